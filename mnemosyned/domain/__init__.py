@@ -1,0 +1,1 @@
+"""What memory is: values and pure rules, standard library only, no I/O."""

@@ -1,0 +1,165 @@
+"""The whole error tree: every failure a caller can meet, each with a stable code."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class Kind(StrEnum):
+    """What the caller can do about an error; surfaces map it to a status or an exit code."""
+
+    INVALID = "invalid"  # mend the request
+    NOT_FOUND = "not_found"  # ask for something else
+    CONFLICT = "conflict"  # the state forbids it as it stands
+    UNAVAILABLE = "unavailable"  # try again later, or start the daemon
+    INTERNAL = "internal"  # our fault; the log has the traceback
+
+
+class MnemosynedError(Exception):
+    """Root of every error the product raises on purpose.
+
+    `message` is one sentence that says what to do next; `field` names the field at fault.
+    """
+
+    code: ClassVar[str] = "internal_error"
+    kind: ClassVar[Kind] = Kind.INTERNAL
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class InvalidRequest(MnemosynedError):
+    """A field is missing, unknown, of the wrong type or out of its range."""
+
+    code = "invalid_request"
+    kind = Kind.INVALID
+
+
+class MalformedJson(MnemosynedError):
+    """The body, or a line of an import, is not JSON."""
+
+    code = "malformed_json"
+    kind = Kind.INVALID
+
+
+class EmptyContent(MnemosynedError):
+    """There is nothing to remember."""
+
+    code = "empty_content"
+    kind = Kind.INVALID
+
+
+class ContentTooLarge(MnemosynedError):
+    """A memory, or a request body, exceeds its configured limit."""
+
+    code = "content_too_large"
+    kind = Kind.INVALID
+
+
+class InvalidText(MnemosynedError):
+    """The text is not valid Unicode, or holds a NUL character."""
+
+    code = "invalid_text"
+    kind = Kind.INVALID
+
+
+class InvalidTime(MnemosynedError):
+    """A time lies in the future or names no zone."""
+
+    code = "invalid_time"
+    kind = Kind.INVALID
+
+
+class ConfigInvalid(MnemosynedError):
+    """The configuration cannot be used; the message names file, line and key."""
+
+    code = "config_invalid"
+    kind = Kind.INVALID
+
+
+class NotFound(MnemosynedError):
+    """No memory or episode has this id."""
+
+    code = "not_found"
+    kind = Kind.NOT_FOUND
+
+
+class UnknownVerb(MnemosynedError):
+    """The daemon has no such route."""
+
+    code = "unknown_verb"
+    kind = Kind.NOT_FOUND
+
+
+class IdTaken(MnemosynedError):
+    """The id given already belongs to a memory with other content."""
+
+    code = "id_taken"
+    kind = Kind.CONFLICT
+
+
+class BatchChanged(MnemosynedError):
+    """A memory of the batch was forgotten or moved while it was being summarised."""
+
+    code = "batch_changed"
+    kind = Kind.CONFLICT
+
+
+class SleepInProgress(MnemosynedError):
+    """A sleep cycle is running; there is never more than one."""
+
+    code = "sleep_in_progress"
+    kind = Kind.CONFLICT
+
+
+class DatabaseInUse(MnemosynedError):
+    """Another process owns the database file."""
+
+    code = "database_in_use"
+    kind = Kind.CONFLICT
+
+
+class SchemaTooNew(MnemosynedError):
+    """The database was written by a newer version than this one."""
+
+    code = "schema_too_new"
+    kind = Kind.CONFLICT
+
+
+class ShuttingDown(MnemosynedError):
+    """The daemon is stopping and takes no more writes."""
+
+    code = "shutting_down"
+    kind = Kind.UNAVAILABLE
+
+
+class DaemonUnreachable(MnemosynedError):
+    """Nothing answers on the socket."""
+
+    code = "daemon_unreachable"
+    kind = Kind.UNAVAILABLE
+
+
+class StorageFailed(MnemosynedError):
+    """The disk is full, the file is damaged, or the database refused the write."""
+
+    code = "storage_failed"
+    kind = Kind.UNAVAILABLE
+
+
+class SummarizerFailed(MnemosynedError):
+    """A summariser gave nothing that can be kept."""
+
+    code = "summarizer_failed"
+    kind = Kind.INTERNAL
+
+
+def by_code() -> dict[str, type[MnemosynedError]]:
+    """Every error class by its code, so that a client can raise what the daemon raised."""
+    tree = [MnemosynedError]
+    for error in tree:
+        tree.extend(error.__subclasses__())
+    return {error.code: error for error in tree}

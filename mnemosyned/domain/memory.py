@@ -1,0 +1,89 @@
+"""The values that memory is made of: memories, episodes and where they are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+DEFAULT_SESSION = "default"
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+class Tier(StrEnum):
+    """Where a memory is kept."""
+
+    WORKING = "working"
+    EPISODIC = "episodic"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One thing remembered, word for word, in the working tier or the archive."""
+
+    id: str
+    content: str
+    created_at: datetime
+    """When it happened, as an aware UTC instant."""
+    session: str = DEFAULT_SESSION
+    source: str | None = None
+    role: str = ""
+    importance: float = 0.5
+    pinned: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tier: Tier = Tier.WORKING
+    episode: str | None = None
+    """The episode it went into, once it has left the working tier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A summary with its provenance."""
+
+    id: str
+    content: str
+    created_at: datetime
+    session: str
+    source: str | None
+    level: int
+    """0 episode, 1 day, 2 week, 3 month."""
+    item_count: int
+    covers_from: datetime
+    covers_until: datetime
+    summarizer: str
+    summary_of: tuple[str, ...] = ()
+    """Ids of the originals, oldest first."""
+    parent: str | None = None
+    tier: Tier = Tier.EPISODIC
+
+
+def content_hash(content: str) -> bytes:
+    """128 bits of SHA-256 over the content, to find what was said before."""
+    return hashlib.sha256(content.encode()).digest()[:16]
+
+
+class IdFactory:
+    """Makes ULIDs: 48 bits of milliseconds, 80 random bits, ascending within a process.
+
+    Source: the ULID specification, https://github.com/ulid/spec.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def __call__(self, moment: datetime) -> str:
+        """A new id that sorts after all earlier ids of this factory."""
+        fresh = int(moment.timestamp() * 1000) << 80 | int.from_bytes(os.urandom(10), "big")
+        with self._lock:
+            self._last = value = max(fresh, self._last + 1)
+        return "".join(CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+new_id = IdFactory()

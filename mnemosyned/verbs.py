@@ -1,0 +1,356 @@
+"""Every verb once: its request, its result and its help; all surfaces are read from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
+
+import msgspec
+from msgspec import Meta
+
+from mnemosyned.domain.memory import DEFAULT_SESSION, Episode, Memory, Tier
+from mnemosyned.domain.recall import Hit
+
+R = TypeVar("R")
+P = ParamSpec("P")
+
+TEXT_MAX = 200
+METADATA_BYTES_MAX = 64 * 1024
+BATCH_MAX = 1_000
+QUERY_CHARS_MAX = 4_096
+NAMES_MAX = 1_000
+
+Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
+Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
+Instant = Annotated[datetime, Meta(tz=True)]
+PageSize = Annotated[int, Meta(ge=1, le=1_000)]
+
+
+class Request(msgspec.Struct, Generic[R], frozen=True, forbid_unknown_fields=True):
+    """One call of a verb; `R` is what it answers with."""
+
+    writes: ClassVar[bool] = False
+    """Whether the verb can change the store, and so is refused once the daemon is stopping."""
+
+
+# ------------------------------------------------------------------ remember
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """The acknowledgement of one memory: it is on disk."""
+
+    id: str
+    created_at: datetime
+    stored: bool
+    """False where the memory was already known: the same id again, or `dedupe` found its text."""
+
+
+class Remember(Request[Remembered], frozen=True, forbid_unknown_fields=True):
+    """Keep one memory. When this answers, it is on disk."""
+
+    writes = True
+
+    content: Annotated[str, Meta(description="the words to remember")]
+    id: Annotated[Name | None, Meta(description="your own id; the same call may be repeated")] = (
+        None
+    )
+    session: Annotated[Name, Meta(description="the conversation or run it belongs to")] = (
+        DEFAULT_SESSION
+    )
+    source: Annotated[Name | None, Meta(description="where it comes from: an agent, a tool")] = None
+    role: Annotated[
+        str, Meta(description="who said it: user, assistant, a name", max_length=TEXT_MAX)
+    ] = ""
+    created_at: Annotated[
+        Instant | None, Meta(description="when it happened, with a zone; default: now")
+    ] = None
+    importance: Annotated[float, Meta(description="0 to 1", ge=0, le=1)] = 0.5
+    pinned: Annotated[bool, Meta(description="never leaves working memory")] = False
+    metadata: Annotated[dict[str, Any], Meta(description="a JSON object of your own")] = (
+        msgspec.field(default_factory=dict)
+    )
+    dedupe: Annotated[
+        bool, Meta(description="if this session and source said it before, answer with that id")
+    ] = False
+
+
+class RememberedMany(msgspec.Struct, frozen=True):
+    """The acknowledgement of a batch: all of it is on disk."""
+
+    memories: list[Remembered]
+
+
+class RememberMany(Request[RememberedMany], frozen=True, forbid_unknown_fields=True):
+    """Keep a batch of memories, all or none."""
+
+    writes = True
+
+    memories: Annotated[
+        list[Remember], Meta(description="up to 1,000", min_length=1, max_length=BATCH_MAX)
+    ]
+
+
+# -------------------------------------------------------------------- recall
+
+
+class Recalled(msgspec.Struct, frozen=True):
+    """What was found, best first; empty when nothing matches."""
+
+    hits: list[Hit]
+
+
+class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
+    """Find what is known: words in, the best memories and episodes out."""
+
+    query: Annotated[
+        str, Meta(description="plain words; no operators", min_length=1, max_length=QUERY_CHARS_MAX)
+    ]
+    limit: Annotated[int, Meta(description="how many hits at most", ge=1, le=100)] = 10
+    session: Annotated[Names, Meta(description="only this session, or these")] = None
+    source: Annotated[Names, Meta(description="only this source, or these")] = None
+    tier: Annotated[Tier | None, Meta(description="only this tier")] = None
+    since: Annotated[Instant | None, Meta(description="only what happened at or after")] = None
+    until: Annotated[Instant | None, Meta(description="only what happened before")] = None
+
+
+class Got(msgspec.Struct, frozen=True):
+    """One memory or episode, whole."""
+
+    memory: Memory | None = None
+    episode: Episode | None = None
+
+
+class Get(Request[Got], frozen=True, forbid_unknown_fields=True):
+    """Show one memory or episode, whole."""
+
+    id: Annotated[Name, Meta(description="the id of a memory or an episode")]
+
+
+class Expanded(msgspec.Struct, frozen=True):
+    """An episode and the exact words it came from, oldest first."""
+
+    episode: Episode
+    originals: list[Memory]
+
+
+class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
+    """Go from an episode back to its originals, word for word."""
+
+    id: Annotated[Name, Meta(description="the id of an episode")]
+
+
+# --------------------------------------------------------------------- sleep
+
+
+class Slept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sleep cycle did, or with `dry_run` would do."""
+
+    cycle: str
+    status: Literal["done", "nothing_to_do", "partial"]
+    """`partial`: some groups failed or the deadline came; the rest waits for the next cycle."""
+    trigger: str
+    dry_run: bool
+    candidates: int
+    groups: list[SleptGroup]
+    promoted: int
+    """Episodes written."""
+    evicted: int
+    """Originals moved from working memory to the archive."""
+    failed: int
+    """Groups that failed and stay in working memory."""
+    chars_before: int
+    chars_after: int
+    duration_s: float
+
+
+class SleptGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of a cycle: memories that became, or would become, episodes."""
+
+    session: str
+    source: str | None
+    status: Literal["promoted", "verbatim", "failed", "planned"]
+    items: int
+    covers_from: datetime
+    covers_until: datetime
+    episodes: list[str]
+    chars_before: int
+    chars_after: int
+    error: str | None = None
+
+
+class Sleep(Request[Slept], frozen=True, forbid_unknown_fields=True):
+    """Run a sleep cycle now: summarise, promote, evict, log."""
+
+    writes = True
+
+    session: Annotated[Name | None, Meta(description="only this session")] = None
+    force: Annotated[bool, Meta(description="ignore the age rule")] = False
+    dry_run: Annotated[bool, Meta(description="show the plan; write nothing, call no model")] = (
+        False
+    )
+
+
+class LogRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `consolidation_log`: a group that a cycle tried."""
+
+    id: int
+    cycle: str
+    created_at: datetime
+    session: str
+    source: str | None
+    trigger: str
+    status: str
+    items_consolidated: int
+    episode: str | None
+    summarizer: str
+    summary_preview: str
+    error: str | None
+    duration_s: float
+    chars_before: int
+    chars_after: int
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """Rows of the consolidation log, newest first."""
+
+    rows: list[LogRow]
+
+
+class Log(Request[Logged], frozen=True, forbid_unknown_fields=True):
+    """Show what was consolidated, newest first."""
+
+    limit: Annotated[PageSize, Meta(description="how many rows at most")] = 20
+    session: Annotated[Name | None, Meta(description="only this session")] = None
+    cycle: Annotated[Name | None, Meta(description="only this sleep cycle")] = None
+
+
+# -------------------------------------------------------------------- forget
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipt: how much is gone. It holds no content."""
+
+    memories: int
+    episodes_removed: int
+    episodes_rewritten: int
+
+
+class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
+    """Delete a memory everywhere: every tier, the index, summaries and log previews.
+
+    Forgetting an episode forgets its originals too.
+    """
+
+    writes = True
+
+    id: Annotated[Name, Meta(description="the id of a memory or an episode")]
+
+
+# -------------------------------------------------------------------- status
+
+
+class TierStatus(msgspec.Struct, frozen=True):
+    """How much a tier holds."""
+
+    count: int
+    characters: int
+    oldest: datetime | None
+
+
+class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """When the daemon slept, and when it will."""
+
+    auto: bool
+    schedule: str
+    last_cycle: datetime | None
+    next_cycle: datetime | None
+    running: bool
+    due: int
+    """Memories old enough for the next cycle."""
+
+
+class SummarizerStatus(msgspec.Struct, frozen=True):
+    """Which summariser is in force, and why."""
+
+    name: str
+    reason: str
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the store and the daemon."""
+
+    version: str
+    schema_version: int
+    database: str
+    bytes_on_disk: int
+    tiers: dict[Tier, TierStatus]
+    wm_max: int
+    sleep: SleepStatus
+    summarizer: SummarizerStatus
+    pid: int
+    uptime_s: float
+
+
+class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):
+    """Show counts, sizes, the last and next cycle, and the summariser in force."""
+
+
+# -------------------------------------------------------------------- facade
+
+
+class Caller(Protocol):
+    """Whatever can carry a request to the service and bring back its result."""
+
+    def call(self, request: Request[R], /) -> R:
+        """Run one verb."""
+        ...
+
+
+def verb(request: Callable[P, Request[R]]) -> Callable[Concatenate[Caller, P], R]:
+    """Turn a request type into a method with that request's signature and result."""
+
+    def method(self: Caller, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.call(request(*args, **kwargs))
+
+    method.__doc__ = request.__doc__
+    return method
+
+
+class Verbs:
+    """Every verb as a method; `Client` and `Memory` inherit them and bring `call`."""
+
+    remember = verb(Remember)
+    remember_many = verb(RememberMany)
+    recall = verb(Recall)
+    get = verb(Get)
+    expand = verb(Expand)
+    sleep = verb(Sleep)
+    consolidate = verb(Sleep)
+    forget = verb(Forget)
+    status = verb(Status)
+    log = verb(Log)
+
+
+VERBS: dict[str, type[Request[Any]]] = {
+    "remember": Remember,
+    "remember_many": RememberMany,
+    "recall": Recall,
+    "get": Get,
+    "expand": Expand,
+    "sleep": Sleep,
+    "forget": Forget,
+    "status": Status,
+    "log": Log,
+}
+ALIASES = {"consolidate": "sleep"}
