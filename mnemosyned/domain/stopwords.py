@@ -1,0 +1,60 @@
+"""English words that carry no content of their own, in questions as in statements."""
+
+from __future__ import annotations
+
+_ARTICLES_AND_PRONOUNS = """
+    a an the this that these those
+    i me my mine myself we us our ours ourselves you your yours yourself yourselves
+    he him his himself she her hers herself it its itself they them their theirs themselves
+    one ones someone somebody something anyone anybody anything everyone everybody everything
+"""
+_QUESTION_WORDS = """
+    what which who whom whose when where why how whether
+    whatever whichever whoever whenever wherever however
+"""
+_VERBS = """
+    am is are was were be been being do does did doing done have has had having
+    can could may might must shall should will would ought
+    get gets got getting gotten go goes going gone went let lets
+"""
+_CONTRACTIONS = """
+    i'm i've i'd i'll you're you've you'd you'll he's he'd he'll she's she'd she'll it's it'd it'll
+    we're we've we'd we'll they're they've they'd they'll that's that'd that'll there's there'd
+    here's what's what're what'd who's who'd where's where'd when's why's how's how'd let's
+    isn't aren't wasn't weren't don't doesn't didn't haven't hasn't hadn't can't couldn't cannot
+    mustn't shan't shouldn't won't wouldn't ain't
+    im ive id ill youre youve dont doesnt didnt cant wont isnt wasnt thats
+"""
+_PREPOSITIONS_AND_CONJUNCTIONS = """
+    about above across after against along among around as at before behind below beneath beside
+    besides between beyond but by despite down during except for from if in inside into like near
+    of off on onto or out outside over per since so than though although through throughout till to
+    toward towards under until unless up upon via while with within without and because both either
+    neither nor
+"""
+_ADVERBS = """
+    again ago all almost already also always any anyway away back each else enough etc even ever
+    every few further here just less lot lots many maybe more most much no not now often once only
+    other others own perhaps pretty quite rather really same several some somehow sometimes soon
+    still such then there therefore thus together too very well yet
+"""
+_CHATTER = """
+    ah aha alright aw aww bye cool gosh haha hello hey hi hmm lol oh ok okay please sure thank
+    thanks uh um wow yeah yep yes yup
+    s t d ll m re ve
+"""
+
+STOP_WORDS: frozenset[str] = frozenset(
+    " ".join(
+        (
+            _ARTICLES_AND_PRONOUNS,
+            _QUESTION_WORDS,
+            _VERBS,
+            _CONTRACTIONS,
+            _PREPOSITIONS_AND_CONJUNCTIONS,
+            _ADVERBS,
+            _CHATTER,
+        ),
+    ).split(),
+)
+"""In lower case, contractions with the straight apostrophe; `s`, `t`, `ll` … are their tails."""
