@@ -1,0 +1,1 @@
+"""Memory for AI agents that remembers, sleeps and recalls, and loses nothing."""

@@ -10,7 +10,6 @@ from typing import (
     ClassVar,
     Concatenate,
     Generic,
-    Literal,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -19,7 +18,15 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.memory import DEFAULT_SESSION, Episode, Memory, Tier
+from mnemosyned.domain.consolidation import CycleReport, LogEntry
+from mnemosyned.domain.memory import (
+    DEFAULT_SESSION,
+    Acknowledged,
+    Episode,
+    Memory,
+    Tier,
+    TierTotals,
+)
 from mnemosyned.domain.recall import Hit
 
 R = TypeVar("R")
@@ -47,16 +54,7 @@ class Request(msgspec.Struct, Generic[R], frozen=True, forbid_unknown_fields=Tru
 # ------------------------------------------------------------------ remember
 
 
-class Remembered(msgspec.Struct, frozen=True):
-    """The acknowledgement of one memory: it is on disk."""
-
-    id: str
-    created_at: datetime
-    stored: bool
-    """False where the memory was already known: the same id again, or `dedupe` found its text."""
-
-
-class Remember(Request[Remembered], frozen=True, forbid_unknown_fields=True):
+class Remember(Request[Acknowledged], frozen=True, forbid_unknown_fields=True):
     """Keep one memory. When this answers, it is on disk."""
 
     writes = True
@@ -88,7 +86,7 @@ class Remember(Request[Remembered], frozen=True, forbid_unknown_fields=True):
 class RememberedMany(msgspec.Struct, frozen=True):
     """The acknowledgement of a batch: all of it is on disk."""
 
-    memories: list[Remembered]
+    memories: list[Acknowledged]
 
 
 class RememberMany(Request[RememberedMany], frozen=True, forbid_unknown_fields=True):
@@ -153,43 +151,7 @@ class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
 # --------------------------------------------------------------------- sleep
 
 
-class Slept(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sleep cycle did, or with `dry_run` would do."""
-
-    cycle: str
-    status: Literal["done", "nothing_to_do", "partial"]
-    """`partial`: some groups failed or the deadline came; the rest waits for the next cycle."""
-    trigger: str
-    dry_run: bool
-    candidates: int
-    groups: list[SleptGroup]
-    promoted: int
-    """Episodes written."""
-    evicted: int
-    """Originals moved from working memory to the archive."""
-    failed: int
-    """Groups that failed and stay in working memory."""
-    chars_before: int
-    chars_after: int
-    duration_s: float
-
-
-class SleptGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One group of a cycle: memories that became, or would become, episodes."""
-
-    session: str
-    source: str | None
-    status: Literal["promoted", "verbatim", "failed", "planned"]
-    items: int
-    covers_from: datetime
-    covers_until: datetime
-    episodes: list[str]
-    chars_before: int
-    chars_after: int
-    error: str | None = None
-
-
-class Sleep(Request[Slept], frozen=True, forbid_unknown_fields=True):
+class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
     """Run a sleep cycle now: summarise, promote, evict, log."""
 
     writes = True
@@ -201,30 +163,10 @@ class Sleep(Request[Slept], frozen=True, forbid_unknown_fields=True):
     )
 
 
-class LogRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `consolidation_log`: a group that a cycle tried."""
-
-    id: int
-    cycle: str
-    created_at: datetime
-    session: str
-    source: str | None
-    trigger: str
-    status: str
-    items_consolidated: int
-    episode: str | None
-    summarizer: str
-    summary_preview: str
-    error: str | None
-    duration_s: float
-    chars_before: int
-    chars_after: int
-
-
 class Logged(msgspec.Struct, frozen=True):
     """Rows of the consolidation log, newest first."""
 
-    rows: list[LogRow]
+    rows: list[LogEntry]
 
 
 class Log(Request[Logged], frozen=True, forbid_unknown_fields=True):
@@ -260,14 +202,6 @@ class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
 # -------------------------------------------------------------------- status
 
 
-class TierStatus(msgspec.Struct, frozen=True):
-    """How much a tier holds."""
-
-    count: int
-    characters: int
-    oldest: datetime | None
-
-
 class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     """When the daemon slept, and when it will."""
 
@@ -294,7 +228,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     database: str
     bytes_on_disk: int
-    tiers: dict[Tier, TierStatus]
+    tiers: dict[Tier, TierTotals]
     wm_max: int
     sleep: SleepStatus
     summarizer: SummarizerStatus

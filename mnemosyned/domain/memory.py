@@ -63,9 +63,31 @@ class Episode:
     tier: Tier = Tier.EPISODIC
 
 
-def content_hash(content: str) -> bytes:
-    """128 bits of SHA-256 over the content, to find what was said before."""
-    return hashlib.sha256(content.encode()).digest()[:16]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """The answer to one memory handed in: it is on disk."""
+
+    id: str
+    created_at: datetime
+    stored: bool
+    """False where the memory was already known: the same id again, or `dedupe` found its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierTotals:
+    """How much a tier holds."""
+
+    count: int
+    characters: int
+    oldest: datetime | None
+
+
+def content_hash(content: str) -> int:
+    """The first 64 bits of SHA-256 as a signed integer, to find what was said before.
+
+    Whoever finds a match compares the contents themselves.
+    """
+    return int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big", signed=True)
 
 
 class IdFactory:

@@ -1,13 +1,15 @@
-"""What the core asks of the outside: a clock and a summariser (the store follows)."""
+"""What the core asks of the outside: a clock, a summariser and a store."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.consolidation import LogEntry, Pending
+from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.recall import Found, Query
 
 
 class Clock(Protocol):
@@ -31,13 +33,106 @@ class Summary:
 class Summarizer(Protocol):
     """Makes one text of the memories of one episode."""
 
-    name: str
-    reason: str
-    """Why this one is in force, in one sentence a person reads in `status`."""
+    @property
+    def name(self) -> str:
+        """What the log and `status` call it."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why this one is in force, in one sentence a person reads in `status`."""
+        ...
 
     def summarize(self, memories: Sequence[Memory]) -> Summary:
         """Summarise the memories, which stand oldest first.
 
         Raises `SummarizerFailed` when nothing worth keeping came out.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory handed in; with `dedupe` an earlier one with the same words stands for it."""
+
+    memory: Memory
+    dedupe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """An episode with its log row: what one summary changes."""
+
+    episode: Episode
+    entry: LogEntry
+
+
+class MemoryStore(Protocol):
+    """Keeps the tiers. Every method is one short transaction, safe from any thread.
+
+    All raise `StorageFailed` when the disk or the file refuses.
+    """
+
+    def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
+        """Put all drafts on disk, or none. Raises `IdTaken`."""
+        ...
+
+    def get(self, id: str) -> Memory | Episode:
+        """The memory or episode with this id. Raises `NotFound`."""
+        ...
+
+    def originals(self, episode: str) -> list[Memory]:
+        """What an episode was made of, oldest first, word for word."""
+        ...
+
+    def provenance(self, episodes: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """The ids of the originals of each episode, oldest first."""
+        ...
+
+    def search(self, query: Query) -> Found:
+        """All candidates for a question, with the engine's own scores."""
+        ...
+
+    def pending(
+        self, *, before: datetime | None = None, session: str | None = None, limit: int
+    ) -> list[Pending]:
+        """Working memories created before an instant, oldest first, pinned ones left out."""
+        ...
+
+    def count_due(self, *, before: datetime, limit: int) -> int:
+        """How many working memories are pending, counted up to a limit."""
+        ...
+
+    def working(self, ids: Sequence[str]) -> list[Memory]:
+        """Those of these memories that are still in the working tier, oldest first."""
+        ...
+
+    def consolidate(self, promotions: Sequence[Promotion]) -> None:
+        """Promote, evict and log one group, all or nothing. Raises `BatchChanged`."""
+        ...
+
+    def record_failure(self, entry: LogEntry) -> None:
+        """Write the log row of a group that failed."""
+        ...
+
+    def forget(self, memories: Sequence[Memory], *, episode: Episode | None = None) -> None:
+        """Delete memories from every tier, the index and log previews.
+
+        With `episode`, that rewritten summary replaces the one they went into; an episode left
+        without originals goes with them. Raises `BatchChanged` where they have moved meanwhile.
+        """
+        ...
+
+    def scrub(self) -> None:
+        """Press what was forgotten out of index segments and the write-ahead log."""
+        ...
+
+    def log(
+        self, *, limit: int, session: str | None = None, cycle: str | None = None
+    ) -> list[LogEntry]:
+        """Rows of the consolidation log, newest first."""
+        ...
+
+    def totals(self) -> Mapping[Tier, TierTotals]:
+        """How much each tier holds."""
         ...

@@ -1,0 +1,222 @@
+"""Which memories become one episode, and what a sleep cycle reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from math import ceil
+
+from mnemosyned.domain.memory import Episode, Memory
+
+VERBATIM = "verbatim"
+"""The summarizer's name in the log where a group was too small to summarise."""
+PREVIEW_CHARS = 200
+
+
+class Trigger(StrEnum):
+    """What started a sleep cycle."""
+
+    EXPLICIT = "explicit"
+    SCHEDULE = "schedule"
+    CAP = "cap"
+    SHUTDOWN = "shutdown"
+
+
+class GroupStatus(StrEnum):
+    """What became of one group."""
+
+    PROMOTED = "promoted"
+    VERBATIM = "verbatim"
+    FAILED = "failed"
+    PLANNED = "planned"
+
+
+class CycleStatus(StrEnum):
+    """What became of one cycle."""
+
+    DONE = "done"
+    NOTHING_TO_DO = "nothing_to_do"
+    PARTIAL = "partial"
+    """Some groups failed or the deadline came; the rest waits for the next cycle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A working memory that waits for consolidation, without its words."""
+
+    id: str
+    session: str
+    source: str | None
+    created_at: datetime
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Memories of one session and source that become one episode, oldest first."""
+
+    members: tuple[Pending, ...]
+
+    @property
+    def session(self) -> str:
+        return self.members[0].session
+
+    @property
+    def source(self) -> str | None:
+        return self.members[0].source
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(member.id for member in self.members)
+
+    @property
+    def chars(self) -> int:
+        return sum(member.chars for member in self.members)
+
+    @property
+    def covers_from(self) -> datetime:
+        return self.members[0].created_at
+
+    @property
+    def covers_until(self) -> datetime:
+        return self.members[-1].created_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """Where an episode ends (a batch never mixes sessions or sources)."""
+
+    entries_max: int = 30
+    chars_max: int = 8_000
+    pause: timedelta = timedelta(hours=6)
+    """A silence at least this long starts a new episode."""
+    summarize_min: int = 3
+    """Smaller groups are promoted word for word, each memory by itself."""
+
+
+def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
+    """Part the pending memories into batches, the batch with the oldest memory first.
+
+    Source: the sleep seed (group by source), bounded so that one summary covers one
+    episode of a readable size. Every memory is in exactly one batch.
+    """
+    groups: dict[tuple[str, str | None], list[Pending]] = {}
+    for memory in sorted(pending, key=lambda memory: memory.created_at):
+        groups.setdefault((memory.session, memory.source), []).append(memory)
+    batches = [
+        Batch(tuple(part))
+        for group in groups.values()
+        for run in _split_at_pauses(group, limits.pause)
+        for part in _split_by_size(run, limits)
+    ]
+    return sorted(batches, key=lambda batch: batch.covers_from)
+
+
+def _split_at_pauses(group: Sequence[Pending], pause: timedelta) -> Iterator[list[Pending]]:
+    run = [group[0]]
+    for memory in group[1:]:
+        if memory.created_at - run[-1].created_at >= pause:
+            yield run
+            run = []
+        run.append(memory)
+    yield run
+
+
+def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pending]]:
+    """Cut a run into parts of even length, so that no stump is left at the end."""
+    total = sum(memory.chars for memory in run)
+    parts = max(ceil(len(run) / limits.entries_max), ceil(total / limits.chars_max))
+    if parts <= 1 or len(run) == 1:
+        yield run
+        return
+    middle = len(run) * (parts // 2) // parts if parts < len(run) else len(run) // 2
+    middle = max(1, middle)
+    yield from _split_by_size(run[:middle], limits)
+    yield from _split_by_size(run[middle:], limits)
+
+
+def make_episode(
+    memories: Sequence[Memory], *, id: str, content: str, summarizer: str, now: datetime
+) -> Episode:
+    """The episode that these memories, oldest first, become."""
+    return Episode(
+        id=id,
+        content=content,
+        created_at=now,
+        session=memories[0].session,
+        source=memories[0].source,
+        level=0,
+        item_count=len(memories),
+        covers_from=memories[0].created_at,
+        covers_until=memories[-1].created_at,
+        summarizer=summarizer,
+        summary_of=tuple(memory.id for memory in memories),
+    )
+
+
+def preview(content: str) -> str:
+    """The beginning of a summary on one line, for the log."""
+    line = " ".join(content[: PREVIEW_CHARS * 2].split())
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One row of `consolidation_log`: a group that a cycle tried."""
+
+    id: int = 0
+    """Given by the store; 0 until then."""
+    cycle: str
+    created_at: datetime
+    session: str
+    source: str | None
+    trigger: str
+    status: GroupStatus
+    items_consolidated: int
+    episode: str | None
+    summarizer: str
+    summary_preview: str
+    error: str | None = None
+    duration_s: float
+    chars_before: int
+    chars_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupReport:
+    """One group of a cycle: memories that became, or would become, episodes."""
+
+    session: str
+    source: str | None
+    status: GroupStatus
+    items: int
+    covers_from: datetime
+    covers_until: datetime
+    episodes: tuple[str, ...] = ()
+    chars_before: int
+    chars_after: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleReport:
+    """What a sleep cycle did, or with `dry_run` would do."""
+
+    cycle: str
+    status: CycleStatus
+    trigger: Trigger
+    dry_run: bool
+    candidates: int
+    groups: tuple[GroupReport, ...]
+    duration_s: float
+
+    promoted: int
+    """Episodes written."""
+    evicted: int
+    """Originals moved from working memory to the archive."""
+    failed: int
+    """Groups that failed and stay in working memory."""
+    chars_before: int
+    chars_after: int

@@ -1,0 +1,78 @@
+"""How a text is read for search: the words, codes and character pairs of a question."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mnemosyned.domain.stopwords import STOP_WORDS
+
+TERMS_MAX = 48
+"""A longer question is cut here: each further word costs time and adds little."""
+
+# Scripts written without spaces, and Hangul, whose particles cling to the word.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = re.compile(r"\w+")
+_EDGES = re.compile(r"^\W+|\W+$")
+_POSSESSIVE = re.compile(r"['’]s?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What to look for."""
+
+    words: tuple[str, ...]
+    """Words, and codes such as `QX-48213`, which only match with their parts side by side."""
+    grams: tuple[str, ...]
+    """Character pairs of scripts without spaces."""
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.grams)
+
+
+def terms(text: str) -> Terms:
+    """Read a question: stop words go, unless there is nothing else."""
+    found: dict[str, None] = {}
+    stopped: dict[str, None] = {}
+    for raw in _UNSPACED_RUN.sub(" ", text).split():
+        token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
+        for word in _parts(token):
+            folded = word.casefold()
+            (stopped if folded in STOP_WORDS else found)[folded] = None
+    grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
+    words = found or ({} if grams else stopped)
+    return Terms(tuple(words)[:TERMS_MAX], grams)
+
+
+def grams(text: str) -> str:
+    """What the second index holds of a text: character pairs, and the parts of camelCase names.
+
+    Empty for most texts. A change here needs a migration that rebuilds that index.
+    """
+    parts = [] if text.isascii() else _pairs(text)
+    for name in _CAMEL_WORD.findall(text):
+        parts.extend(_CAMEL_PART.findall(name))
+    return " ".join(parts)
+
+
+def _parts(token: str) -> list[str]:
+    """A compound such as `mother/daughter` also counts by its words; a code stays whole."""
+    words = _WORD.findall(token)
+    if len(words) <= 1 or any(char.isdigit() for char in token):
+        return [token] if words else []
+    if token.casefold() in STOP_WORDS:
+        return [token]
+    return [token, *(word for word in words if len(word) > 1)]
+
+
+def _pairs(text: str) -> list[str]:
+    pairs: list[str] = []
+    for run in _UNSPACED_RUN.findall(text):
+        pairs.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))
+    return pairs

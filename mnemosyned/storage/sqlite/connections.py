@@ -1,0 +1,188 @@
+"""Connections to the file: one writer whose commits are shared, and readers that never wait."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from mnemosyned.domain.errors import StorageFailed
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 10.0
+COMMIT_SHARE_MAX = 256
+"""How many waiting writes one commit takes along."""
+
+
+def create_private(path: Path) -> None:
+    """Make the file, readable by its owner alone, before SQLite would."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """The connection that writes: every commit is on disk when it returns."""
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -16000")
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write and sees a snapshot for each transaction."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        uri=True,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA cache_size = -8000")
+    return connection
+
+
+class _Ticket(Generic[T]):
+    """One write that waits for a commit."""
+
+    __slots__ = ("done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+        self.work = work
+        self.done = False
+        self.error: BaseException | None = None
+        self.result: T | None = None
+
+    def outcome(self) -> T:
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]  # set by the commit that made it done
+
+
+class Writer:
+    """Group commit: whoever gets the lock commits for everyone who waits.
+
+    A lone writer pays no thread switch; sixteen share one flush of the disk. Each piece of work
+    runs in a savepoint of its own, so that one that fails takes nobody along.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._waiting: deque[_Ticket[object]] = deque()
+        self._lock = threading.Lock()
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in a transaction; when this returns, what it wrote is on disk.
+
+        Raises what `work` raised, and `StorageFailed` where the database refused.
+        """
+        ticket = _Ticket(work)
+        self._waiting.append(ticket)  # type: ignore[arg-type]  # the queue forgets the type
+        while not ticket.done:
+            with self._lock:
+                if not ticket.done:
+                    self._commit_waiting()
+        return ticket.outcome()
+
+    def _commit_waiting(self) -> None:
+        share = min(len(self._waiting), COMMIT_SHARE_MAX)
+        tickets = [self._waiting.popleft() for _ in range(share)]
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for ticket in tickets:
+                self._run(ticket, alone=share == 1)
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            failure = _storage_failed(error)
+            for ticket in tickets:
+                ticket.error = ticket.error or failure
+            if not isinstance(error, Exception):  # an interrupt belongs to this thread alone
+                raise
+        finally:
+            for ticket in tickets:
+                ticket.done = True
+
+    def _run(self, ticket: _Ticket[object], *, alone: bool) -> None:
+        if alone:
+            ticket.result = ticket.work(self._connection)
+            return
+        self._connection.execute("SAVEPOINT share")
+        try:
+            ticket.result = ticket.work(self._connection)
+        except Exception as error:
+            if not self._connection.in_transaction:  # SQLite gave the whole transaction up
+                raise
+            self._connection.execute("ROLLBACK TO share")
+            ticket.error = _storage_failed(error)
+        self._connection.execute("RELEASE share")
+
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log into the file and empty it, as far as readers allow."""
+        with self._lock:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close."""
+        self.checkpoint()
+        with self._lock:
+            self._connection.close()
+
+
+class Readers:
+    """A bounded pool of read-only connections."""
+
+    def __init__(self, path: Path, *, size: int) -> None:
+        self._path = path
+        self._pool: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
+        for _ in range(size):
+            self._pool.put(None)
+        self._size = size
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A read transaction: one state of the file, however many statements."""
+        connection = self._pool.get()
+        try:
+            if connection is None:
+                connection = open_reader(self._path)
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise _storage_failed(error) from error
+        finally:
+            self._pool.put(connection)
+
+    def close(self) -> None:
+        """Wait for running reads and close all connections."""
+        for _ in range(self._size):
+            connection = self._pool.get()
+            if connection is not None:
+                connection.close()
+
+
+def _storage_failed(error: BaseException) -> Exception:
+    """What the caller is told: errors of the domain as they are, the engine's explained."""
+    if isinstance(error, Exception) and not isinstance(error, sqlite3.Error):
+        return error
+    failure = StorageFailed(
+        f"the database refused: {error!r}; nothing of this request was kept. "
+        "Check the free space and the file, then try again."
+    )
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,156 @@
+"""Rows and values: the one place where a table's columns meet the domain's fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
+from mnemosyned.domain.memory import Episode, Memory, Tier, content_hash
+
+Row = tuple[Any, ...]
+
+MEMORY_COLUMNS = (
+    "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
+)
+MEMORY_FIELDS = "id, session_id, source, role, content, importance, pinned, metadata, created_at"
+EPISODE_COLUMNS = (
+    "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
+    "parent_id, created_at"
+)
+LOG_COLUMNS = (
+    "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
+    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after'
+)
+
+
+def instant_text(moment: datetime) -> str:
+    """UTC, always 27 characters, so that text order is time order."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def instant(text: str) -> datetime:
+    """The moment a stored text means."""
+    return datetime.fromisoformat(text)
+
+
+def memory_row(memory: Memory) -> Row:
+    """Values for MEMORY_COLUMNS."""
+    metadata = json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else "{}"
+    return (
+        memory.id,
+        memory.session,
+        memory.source,
+        memory.role,
+        memory.content,
+        memory.importance,
+        int(memory.pinned),
+        metadata,
+        instant_text(memory.created_at),
+        content_hash(memory.content),
+    )
+
+
+def memory_from(row: Sequence[Any], *, tier: Tier, episode: str | None = None) -> Memory:
+    """A memory from MEMORY_FIELDS."""
+    id, session, source, role, content, importance, pinned, metadata, created_at = row
+    return Memory(
+        id=id,
+        session=session,
+        source=source,
+        role=role,
+        content=content,
+        importance=importance,
+        pinned=bool(pinned),
+        metadata={} if metadata == "{}" else json.loads(metadata),
+        created_at=instant(created_at),
+        tier=tier,
+        episode=episode,
+    )
+
+
+def pending_from(row: Row) -> Pending:
+    """A pending memory from id, session_id, source, created_at, length(content)."""
+    id, session, source, created_at, chars = row
+    return Pending(
+        id=id, session=session, source=source, created_at=instant(created_at), chars=chars
+    )
+
+
+def episode_row(episode: Episode) -> Row:
+    """Values for EPISODE_COLUMNS."""
+    return (
+        episode.id,
+        episode.session,
+        episode.source,
+        episode.level,
+        episode.content,
+        episode.item_count,
+        instant_text(episode.covers_from),
+        instant_text(episode.covers_until),
+        episode.summarizer,
+        episode.parent,
+        instant_text(episode.created_at),
+    )
+
+
+def episode_from(row: Sequence[Any], *, summary_of: tuple[str, ...] = ()) -> Episode:
+    """An episode from EPISODE_COLUMNS."""
+    id, session, source, level, content, item_count, since, until, summarizer, parent, created = row
+    return Episode(
+        id=id,
+        session=session,
+        source=source,
+        level=level,
+        content=content,
+        item_count=item_count,
+        covers_from=instant(since),
+        covers_until=instant(until),
+        summarizer=summarizer,
+        parent=parent,
+        created_at=instant(created),
+        summary_of=summary_of,
+    )
+
+
+def log_row(entry: LogEntry) -> Row:
+    """Values for LOG_COLUMNS."""
+    return (
+        entry.session,
+        entry.items_consolidated,
+        entry.summary_preview,
+        instant_text(entry.created_at),
+        entry.cycle,
+        entry.source,
+        entry.episode,
+        entry.trigger,
+        entry.summarizer,
+        entry.status,
+        entry.error,
+        entry.duration_s,
+        entry.chars_before,
+        entry.chars_after,
+    )
+
+
+def log_entry_from(row: Row) -> LogEntry:
+    """A log entry from id and LOG_COLUMNS."""
+    return LogEntry(
+        id=row[0],
+        session=row[1],
+        items_consolidated=row[2],
+        summary_preview=row[3],
+        created_at=instant(row[4]),
+        cycle=row[5],
+        source=row[6],
+        episode=row[7],
+        trigger=row[8],
+        summarizer=row[9],
+        status=GroupStatus(row[10]),
+        error=row[11],
+        duration_s=row[12],
+        chars_before=row[13],
+        chars_after=row[14],
+    )

@@ -1,0 +1,73 @@
+"""Brings a file to the present schema: numbered SQL files, each in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+MIGRATION_SET = "mnemosyned"
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """The number of the last migration the file has had; 0 for a new file."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def upgrade(connection: sqlite3.Connection, migrations: Path) -> None:
+    """Apply what the file lacks. Raises `SchemaTooNew` for a file of a later version."""
+    files = sorted(migrations.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    if not files:
+        raise StorageFailed(f"no migrations in {migrations}; install mnemosyned again")
+    latest = _number(files[-1])
+    version = schema_version(connection)
+    if version > latest:
+        raise SchemaTooNew(
+            f"the database has schema version {version}, this mnemosyned knows {latest}; "
+            "install the version that wrote it, or a later one"
+        )
+    if version < latest:
+        _apply(connection, files)
+
+
+def _apply(connection: sqlite3.Connection, files: list[Path]) -> None:
+    # Loaded here, since a file that is up to date must not wait for it at every start.
+    from sqlite_utils import Database, Migrations  # noqa: PLC0415
+
+    ours = Migrations(MIGRATION_SET)
+    for file in files:
+        ours(name=file.stem)(_migration(file))
+    ours.apply(Database(connection, execute_plugins=False))
+
+
+def _migration(file: Path) -> Callable[[Database], None]:
+    def migrate(database: Database, /) -> None:
+        for statement in _statements(file.read_text(encoding="utf-8")):
+            database.conn.execute(statement)
+        database.conn.execute(f"PRAGMA user_version = {_number(file)}")
+
+    migrate.__name__ = file.stem
+    return migrate
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Part a script into statements, since `executescript` would commit in between."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        raise StorageFailed(f"a migration ends in the middle of a statement: {statement[:80]!r}")
+
+
+def _number(file: Path) -> int:
+    return int(file.name[:4])

@@ -1,0 +1,175 @@
+"""The two full-text paths and their filters: candidates for a question, with bm25 scores."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.recall import Found, Query
+from mnemosyned.domain.terms import Terms
+from mnemosyned.storage.sqlite.rows import (
+    EPISODE_COLUMNS,
+    MEMORY_FIELDS,
+    episode_from,
+    instant_text,
+    memory_from,
+)
+
+CANDIDATES_PER_HIT = 8
+CANDIDATES_MIN = 60
+ROLE_WEIGHT = 0.4
+GRAM_WEIGHT = 0.6
+"""What a character pair is worth beside a word."""
+CHUNK = 500
+"""How many values one statement binds; SQLite allows more, older builds 999."""
+
+
+def match_any(terms: Iterable[str]) -> str:
+    """An FTS5 expression for any of the terms; none of them is read as syntax."""
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
+
+
+def search(connection: sqlite3.Connection, query: Query) -> Found:
+    """Candidates from the tiers asked for, within one snapshot."""
+    limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
+    memories = _memories(connection, query, _memory_scores(connection, query, limit))
+    if query.tier in (Tier.WORKING, Tier.ARCHIVE):
+        return Found(memories)
+    scores = _episode_scores(connection, query, limit)
+    held = {memory.episode for memory, _ in memories if memory.episode}
+    episodes = _episodes(connection, scores, held)
+    by_id = {episode.id: scores[seq] for seq, episode in episodes.items() if seq in scores}
+    return Found(memories, {episode.id: episode for episode in episodes.values()}, by_id)
+
+
+def _memory_scores(connection: sqlite3.Connection, query: Query, limit: int) -> Mapping[int, float]:
+    where, values = _memory_filter(query)
+    joins = (
+        "LEFT JOIN working_memory AS w ON w.seq = f.rowid LEFT JOIN archive AS a ON a.seq = f.rowid"
+        if where
+        else ""
+    )
+    scores: dict[int, float] = defaultdict(float)
+    for table, weights, expression, share in _paths(
+        query.terms, "memory_fts", "memory_gram_fts", f", 1.0, {ROLE_WEIGHT}"
+    ):
+        rows = connection.execute(
+            f"SELECT f.rowid, bm25({table}{weights}) AS score FROM {table} AS f {joins} "
+            f"WHERE {table} MATCH ? {where} ORDER BY score LIMIT ?",
+            (expression, *values, limit),
+        )
+        for seq, score in rows:
+            scores[seq] -= share * score
+    return scores
+
+
+def _episode_scores(
+    connection: sqlite3.Connection, query: Query, limit: int
+) -> Mapping[int, float]:
+    where, values = _episode_filter(query)
+    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if where else ""
+    scores: dict[int, float] = defaultdict(float)
+    for table, weights, expression, share in _paths(
+        query.terms, "episode_fts", "episode_gram_fts", ""
+    ):
+        rows = connection.execute(
+            f"SELECT f.rowid, bm25({table}{weights}) AS score FROM {table} AS f {joins} "
+            f"WHERE {table} MATCH ? {where} ORDER BY score LIMIT ?",
+            (expression, *values, limit),
+        )
+        for seq, score in rows:
+            scores[seq] -= share * score
+    return scores
+
+
+def _paths(
+    terms: Terms, words_table: str, grams_table: str, weights: str
+) -> list[tuple[str, str, str, float]]:
+    """Which index to ask for what: words in both, since parts of names stand in the second."""
+    paths = []
+    if terms.words:
+        paths.append((words_table, weights, match_any(terms.words), 1.0))
+    if terms:
+        paths.append((grams_table, "", match_any(terms.words + terms.grams), GRAM_WEIGHT))
+    return paths
+
+
+def _memory_filter(query: Query) -> tuple[str, list[Any]]:
+    clauses: list[str] = []
+    values: list[Any] = []
+    if query.tier is Tier.WORKING:
+        clauses.append("w.seq IS NOT NULL")
+    elif query.tier is not None:
+        clauses.append("a.seq IS NOT NULL")
+    for column, names in (("session_id", query.sessions), ("source", query.sources)):
+        if names:
+            marks = ", ".join("?" * len(names))
+            clauses.append(f"ifnull(w.{column}, a.{column}) IN ({marks})")
+            values.extend(names)
+    if query.since:
+        clauses.append("ifnull(w.created_at, a.created_at) >= ?")
+        values.append(instant_text(query.since))
+    if query.until:
+        clauses.append("ifnull(w.created_at, a.created_at) < ?")
+        values.append(instant_text(query.until))
+    return "".join(f" AND {clause}" for clause in clauses), values
+
+
+def _episode_filter(query: Query) -> tuple[str, list[Any]]:
+    clauses: list[str] = []
+    values: list[Any] = []
+    for column, names in (("session_id", query.sessions), ("source", query.sources)):
+        if names:
+            clauses.append(f"e.{column} IN ({', '.join('?' * len(names))})")
+            values.extend(names)
+    if query.since:
+        clauses.append("e.covers_until >= ?")
+        values.append(instant_text(query.since))
+    if query.until:
+        clauses.append("e.covers_from < ?")
+        values.append(instant_text(query.until))
+    return "".join(f" AND {clause}" for clause in clauses), values
+
+
+def _memories(
+    connection: sqlite3.Connection, query: Query, scores: Mapping[int, float]
+) -> list[tuple[Memory, float]]:
+    grouped = query.tier in (None, Tier.EPISODIC)
+    found: list[tuple[Memory, float]] = []
+    for chunk in _chunks(list(scores)):
+        marks = ", ".join("?" * len(chunk))
+        for seq, *row in connection.execute(
+            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
+        ):
+            found.append((memory_from(row, tier=Tier.WORKING), scores[seq]))
+        columns = ", ".join(f"a.{name}" for name in MEMORY_FIELDS.split(", "))
+        for seq, episode, *row in connection.execute(
+            f"SELECT a.seq, e.id, {columns} FROM archive AS a "
+            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq IN ({marks})",
+            chunk,
+        ):
+            memory = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+            found.append((memory, scores[seq]))
+    return found if grouped else [match for match in found if match[0].tier is query.tier]
+
+
+def _episodes(
+    connection: sqlite3.Connection, matched: Mapping[int, float], held: set[str]
+) -> dict[int, Episode]:
+    episodes: dict[int, Episode] = {}
+    for column, keys in (("seq", list(matched)), ("id", list(held))):
+        for chunk in _chunks(keys):
+            marks = ", ".join("?" * len(chunk))
+            for seq, *row in connection.execute(
+                f"SELECT seq, {EPISODE_COLUMNS} FROM episodic_memory WHERE {column} IN ({marks})",
+                chunk,
+            ):
+                episodes[seq] = episode_from(row)
+    return episodes
+
+
+def _chunks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))
