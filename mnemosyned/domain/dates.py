@@ -1,0 +1,76 @@
+"""Dates as a reader needs them later: a period in words, and "yesterday" as a day."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+QUOTES = '`"'
+WEEKDAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
+_NUMBERS = {
+    word: value
+    for value, word in enumerate("a two three four five six seven eight nine ten".split(), start=1)
+} | {"an": 1, "one": 1}
+_RELATIVE = re.compile(
+    r"(?<![^\s(])(?:(?P<day>yesterday|tomorrow|last night)"
+    r"|(?P<step>last|next) (?P<unit>month|year)"
+    r"|(?P<count>\d{1,2}|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
+    r" (?P<ago>day|week|month|year)s? ago)(?=[\s.,;:!?)]|$)(?! \()",
+    re.IGNORECASE,
+)
+
+
+def day(moment: date) -> str:
+    """`8 May 2023`: the form people ask in, so that a search for "May 2023" finds it."""
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}"
+
+
+def period(first: date, last: date) -> str:
+    """One day with its weekday, which anchors "last Friday", or the two ends of a period."""
+    if first == last:
+        return f"{WEEKDAYS[first.weekday()]} {day(first)}"
+    if (first.year, first.month) == (last.year, last.month):
+        return f"{first.day}–{day(last)}"
+    return f"{day(first)} – {day(last)}"
+
+
+def anchor(text: str, said: datetime) -> str:
+    """The text with each relative date followed by what it meant when it was said.
+
+    "yesterday" is worthless once nobody knows when it was spoken. Only what is unambiguous is
+    resolved: "last Friday" and "next week" mean different days to different people. Code and
+    quotations stay as they are.
+    """
+
+    def resolved(match: re.Match[str]) -> str:
+        if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
+            return match[0]
+        return f"{match[0]} ({_meant(match, said)})"
+
+    return _RELATIVE.sub(resolved, text)
+
+
+def _meant(match: re.Match[str], said: datetime) -> str:
+    today = said.date()
+    if match["day"]:
+        return day(today + timedelta(days=1 if match["day"].lower() == "tomorrow" else -1))
+    if match["step"]:
+        sign = 1 if match["step"].lower() == "next" else -1
+        return _shifted(today, match["unit"].lower(), sign)
+    count = match["count"].lower()
+    amount = int(count) if count.isdigit() else _NUMBERS[count]
+    return _shifted(today, match["ago"].lower(), -amount)
+
+
+def _shifted(today: date, unit: str, amount: int) -> str:
+    if unit == "day":
+        return day(today + timedelta(days=amount))
+    if unit == "week":
+        return f"about {day(today + timedelta(weeks=amount))}"
+    if unit == "year":
+        return str(today.year + amount)
+    months = today.year * 12 + today.month - 1 + amount
+    return f"{MONTHS[months % 12]} {months // 12}"

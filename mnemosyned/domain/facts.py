@@ -1,0 +1,221 @@
+"""What a text states: its sentences, its words, its exact values, and the cues that it matters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
+
+SENTENCE_CHARS_MAX = 320
+CHUNK_CHARS_CACHED = 48
+
+
+class Kind(StrEnum):
+    """What a token is."""
+
+    URL = "url"
+    EMAIL = "email"
+    PATH = "path"
+    DATE = "date"
+    TIME = "time"
+    MONEY = "money"
+    VERSION = "version"
+    NUMBER = "number"
+    IDENTIFIER = "identifier"
+    WORD = "word"
+    COMMON = "common"
+    STOP = "stop"
+
+
+PATTERNS: dict[Kind, str] = {
+    Kind.URL: r"(?:[a-z][a-z0-9+.-]{1,9}://|www\.)\S+",
+    Kind.EMAIL: r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    Kind.DATE: (
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T_]\d\d:?\d\d\S*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    ),
+    Kind.TIME: r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?:[ap]m|Z)?|\d{1,2}[ap]m",
+    Kind.MONEY: r"[$€£¥₹₩]\d[\d.,]*[kKmMbB]?|\d[\d.,]*[$€£¥₹₩]",
+    Kind.VERSION: r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*[\w.+-]*",
+    Kind.NUMBER: r"[#+~±<>=-]{0,2}\d+(?:[.,:/x×-]?\d+)*(?:%|°[CF]?|st|nd|rd|th|[a-zµ]{1,4})?",
+    Kind.PATH: (
+        r"(?:~|\.{1,2})?/[^\s/]+(?:/[^\s/]*)*|[A-Za-z]:\\\S+"
+        r"|[\w.@-]+/(?:[\w.@-]+/)*[\w@-]+\.\w+"
+    ),
+    Kind.IDENTIFIER: (
+        r"[A-Za-z_][\w-]*(?:(?:\.|::|->)[A-Za-z_]\w*)+(?:\(\))?"  # a.b.c, a::b, a.b()
+        r"|\w+\(\)|--?[a-z][\w-]*(?:=\S+)?"  # call(), --flag=value
+        r"|\w*[^\W\d_]_\w+|[A-Z]{2,}-\d+"  # snake_case, ABC-123
+        r"|[a-z]+[A-Z]\w*|(?:[A-Z][a-z]+){2,}"  # camelCase, PascalCase
+        r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]+"  # x86-64, a1b2c3
+    ),
+}
+"""How an exact value looks when it stands alone between spaces; the first that fits names it."""
+
+EXACT_KINDS = frozenset(PATTERNS)
+
+CUES: frozenset[str] = frozenset(
+    """
+    decide decided decision agreed chose chosen choose picked settled concluded approved rejected
+    accepted switched replaced resolved confirmed
+    always never must mustn't don't avoid required requires ensure prefer prefers preferred
+    preference favorite favourite allergic policy rule instruction instructions convention
+    deadline due plan plans planning planned planned schedule scheduled appointment meeting booked
+    error failed fails failure fix fixed cause caused because bug broke broken crash crashed
+    warning timeout exception root
+    moved bought started joined adopted married born graduated hired launched released deployed
+    merged shipped signed won received named called lives works
+    remember note todo password key token
+    """.split(),
+)
+"""Words that announce a decision, an instruction, a preference, a plan, a failure, an event."""
+
+_EXACT = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items()))
+_BOUNDARY = re.compile(r"[.!?…]+[\"'”’»)\]*_]*\s+|[。！？｡．]+[」』”’）】]*\s*")
+_LAST_WORD = re.compile(r"(\S+?)\.[\"'”’»)\]*_]*\s+$")
+_ABBREVIATION = re.compile(
+    r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|z\.b|usw|bzw)",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
+_EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
+_INNER = re.compile(
+    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"  # Han
+    r"|[\u30a0-\u30ff]+"  # Katakana; Hiragana, which carries grammar, is passed over
+    r"|(?:(?![\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])[^\W_])+"
+    r"(?:['’][^\W_]+)*",
+)
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+HAN_RUN_MAX = 4
+_SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s")
+STEM_CHARS_MIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word or exact value of a text."""
+
+    stem: str
+    """What makes it the same as another: lower case, without its ending."""
+    surface: str
+    kind: Kind
+    capital: bool
+    closes: bool
+    """Punctuation follows it, so that it makes no phrase with the next."""
+    cue: bool = False
+
+
+def sentences(text: str) -> Iterator[tuple[str, bool]]:
+    """Each sentence with its white space collapsed, and whether it begins a line.
+
+    A line without sentence ends (a log line, a row, a giant JSON value) counts as one sentence,
+    and whatever is longer than `SENTENCE_CHARS_MAX` is cut where a reader would pause.
+    """
+    for line in text.splitlines():
+        flat = " ".join(line.split())
+        first = True
+        for sentence in _split(flat) if flat else ():
+            for piece in _pieces(sentence):
+                yield piece, first
+                first = False
+
+
+def _split(line: str) -> Iterator[str]:
+    start = 0
+    for match in _BOUNDARY.finditer(line):
+        last = _LAST_WORD.search(line, max(start, match.start() - 12), match.end())
+        if last and _ABBREVIATION.fullmatch(last[1].lstrip("(\"'")):
+            continue
+        yield line[start : match.end()].rstrip()
+        start = match.end()
+    if start < len(line):
+        yield line[start:]
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    start = 0
+    while len(sentence) - start > SENTENCE_CHARS_MAX:
+        stop = start + SENTENCE_CHARS_MAX
+        cut = stop
+        for match in _BREAK.finditer(sentence, start + SENTENCE_CHARS_MAX // 2, stop):
+            if match[0][:1] in ";,、，；" or cut == stop:
+                cut = match.end()
+        yield sentence[start:cut].rstrip()
+        start = cut
+    rest = sentence[start:].strip()
+    if rest:
+        yield rest
+
+
+def tokens(sentence: str) -> list[Token]:
+    """The words and exact values of a sentence, in order."""
+    found: list[Token] = []
+    for chunk in sentence.split(" "):
+        found += _cached(chunk) if len(chunk) <= CHUNK_CHARS_CACHED else _analyse(chunk)
+    return found
+
+
+def stem(word: str) -> str:
+    """The word in lower case without its commonest English endings: enough to tell repetition."""
+    word = word.lower().replace("’", "'").removesuffix("'s")
+    if not word.isascii():
+        return word
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
+            if suffix == "s" and word.endswith(("ss", "us", "is")):
+                break
+            word = word.removesuffix(suffix)
+            if suffix in ("ied", "ies"):
+                return word + "i"
+            if word[-1] == word[-2] and word[-1] not in "aeols":
+                word = word[:-1]
+            break
+    if len(word) > STEM_CHARS_MIN:
+        word = word.removesuffix("e")
+    return word[:-1] + "i" if word.endswith("y") else word
+
+
+_COMMON_STEMS = frozenset(map(stem, COMMON_WORDS))
+
+
+def _analyse(chunk: str) -> tuple[Token, ...]:
+    core = chunk.strip(_EDGE)
+    if not core:
+        return ()
+    closes = not chunk.endswith(core)
+    lower = core.lower().replace("’", "'")
+    if lower in STOP_WORDS:
+        return (_plain(core, closes=closes),)
+    exact = _EXACT.fullmatch(core) if len(core) <= SENTENCE_CHARS_MAX else None
+    if exact and exact.lastgroup:
+        return (Token(lower, core, Kind(exact.lastgroup), core[0].isupper(), closes),)
+    parts = [part for run in _INNER.findall(core) for part in _words(run)]
+    last = len(parts) - 1
+    return tuple(_plain(part, closes=closes and at == last) for at, part in enumerate(parts))
+
+
+def _words(run: str) -> list[str]:
+    """A long run of Han has no word borders: overlapping pairs stand in for its words."""
+    if len(run) <= HAN_RUN_MAX or not _HAN.match(run):
+        return [run]
+    return [run[at : at + 2] for at in range(len(run) - 1)]
+
+
+def _plain(word: str, *, closes: bool) -> Token:
+    lower = word.lower().replace("’", "'")
+    root = stem(word)
+    if lower in STOP_WORDS or root in STOP_WORDS or lower.partition("'")[0] in STOP_WORDS:
+        kind = Kind.STOP
+    elif word.isdigit():
+        kind = Kind.NUMBER
+    elif root in _COMMON_STEMS or (len(word) == 1 and word.isascii()):
+        kind = Kind.COMMON
+    else:
+        kind = Kind.WORD
+    return Token(root, word, kind, word[0].isupper(), closes, cue=lower in CUES)
+
+
+_cached = lru_cache(maxsize=1 << 14)(_analyse)

@@ -1,0 +1,179 @@
+"""The summariser that needs no model: it selects sentences and abbreviates their wordy phrases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, tzinfo
+
+from mnemosyned.domain.errors import SummarizerFailed
+from mnemosyned.domain.extract import KEYWORDS, extract
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import Summary
+
+RATIO = 1 / 3
+REASON = "no model is configured; sentences are selected and abbreviated by rule"
+
+CODES: dict[str, str] = {
+    "as soon as possible": "asap",
+    "as far as I know": "afaik",
+    "that is to say": "ie",
+    "for example": "eg",
+    "also known as": "aka",
+    "by the way": "btw",
+    "let me know": "lmk",
+    "in my opinion": "imo",
+    "to be honest": "tbh",
+    "at the moment": "atm",
+    "on the other hand": "otoh",
+    "with respect to": "wrt",
+    "in the middle of": "amid",
+    "on top of": "atop",
+    "at the same time": "simultaneously",
+    "in the same way": "likewise",
+    "in the meantime": "meanwhile",
+    "for this reason": "hence",
+    "the end of the day": "eod",
+    "from now on": "henceforth",
+    "until now": "hitherto",
+    "once again": "anew",
+    "even though": "albeit",
+}
+"""Phrases and the one word that stands for each. Every code is shorter in characters and in
+tokens (GPT-2's vocabulary: 2 to 5 against 1 or 2), is plain English, and is rare in itself, as
+a code that occurs in the text costs an escape."""
+
+_CLOSING = ".,;:!?)"
+_ESCAPE = "\\"
+_FENCE = "```"
+
+
+def _cased(table: dict[str, str]) -> dict[str, str]:
+    """The table as it is and with a capital, for the beginning of a sentence."""
+    return table | {key[0].upper() + key[1:]: code.capitalize() for key, code in table.items()}
+
+
+_CODE_OF = {tuple(phrase.split()): code for phrase, code in _cased(CODES).items()}
+_PHRASE_OF = {code: " ".join(phrase) for phrase, code in _CODE_OF.items()}
+_OPENERS = {phrase[0] for phrase in _CODE_OF}
+_LENGTHS = sorted({len(phrase) for phrase in _CODE_OF}, reverse=True)
+_WORD = re.compile(rf"(\\*)([A-Za-z]+)([{re.escape(_CLOSING)}]*)")
+_CONCERNED = re.compile("|".join(map(re.escape, [*_cased(CODES), *_PHRASE_OF])))
+_SPACE = re.compile(r"(\s+)")
+_OPENING_QUOTE = re.compile(r"[(\[]*['‘]")
+_CLOSING_QUOTE = re.compile(rf"['’][\])]*[{re.escape(_CLOSING)}]*$")
+_PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
+
+
+def encode(text: str) -> str:
+    """Replace wordy phrases by their codes; `decode` gives back exactly the same text.
+
+    Only whole words in running prose change: nothing with a digit or a sign in it, nothing in
+    code or between quotation marks, no line of keywords. A code that the text itself contains
+    is marked with a backslash.
+    """
+    return _rewritten(text, _encoded)
+
+
+def decode(text: str) -> str:
+    """The text that `encode` was given."""
+    return _rewritten(text, _decoded)
+
+
+def _rewritten(text: str, rewrite: Callable[[list[str]], str]) -> str:
+    """Apply the rewriting line by line wherever both directions see the same open prose."""
+    if not _CONCERNED.search(text):
+        return text
+    lines: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith(_FENCE)
+        fenced ^= fence
+        closed = fenced or fence or line.startswith(KEYWORDS)
+        lines.append(line if closed else rewrite(_SPACE.split(line)))
+    return "\n".join(lines)
+
+
+def _encoded(parts: list[str]) -> str:
+    out: list[str] = []
+    free = list(_free(parts))
+    at = 0
+    while at < len(parts):
+        part = parts[at]
+        if not free[at]:
+            out.append(part)
+        elif part in _OPENERS and (found := _phrase(parts, at)):
+            code, at = found
+            out.append(code)
+        else:
+            word = _WORD.fullmatch(part)
+            out.append(_ESCAPE + part if word and word[2] in _PHRASE_OF else part)
+        at += 1
+    return "".join(out)
+
+
+def _phrase(parts: list[str], at: int) -> tuple[str, int] | None:
+    """The code of the longest phrase that starts here, and where the phrase ends.
+
+    `parts` alternates words and white space; the last word may carry punctuation.
+    """
+    for length in _LENGTHS:
+        end = at + 2 * (length - 1)
+        if end >= len(parts) or any(space != " " for space in parts[at + 1 : end : 2]):
+            continue
+        bare = parts[end].rstrip(_CLOSING)
+        code = _CODE_OF.get((*parts[at:end:2], bare))
+        if code:
+            return code + parts[end][len(bare) :], end
+    return None
+
+
+def _decoded(parts: list[str]) -> str:
+    out: list[str] = []
+    for part, free in zip(parts, _free(parts), strict=True):
+        word = _WORD.fullmatch(part) if free else None
+        if not word or word[2] not in _PHRASE_OF:
+            out.append(part)
+        elif word[1]:
+            out.append(part.removeprefix(_ESCAPE))
+        else:
+            out.append(_PHRASE_OF[word[2]] + word[3])
+    return "".join(out)
+
+
+def _free(parts: Sequence[str]) -> Iterator[bool]:
+    """For each part of a line, whether it stands outside every quotation and piece of code.
+
+    A mark left open closes the rest of the line. What rewriting changes holds no such mark, so
+    both directions agree.
+    """
+    ticks = quotes = False
+    apostrophe = False
+    depth = 0
+    for part in parts:
+        opens = bool(_OPENING_QUOTE.match(part))
+        yield not (ticks or quotes or apostrophe or opens or depth > 0)
+        ticks ^= part.count("`") % 2 == 1
+        quotes ^= part.count('"') % 2 == 1
+        depth += sum(part.count(opening) - part.count(closing) for opening, closing in _PAIRS)
+        depth = max(depth, 0)
+        apostrophe = (apostrophe or opens) and not _CLOSING_QUOTE.search(part)
+
+
+class AaakSummarizer:
+    """Summarises by selection, then abbreviates: in force when no model is."""
+
+    name = "aaak"
+
+    def __init__(self, *, ratio: float = RATIO, reason: str = REASON, zone: tzinfo = UTC) -> None:
+        self.reason = reason
+        self._ratio = ratio
+        self._zone = zone
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        """The days and speakers, the sentences that say most, and keywords for the rest."""
+        kept = extract(memories, ratio=self._ratio, zone=self._zone).text if memories else ""
+        if not kept:
+            raise SummarizerFailed("The memories hold no text; leave them as they are.")
+        shorter = encode(kept)
+        return Summary(text=min(shorter, kept, key=len), summarizer=self.name)
