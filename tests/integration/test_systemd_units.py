@@ -1,0 +1,162 @@
+"""The unit files, judged by systemd itself: valid, hardened, and private."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.systemd
+
+SYSTEMD = Path(__file__).parents[2] / "systemd"
+DROP_IN = "without-user-namespaces.conf"
+UNITS = {"mnemosyned.service": "--user", "mnemosyned-system.service": "--system"}
+EXPOSURE_MAX = 2.0
+TIMEOUT_S = 60
+
+each_unit = pytest.mark.parametrize("unit", UNITS)
+
+
+@pytest.fixture(scope="session")
+def analyze() -> str:
+    found = shutil.which("systemd-analyze")
+    if found is None and "CI" not in os.environ:
+        pytest.skip("systemd-analyze is not installed")
+    assert found, "systemd-analyze is not installed, and CI must not go without it"
+    return found
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """Copy the unit files to where the manager that judges them has nothing else to read."""
+    return shutil.copytree(SYSTEMD, tmp_path / "units")
+
+
+def run(*command: str, units: Path) -> str:
+    """Run a command on the copied units; whatever it says on either stream."""
+    runtime = units.parent / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    done = subprocess.run(
+        command,
+        cwd=units,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(runtime), "LC_ALL": "C.UTF-8"},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return done.stdout if done.returncode == 0 else f"exit {done.returncode}\n{done.stdout}"
+
+
+def verify(analyze: str, unit: str, units: Path) -> str:
+    return run(analyze, UNITS[unit], "verify", "--man=no", f"./{unit}", units=units)
+
+
+def settings(unit: str) -> dict[str, list[str]]:
+    """Every `Key=value` of a unit, each key with all of its values."""
+    found: dict[str, list[str]] = {}
+    for line in (SYSTEMD / unit).read_text().splitlines():
+        if match := re.fullmatch(r"(\w+)=(.*)", line):
+            found.setdefault(match[1], []).append(match[2])
+    return found
+
+
+@each_unit
+def test_systemd_has_nothing_to_say_about_a_unit(analyze: str, unit: str, units: Path) -> None:
+    assert verify(analyze, unit, units) == ""
+
+
+@each_unit
+def test_a_misspelt_key_would_be_noticed(analyze: str, unit: str, units: Path) -> None:
+    with (units / unit).open("a") as file:
+        file.write("[Service]\nWacthdogSec=60\n")
+
+    assert "WacthdogSec" in verify(analyze, unit, units)
+
+
+def test_the_drop_in_for_machines_without_user_namespaces_is_valid(
+    analyze: str, units: Path
+) -> None:
+    folder = units / "mnemosyned.service.d"
+    folder.mkdir()
+    (units / DROP_IN).rename(folder / DROP_IN)
+
+    assert verify(analyze, "mnemosyned.service", units) == ""
+
+
+def test_a_misspelt_key_in_the_drop_in_would_be_noticed(analyze: str, units: Path) -> None:
+    folder = units / "mnemosyned.service.d"
+    folder.mkdir()
+    (folder / DROP_IN).write_text("[Service]\nPrivateUser=no\n")
+
+    assert "PrivateUser" in verify(analyze, "mnemosyned.service", units)
+
+
+@each_unit
+def test_a_unit_is_little_exposed(analyze: str, unit: str, units: Path) -> None:
+    said = run(
+        analyze, UNITS[unit], "security", "--offline=true", "--no-pager", f"./{unit}", units=units
+    )
+
+    level = re.search(r"Overall exposure level for \S+: ([\d.]+)", said)
+    assert level, said
+    assert float(level[1]) <= EXPOSURE_MAX, said
+
+
+@each_unit
+@pytest.mark.parametrize("kind", ["Runtime", "State"])
+def test_what_the_daemon_keeps_is_for_its_owner_alone(unit: str, kind: str) -> None:
+    found = settings(unit)
+
+    assert found[f"{kind}Directory"] == ["mnemosyned"]
+    assert found[f"{kind}DirectoryMode"] == ["0700"]
+    assert found["UMask"] == ["0077"]
+
+
+def test_only_the_system_wide_configuration_is_readable_by_others() -> None:
+    assert settings("mnemosyned.service")["ConfigurationDirectoryMode"] == ["0700"]
+    assert settings("mnemosyned-system.service")["ConfigurationDirectoryMode"] == ["0755"]
+
+
+@each_unit
+def test_systemd_watches_the_daemon_and_gives_it_time_to_stop(unit: str) -> None:
+    found = settings(unit)
+
+    assert found["Type"] == ["notify"]
+    assert found["NotifyAccess"] == ["main"]
+    assert found["Restart"] == ["on-failure"]
+    assert found["KillSignal"] == ["SIGTERM"]
+    assert found["KillMode"] == ["mixed"]
+    assert {"WatchdogSec", "TimeoutStopSec", "ExecReload"} <= found.keys()
+
+
+@each_unit
+def test_a_unit_has_no_network_and_room_for_a_model(unit: str) -> None:
+    found = settings(unit)
+
+    assert found["PrivateNetwork"] == ["yes"]
+    assert found["RestrictAddressFamilies"] == ["AF_UNIX"]
+    assert found["IPAddressDeny"] == ["any"]
+    assert int(found["MemoryMax"][0].removesuffix("G")) >= 2
+
+
+def test_both_units_differ_only_where_user_and_system_do() -> None:
+    user, system = (settings(unit) for unit in UNITS)
+
+    assert {key for key in user | system if user.get(key) != system.get(key)} == {
+        "ConfigurationDirectoryMode",
+        "DynamicUser",
+        "Environment",
+        "ExecStartPre",
+        "InaccessiblePaths",
+        "ProtectHome",
+        "ReadWritePaths",
+        "UnsetEnvironment",
+        "User",
+        "WantedBy",
+    }
