@@ -8,15 +8,17 @@ from datetime import UTC, tzinfo
 from heapq import heapify, heappop, heappush, nlargest
 
 from mnemosyned.domain import dates
-from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, sentences, tokens
+from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
 from mnemosyned.domain.keywords import keywords, weights
 from mnemosyned.domain.memory import Memory
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
 KEYWORD_SHARE = 0.35
-CUE = 1.3
 QUESTION = 0.75
 BARE = 0.2
+LISTING = 0.5
+PROSE_STOP_SHARE = 0.15
+"""Prose has its share of little words; log lines, tables and code have fewer."""
 SENTENCE_COST_CHARS = 24
 """Added to each sentence's length when its worth per character is judged, or the shortest
 exclamation with one rare word would beat every statement."""
@@ -24,12 +26,19 @@ exclamation with one rare word would beat every statement."""
 BARE_WORDS = 3
 """With fewer words a sentence is an exclamation; scripts without spaces are not judged so."""
 
-CHARS_MIN = 160
+FRESH_MIN = 0.9
+"""A sentence must add at least about one ordinary word."""
+
+CHARS_MIN = 120
 CHARS_MAX = 12_000
 UNITS_MAX = 1_500
 CLIP_CHARS_MIN = 80
 ROLES_SHOWN_MAX = 6
 KEYWORDS = "Keywords: "
+VALUES = EXACT_KINDS - {Kind.IDENTIFIER}
+"""Kinds that can make a statement of two words; code has identifiers everywhere."""
+
+UNSPACED = ("。", "！", "？")
 QUESTION_MARKS = ("?", "？", "؟")
 
 
@@ -94,7 +103,7 @@ def extract(memories: Sequence[Memory], *, ratio: float, zone: tzinfo = UTC) -> 
             texts,
             worth,
             covered=told,
-            chars_max=min(room - body - len(KEYWORDS), body * 2 // 3),
+            chars_max=min(room, 2 * body - len(heading)) - body - len(KEYWORDS) - 2,
         ),
     )
 
@@ -133,20 +142,23 @@ def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> l
                     starts_line=starts_line,
                     words=words,
                     stems=frozenset(word.stem for word in words if word.kind is not Kind.STOP),
-                    emphasis=_emphasis(sentence, words),
+                    emphasis=_emphasis(sentence, words) * (0.5 + memory.importance),
                 )
             )
     return units
 
 
 def _emphasis(sentence: str, words: Sequence[Token]) -> float:
-    emphasis = CUE if any(word.cue for word in words) else 1.0
+    """How much more, or less, a sentence matters than the words in it."""
+    factor = emphasis(words)
+    if sum(word.kind is Kind.STOP for word in words) < PROSE_STOP_SHARE * len(words):
+        factor *= LISTING
     if sentence.endswith(QUESTION_MARKS):
-        emphasis *= QUESTION
+        factor *= QUESTION
     bare = len(words) < BARE_WORDS and sentence.isascii()
-    if bare and not any(word.kind in EXACT_KINDS for word in words):
-        emphasis *= BARE
-    return emphasis
+    if bare and not any(word.kind in VALUES for word in words):
+        factor *= BARE
+    return factor
 
 
 def _choose(units: Sequence[_Unit], worth: Mapping[str, float], *, chars_max: int) -> list[_Unit]:
@@ -159,6 +171,8 @@ def _choose(units: Sequence[_Unit], worth: Mapping[str, float], *, chars_max: in
 
     def value(unit: _Unit) -> float:
         fresh = sum(worth[word] for word in unit.stems if word not in told)
+        if fresh < FRESH_MIN:
+            return 0.0
         return unit.emphasis * fresh / (len(unit.text) + SENTENCE_COST_CHARS)
 
     heap = nlargest(UNITS_MAX, ((value(unit), -unit.at) for unit in units))
@@ -207,7 +221,7 @@ def _lines(kept: Iterable[_Unit]) -> list[str]:
     previous: _Unit | None = None
     for unit in kept:
         if previous and previous.memory == unit.memory and not unit.starts_line:
-            lines[-1] += f" {unit.text}"
+            lines[-1] += unit.text if lines[-1].endswith(UNSPACED) else f" {unit.text}"
         elif unit.role and (previous is None or previous.role != unit.role):
             lines.append(f"{unit.role}: {unit.text}")
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -47,7 +47,7 @@ PATTERNS: dict[Kind, str] = {
     ),
     Kind.IDENTIFIER: (
         r"[A-Za-z_][\w-]*(?:(?:\.|::|->)[A-Za-z_]\w*)+(?:\(\))?"  # a.b.c, a::b, a.b()
-        r"|\w+\(\)|--?[a-z][\w-]*(?:=\S+)?"  # call(), --flag=value
+        r"|\w+\(\)|--[a-z][\w-]*(?:=\S+)?"  # call(), --flag=value
         r"|\w*[^\W\d_]_\w+|[A-Z]{2,}-\d+"  # snake_case, ABC-123
         r"|[a-z]+[A-Z]\w*|(?:[A-Z][a-z]+){2,}"  # camelCase, PascalCase
         r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]+"  # x86-64, a1b2c3
@@ -57,21 +57,35 @@ PATTERNS: dict[Kind, str] = {
 
 EXACT_KINDS = frozenset(PATTERNS)
 
-CUES: frozenset[str] = frozenset(
+RULINGS: frozenset[str] = frozenset(
     """
-    decide decided decision agreed chose chosen choose picked settled concluded approved rejected
-    accepted switched replaced resolved confirmed
-    always never must mustn't don't avoid required requires ensure prefer prefers preferred
-    preference favorite favourite allergic policy rule instruction instructions convention
-    deadline due plan plans planning planned planned schedule scheduled appointment meeting booked
+    decide decided decision decisions agreed chose chosen settled concluded approved rejected
+    must mustn't required requires prefer prefers preferred preference
+    preferences allergic policy rule instruction instructions convention deadline todo owns password
+    """.split()
+)
+"""Words that announce what binds later: a decision, an instruction, a preference."""
+
+ORDERS: frozenset[str] = frozenset(
+    ("never", "always", "don't", "don’t", "do not", "avoid", "ensure")
+)
+"""Words that bind when a sentence opens with them; "it never ran" only tells."""
+
+EVENTS: frozenset[str] = frozenset(
+    """
+    choose picked accepted switched replaced resolved confirmed don't favorite favourite due plan
+    plans planning planned schedule scheduled appointment meeting booked
     error failed fails failure fix fixed cause caused because bug broke broken crash crashed
     warning timeout exception root
     moved bought started joined adopted married born graduated hired launched released deployed
-    merged shipped signed won received named called lives works
-    remember note todo password key token
-    """.split(),
+    merged shipped signed won received named called lives works remember note key token
+    """.split()
 )
-"""Words that announce a decision, an instruction, a preference, a plan, a failure, an event."""
+"""Words that announce something worth telling: a plan, a failure, its cause, a change."""
+
+RULING = 2.0
+EVENT = 1.3
+CUES = dict.fromkeys(EVENTS, EVENT) | dict.fromkeys(RULINGS, RULING)
 
 _EXACT = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items()))
 _BOUNDARY = re.compile(r"[.!?…]+[\"'”’»)\]*_]*\s+|[。！？｡．]+[」』”’）】]*\s*")
@@ -82,14 +96,15 @@ _ABBREVIATION = re.compile(
 )
 _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_PARTICLES = "的了是和与们这那也都就还把被"
+_LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
 _INNER = re.compile(
-    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"  # Han
+    rf"(?P<han>(?:(?![{_PARTICLES}])[{_HAN}])+)"
     r"|[\u30a0-\u30ff]+"  # Katakana; Hiragana, which carries grammar, is passed over
-    r"|(?:(?![\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])[^\W_])+"
-    r"(?:['’][^\W_]+)*",
+    rf"|{_LETTER}+(?:[_.'’]{_LETTER}+)*"
 )
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-HAN_RUN_MAX = 4
+HAN_WORD_MAX = 6
 _SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s")
 STEM_CHARS_MIN = 3
 
@@ -105,7 +120,8 @@ class Token:
     capital: bool
     closes: bool
     """Punctuation follows it, so that it makes no phrase with the next."""
-    cue: bool = False
+    cue: float = 1.0
+    """How much more a sentence matters for having it."""
 
 
 def sentences(text: str) -> Iterator[tuple[str, bool]]:
@@ -158,6 +174,14 @@ def tokens(sentence: str) -> list[Token]:
     return found
 
 
+def emphasis(words: Sequence[Token]) -> float:
+    """How much more a sentence matters for what it announces."""
+    opening = [word.surface.lower() for word in words[:2]]
+    if not ORDERS.isdisjoint((*opening[:1], " ".join(opening))):
+        return RULING
+    return max((word.cue for word in words), default=1.0)
+
+
 def stem(word: str) -> str:
     """The word in lower case without its commonest English endings: enough to tell repetition."""
     word = word.lower().replace("’", "'").removesuffix("'s")
@@ -185,6 +209,8 @@ def _analyse(chunk: str) -> tuple[Token, ...]:
     core = chunk.strip(_EDGE)
     if not core:
         return ()
+    if f"{core}()" in chunk:
+        core += "()"  # a call
     closes = not chunk.endswith(core)
     lower = core.lower().replace("’", "'")
     if lower in STOP_WORDS:
@@ -192,16 +218,29 @@ def _analyse(chunk: str) -> tuple[Token, ...]:
     exact = _EXACT.fullmatch(core) if len(core) <= SENTENCE_CHARS_MAX else None
     if exact and exact.lastgroup:
         return (Token(lower, core, Kind(exact.lastgroup), core[0].isupper(), closes),)
-    parts = [part for run in _INNER.findall(core) for part in _words(run)]
-    last = len(parts) - 1
-    return tuple(_plain(part, closes=closes and at == last) for at, part in enumerate(parts))
+    return tuple(_parts(core, closes=closes))
 
 
-def _words(run: str) -> list[str]:
-    """A long run of Han has no word borders: overlapping pairs stand in for its words."""
-    if len(run) <= HAN_RUN_MAX or not _HAN.match(run):
-        return [run]
-    return [run[at : at + 2] for at in range(len(run) - 1)]
+def _parts(core: str, *, closes: bool) -> Iterator[Token]:
+    """The words of a chunk that is neither one word nor one value: `a/b`, JSON, CJK."""
+    for match in _INNER.finditer(core):
+        run, end = match[0], match.end()
+        tail = core[end : end + 1] != "-" if end < len(core) else closes
+        if not match["han"]:
+            exact = _EXACT.fullmatch(run)
+            kind = Kind(exact.lastgroup) if exact and exact.lastgroup else None
+            yield (
+                Token(run.lower(), run, kind, capital=False, closes=tail)
+                if kind
+                else _plain(run, closes=tail)
+            )
+        elif 1 < len(run) <= HAN_WORD_MAX:
+            yield Token(run, run, Kind.WORD, capital=False, closes=tail)
+        else:
+            # No border shows where words end: overlapping pairs tell repetition, no more.
+            for at in range(max(len(run) - 1, 1)):
+                pair = run[at : at + 2]
+                yield Token(pair, pair, Kind.COMMON, capital=False, closes=True)
 
 
 def _plain(word: str, *, closes: bool) -> Token:
@@ -215,7 +254,7 @@ def _plain(word: str, *, closes: bool) -> Token:
         kind = Kind.COMMON
     else:
         kind = Kind.WORD
-    return Token(root, word, kind, word[0].isupper(), closes, cue=lower in CUES)
+    return Token(root, word, kind, word[0].isupper(), closes, cue=CUES.get(lower, 1.0))
 
 
 _cached = lru_cache(maxsize=1 << 14)(_analyse)

@@ -9,10 +9,12 @@ from typing import NamedTuple
 from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, stem
 
 NAME = 1.5
-NUMBER = 1.5
 EXACT = 2.0
+NUMBER = 1.2
+TIME = 0.6
 ORDINARY = 1.0
 COMMON = 0.3
+BY_KIND = {Kind.NUMBER: NUMBER, Kind.TIME: TIME}
 SURFACE_CHARS_MAX = 80
 SEPARATOR = ", "
 
@@ -43,7 +45,7 @@ def weights(texts: Iterable[Sequence[Token]], *, known: Iterable[str]) -> dict[s
 
 def _value(token: Token, *, opens: bool) -> float:
     if token.kind in EXACT_KINDS:
-        return NUMBER if token.kind is Kind.NUMBER else EXACT
+        return BY_KIND.get(token.kind, EXACT)
     if token.kind is Kind.COMMON:
         return COMMON
     return NAME if token.capital and not opens else ORDINARY
@@ -80,9 +82,15 @@ def _candidates(
                 continue
             seen.add(token.stem)
             size = len(token.surface)
-            if worth[token.stem] > 0 and size <= SURFACE_CHARS_MAX:
+            if worth[token.stem] > 0 and _telling(token):
                 value = worth[token.stem] / (size + len(SEPARATOR)) ** 0.5
                 yield _Candidate(value, sentence, place, token)
+
+
+def _telling(token: Token) -> bool:
+    """A small number says nothing by itself, and a blob nothing to anyone."""
+    size = len(token.surface)
+    return size <= SURFACE_CHARS_MAX and (token.kind is not Kind.NUMBER or size > 2)
 
 
 def _best_first(candidate: _Candidate) -> tuple[float, int, int]:

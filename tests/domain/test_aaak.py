@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.summarizers.aaak import CODES, KEYWORDS, decode, encode
+from mnemosyned.domain.extract import KEYWORDS
+from mnemosyned.summarizers.aaak import CODES, decode, encode
 
 PIECES = st.sampled_from(
     [

@@ -1,0 +1,152 @@
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain import dates
+from mnemosyned.domain.facts import (
+    RULING,
+    SENTENCE_CHARS_MAX,
+    Kind,
+    emphasis,
+    sentences,
+    stem,
+    tokens,
+)
+
+SAID = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+def split(text: str) -> list[str]:
+    return [sentence for sentence, _ in sentences(text)]
+
+
+def test_a_text_splits_at_its_sentence_ends() -> None:
+    assert split('It works. Does it? "Yes!" She left… then came back') == [
+        "It works.",
+        "Does it?",
+        '"Yes!"',
+        "She left…",
+        "then came back",
+    ]
+
+
+def test_abbreviations_initials_and_list_numbers_end_no_sentence() -> None:
+    text = "Ask Dr. Weber, e.g. J. Weber, at 10.4.2.17. 2. Call v1.2.3 of the tool."
+
+    assert split(text) == [
+        "Ask Dr. Weber, e.g. J. Weber, at 10.4.2.17.",
+        "2. Call v1.2.3 of the tool.",
+    ]
+
+
+def test_chinese_and_japanese_need_no_spaces_between_sentences() -> None:
+    assert split("你好。今天开会！对吗？") == ["你好。", "今天开会！", "对吗？"]
+
+
+def test_lines_are_sentences_and_know_that_they_begin_a_line() -> None:
+    assert list(sentences("a  b\n\n \t\nCat. Dog")) == [
+        ("a b", True),
+        ("Cat.", True),
+        ("Dog", False),
+    ]
+
+
+def test_a_giant_line_is_cut_where_a_reader_would_pause() -> None:
+    pieces = split("key: some value, " * 500)
+
+    assert all(len(piece) <= SENTENCE_CHARS_MAX for piece in pieces)
+    assert all(piece.endswith("value,") for piece in pieces)
+
+
+@given(st.text())
+def test_splitting_loses_nothing_but_white_space(text: str) -> None:
+    assert "".join("".join(split(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("https://example.org/a?b=1", Kind.URL),
+        ("ops@example.com", Kind.EMAIL),
+        ("2026-03-02", Kind.DATE),
+        ("02.03.2026", Kind.DATE),
+        ("15:30", Kind.TIME),
+        ("5pm", Kind.TIME),
+        ("€48,500", Kind.MONEY),
+        ("4.12.0", Kind.VERSION),
+        ("v2", Kind.VERSION),
+        ("93122", Kind.NUMBER),
+        ("12%", Kind.NUMBER),
+        ("/etc/cron.d/backups", Kind.PATH),
+        ("src/app/retry.py", Kind.PATH),
+        ("C:\\Temp\\x", Kind.PATH),
+        ("OPS-4127", Kind.IDENTIFIER),
+        ("PaymentClient.charge()", Kind.IDENTIFIER),
+        ("keep_days", Kind.IDENTIFIER),
+        ("--keep-days", Kind.IDENTIFIER),
+        ("camelCase", Kind.IDENTIFIER),
+        ("backups", Kind.WORD),
+        ("thing", Kind.COMMON),
+        ("because", Kind.STOP),
+        ("What've", Kind.STOP),
+    ],
+)
+def test_a_word_or_value_is_named_for_what_it_is(text: str, kind: Kind) -> None:
+    assert [(token.surface, token.kind) for token in tokens(f"({text}),")] == [(text, kind)]
+
+
+def test_json_without_spaces_falls_apart_into_its_words_and_values() -> None:
+    surfaces = [token.surface for token in tokens('{"duration_ms":93122,"image":"shop:4.12.0"}')]
+
+    assert surfaces == ["duration_ms", "93122", "image", "shop", "4.12.0"]
+
+
+def test_endings_do_not_hide_a_repetition() -> None:
+    assert len({stem(word) for word in ("paint", "paints", "painted", "painting", "Paint's")}) == 1
+    assert stem("planned") == stem("plan")
+    assert stem("status") != stem("stat")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Never push on Friday.", "Do not retry.", "We decided to wait.", "Anna prefers tea."],
+)
+def test_instructions_decisions_and_preferences_matter_most(text: str) -> None:
+    assert emphasis(tokens(text)) == RULING
+
+
+def test_telling_that_something_never_ran_is_no_instruction() -> None:
+    assert emphasis(tokens("The script never ran.")) < RULING
+
+
+@given(st.text())
+def test_tokens_of_any_text_stand_in_it(text: str) -> None:
+    for sentence in split(text):
+        assert all(token.surface in sentence for token in tokens(sentence))
+
+
+@pytest.mark.parametrize(
+    ("text", "anchored"),
+    [
+        ("I left yesterday.", "I left yesterday (7 May 2023)."),
+        ("Moved three years ago", "Moved three years ago (2020)"),
+        ("We wed last month!", "We wed last month (April 2023)!"),
+        ("Ends in next year's plan", "Ends in next year's plan"),
+        ("See you last Friday", "See you last Friday"),
+        ("run `log --since yesterday` now", "run `log --since yesterday` now"),
+        ("--since=yesterday", "--since=yesterday"),
+        ('he said "not yesterday"', 'he said "not yesterday"'),
+    ],
+)
+def test_a_relative_date_is_followed_by_the_day_it_meant(text: str, anchored: str) -> None:
+    assert dates.anchor(text, SAID) == anchored
+
+
+def test_a_period_names_its_day_or_its_two_ends() -> None:
+    first = SAID.date()
+
+    assert dates.period(first, first) == "Mon 8 May 2023"
+    assert dates.period(first, first.replace(day=9)) == "8–9 May 2023"
+    assert dates.period(first, first.replace(month=6)) == "8 May 2023 – 8 June 2023"
