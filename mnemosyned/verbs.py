@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import (
     Annotated,
@@ -13,12 +14,20 @@ from typing import (
     ParamSpec,
     Protocol,
     TypeVar,
+    get_args,
 )
 
 import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.consolidation import CycleReport, LogEntry
+from mnemosyned.domain.errors import (
+    InvalidRequest,
+    InvalidText,
+    InvalidTime,
+    MalformedJson,
+    MnemosynedError,
+)
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
     Acknowledged,
@@ -97,6 +106,7 @@ class RememberMany(Request[RememberedMany], frozen=True, forbid_unknown_fields=T
     memories: Annotated[
         list[Remember], Meta(description="up to 1,000", min_length=1, max_length=BATCH_MAX)
     ]
+    dry_run: Annotated[bool, Meta(description="check the batch; keep nothing")] = False
 
 
 # -------------------------------------------------------------------- recall
@@ -288,3 +298,62 @@ VERBS: dict[str, type[Request[Any]]] = {
     "log": Log,
 }
 ALIASES = {"consolidate": "sleep"}
+
+
+# ---------------------------------------------------------------- validation
+
+
+def result_type(verb: type[Request[R]]) -> type[R]:
+    """What a verb answers with."""
+    base = verb.__dict__["__orig_bases__"][0]
+    result: type[R] = get_args(base)[0]
+    return result
+
+
+def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
+    """A request from its JSON. Raises the error that names the field at fault."""
+    try:
+        return msgspec.json.decode(body, type=verb)
+    except msgspec.ValidationError as error:
+        raise _invalid(error) from error
+    except UnicodeDecodeError as error:
+        raise InvalidText(
+            f"the body is not UTF-8 at byte {error.start}; encode it first"
+        ) from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise MalformedJson(f"the body is not JSON: {error}") from error
+
+
+def parse_text(verb: type[Request[R]], fields: Mapping[str, str | list[str]]) -> Request[R]:
+    """A request from words, as a URL or a shell gives them."""
+    try:
+        return msgspec.convert(fields, verb, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid(error) from error
+
+
+def checked(request: Request[R]) -> Request[R]:
+    """The same request, held to the rules that a request over the socket is held to."""
+    try:
+        return parse(type(request), msgspec.json.encode(request))
+    except UnicodeEncodeError as error:
+        raise InvalidText(
+            f"the text is not valid Unicode at character {error.start}; decode it first"
+        ) from error
+    except (TypeError, RecursionError, OverflowError) as error:
+        raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
+
+
+def _invalid(error: msgspec.ValidationError) -> MnemosynedError:
+    """Read msgspec's sentence: what is wrong, and at which path."""
+    text = str(error)
+    problem, _, path = text.partition(" - at `")
+    field = path.rstrip("`").removeprefix("$").lstrip(".") or None
+    if named := re.search(r"(?:field|argument) `([^`]*)`", problem):
+        field = ".".join(part for part in (field, named[1]) if part)
+    message = f"{field}: {problem}" if field else problem
+    if "timezone" in problem or "RFC3339" in problem:
+        return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
+    if "unknown field" in problem:
+        message += "; `mnem VERB --help` lists the fields"
+    return InvalidRequest(message, field=field)

@@ -103,6 +103,10 @@ class MemoryStore(Protocol):
         """How many working memories are pending, counted up to a limit."""
         ...
 
+    def working_count(self) -> int:
+        """How many memories the working tier holds."""
+        ...
+
     def working(self, ids: Sequence[str]) -> list[Memory]:
         """Those of these memories that are still in the working tier, oldest first."""
         ...

@@ -1,0 +1,1 @@
+"""When and how it sleeps."""

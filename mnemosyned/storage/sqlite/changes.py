@@ -34,7 +34,16 @@ _INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join
 
 def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Acknowledged]:
     """Insert and index the drafts that are not known yet."""
-    return [_known(connection, draft) or _insert(connection, draft.memory) for draft in drafts]
+    acknowledged = []
+    for index, draft in enumerate(drafts):
+        try:
+            known = _known(connection, draft)
+        except IdTaken as error:
+            if len(drafts) > 1:
+                error.field = f"memories[{index}].id"
+            raise
+        acknowledged.append(known or _insert(connection, draft.memory))
+    return acknowledged
 
 
 def _insert(connection: sqlite3.Connection, memory: Memory) -> Acknowledged:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.domain.memory import Episode, Memory, Tier, content_hash
@@ -38,7 +39,7 @@ def instant(text: str) -> datetime:
 
 def memory_row(memory: Memory) -> Row:
     """Values for MEMORY_COLUMNS."""
-    metadata = json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else "{}"
+    metadata = msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     return (
         memory.id,
         memory.session,
@@ -64,7 +65,7 @@ def memory_from(row: Sequence[Any], *, tier: Tier, episode: str | None = None) -
         content=content,
         importance=importance,
         pinned=bool(pinned),
-        metadata={} if metadata == "{}" else json.loads(metadata),
+        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
         created_at=instant(created_at),
         tier=tier,
         episode=episode,

@@ -151,6 +151,13 @@ class SqliteStore:
             ).fetchone()[0]
         return count
 
+    def working_count(self) -> int:
+        with self._readers.snapshot() as connection:
+            count: int = connection.execute(
+                "SELECT count FROM tier_totals WHERE tier = 'working'"
+            ).fetchone()[0]
+        return count
+
     def working(self, ids: Sequence[str]) -> list[Memory]:
         with self._readers.snapshot() as connection:
             rows = connection.execute(

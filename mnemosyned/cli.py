@@ -1,0 +1,258 @@
+"""The verbs from the shell, through the client."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from click.shell_completion import get_completion_class
+
+from mnemosyned.client import Client
+from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
+from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
+from mnemosyned.render import render
+from mnemosyned.verbs import VERBS, Recalled, Request, parse_text
+
+EXIT_OF_KIND = {
+    Kind.INVALID: 2,
+    Kind.UNAVAILABLE: 3,
+    Kind.NOT_FOUND: 4,
+    Kind.CONFLICT: 5,
+    Kind.INTERNAL: 6,
+}
+EXIT_NOTHING = 1
+EXIT_INTERRUPTED = 130
+STDIN_BYTES_MAX = 64 << 20
+POSITIONAL = {"content", "query", "id"}
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done; 1 nothing found, or part of it failed; 2 bad input; 3 no daemon "
+    "answers; 4 unknown id; 5 conflict, such as a sleep cycle under way; 6 the daemon failed.",
+)
+@click.option("--socket", help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.")
+@click.version_option(package_name="mnemosyned")
+@click.pass_context
+def mnem(context: click.Context, socket: str | None) -> None:
+    """Ask the memory daemon: remember, recall, sleep, expand, forget."""
+    context.obj = socket
+
+
+def main() -> None:
+    """Run the shell client; every failure is one sentence and an exit code."""
+    try:
+        code = mnem(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = EXIT_INTERRUPTED
+    except MnemosynedError as error:
+        click.echo(f"mnem: {error.message}", err=True)
+        code = EXIT_OF_KIND[error.kind]
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+# -------------------------------------------------------- commands from verbs
+
+
+def _command(name: str, verb: type[Request[Any]]) -> click.Command:
+    """A shell command with the verb's fields as its arguments and options."""
+    params = [_parameter(field) for field in msgspec.inspect.type_info(verb).fields]  # type: ignore[attr-defined]
+    params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
+    return click.Command(
+        name,
+        params=params,
+        callback=click.pass_context(_runner(verb)),
+        help=verb.__doc__,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def _parameter(field: msgspec.inspect.Field) -> click.Parameter:
+    """An option whose value stays a word here: the verb's own rules read it."""
+    kind, help_text = field.type, ""
+    while isinstance(kind, msgspec.inspect.Metadata):
+        help_text = help_text or (kind.extra_json_schema or {}).get("description", "")
+        kind = kind.type
+    name = field.name
+    if name in POSITIONAL and (field.required or name == "content"):
+        return click.Argument([name], required=name != "content")
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(kind, msgspec.inspect.BoolType):
+        return click.Option([option, name], is_flag=True, default=None, help=help_text)
+    default = field.default if isinstance(field.default, int | float | str) else None
+    return click.Option(
+        [option, name],
+        multiple=_takes_list(kind),
+        type=_choice(kind) or str,
+        metavar=None if _choice(kind) else _metavar(name, kind),
+        help=help_text + (f" [default: {default}]" if default not in (None, "") else ""),
+    )
+
+
+def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    return list(kind.types) if isinstance(kind, msgspec.inspect.UnionType) else [kind]
+
+
+def _takes_list(kind: msgspec.inspect.Type) -> bool:
+    return any(
+        isinstance(
+            member.type if isinstance(member, msgspec.inspect.Metadata) else member,
+            msgspec.inspect.ListType,
+        )
+        for member in _members(kind)
+    )
+
+
+def _choice(kind: msgspec.inspect.Type) -> click.Choice[str] | None:
+    for member in _members(kind):
+        if isinstance(member, msgspec.inspect.EnumType):
+            return click.Choice([choice.value for choice in member.cls])
+    return None
+
+
+def _metavar(name: str, kind: msgspec.inspect.Type) -> str:
+    for member in _members(kind):
+        if isinstance(member, msgspec.inspect.DateTimeType):
+            return "TIME"
+        if isinstance(member, msgspec.inspect.IntType | msgspec.inspect.FloatType):
+            return "NUMBER"
+        if isinstance(member, msgspec.inspect.DictType):
+            return "JSON"
+    return name.upper()
+
+
+def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
+    def run(context: click.Context, /, *, as_json: bool, **given: Any) -> int:  # noqa: ANN401
+        fields: dict[str, Any] = {}
+        for name, value in given.items():
+            if value is not None and value != ():
+                fields[name] = list(value) if isinstance(value, tuple) else value
+        if "content" in given and "content" not in fields:
+            fields["content"] = _standard_input()
+        if "metadata" in fields:
+            fields["metadata"] = _object(fields["metadata"])
+        with _client(context) as client:
+            result = client.call(parse_text(verb, fields))
+        click.echo(msgspec.json.encode(result) if as_json else render(result))
+        empty = isinstance(result, Recalled) and not result.hits
+        failed = isinstance(result, CycleReport) and result.failed
+        return EXIT_NOTHING if empty or failed else 0
+
+    return run
+
+
+def _standard_input() -> str:
+    if sys.stdin.isatty():
+        raise click.UsageError('say what to remember: mnem remember "…", or pipe it in')
+    data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
+    if len(data) > STDIN_BYTES_MAX:
+        raise click.UsageError(f"standard input exceeds {STDIN_BYTES_MAX:,} bytes; part it")
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"standard input is not UTF-8 at byte {error.start}") from error
+
+
+def _object(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"--metadata is not JSON: {error}", field="metadata") from error
+
+
+def _client(context: click.Context) -> Client:
+    return Client(context.find_root().obj or _configured_socket())
+
+
+def _configured_socket() -> str | None:
+    """The socket named in the daemon's own file, which is read only where there is one."""
+    # Loaded here: most clients find the daemon where it usually is.
+    from mnemosyned.paths import config_dir  # noqa: PLC0415
+
+    file = config_dir() / "mnemosyned.yaml"
+    if "MNEMOSYNE_SOCKET" in os.environ or not file.exists():
+        return None
+    from mnemosyned.config import load_config  # noqa: PLC0415
+
+    return load_config(file).socket
+
+
+for _name, _verb in VERBS.items():
+    if _name != "remember_many":  # `import` is its command
+        mnem.add_command(_command(_name, _verb))
+mnem.add_command(_command("consolidate", VERBS["sleep"]))
+
+
+# ------------------------------------------------------------ other commands
+
+
+@mnem.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, allow_dash=False))
+@click.option(
+    "--bad-lines",
+    type=click.Choice(["refuse", "skip"]),
+    default="refuse",
+    show_default=True,
+    help="refuse: keep nothing if any line is bad; skip: keep the good ones.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def import_file(context: click.Context, file: str, bad_lines: str, *, as_json: bool) -> int:
+    """Remember every line of FILE, each a JSON object with the fields of `remember`.
+
+    The same file can be imported again: what is known is not kept twice.
+    """
+    with _client(context) as client:
+        report = None
+        if bad_lines == "refuse":
+            report = _pass(file, client, label="checking", check_only=True)
+        if report is None or not report.refused:
+            report = _pass(file, client, label="importing", check_only=False)
+    if as_json:
+        click.echo(msgspec.json.encode(msgspec.to_builtins(report)))
+    else:
+        _tell(report)
+    return EXIT_OF_KIND[Kind.INVALID] if report.refused else 0
+
+
+def _pass(file: str, client: Client, *, label: str, check_only: bool) -> ImportReport:
+    path = Path(file)
+    with (
+        path.open("rb") as lines,
+        click.progressbar(length=path.stat().st_size, label=label, file=sys.stderr) as bar,
+    ):
+        return import_lines(lines, client, check_only=check_only, progress=bar.update)
+
+
+def _tell(report: ImportReport) -> None:
+    for problem in report.refused[:PROBLEMS_SHOWN_MAX]:
+        click.echo(problem, err=True)
+    hidden = len(report.refused) - PROBLEMS_SHOWN_MAX
+    if hidden > 0:
+        click.echo(f"… and {hidden:,} more bad lines", err=True)
+    if report.refused and not report.stored + report.known:
+        click.echo("nothing was kept; mend the lines, or use --bad-lines skip", err=True)
+    else:
+        click.echo(f"{report.stored:,} remembered, {report.known:,} already known")
+
+
+@mnem.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script; for bash: source <(mnem completion bash)."""
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(found(mnem, {}, "mnem", "_MNEM_COMPLETE").source())

@@ -1,0 +1,147 @@
+"""The verbs from Python, over the daemon's socket."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections import deque
+from datetime import UTC, datetime
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
+
+import msgspec
+
+from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
+from mnemosyned.domain.memory import new_id
+from mnemosyned.paths import SOCKET_VARIABLE, default_socket
+from mnemosyned.verbs import (
+    VERBS,
+    Remember,
+    RememberMany,
+    Request,
+    Sleep,
+    Verbs,
+    checked,
+    result_type,
+)
+
+R = TypeVar("R")
+
+TIMEOUT_S = 60.0
+SLEEP_TIMEOUT_S = 3_600.0
+IDLE_MAX = 16
+_NAMES = {verb: name for name, verb in VERBS.items()}
+
+
+class Client(Verbs):
+    """Speaks to a running daemon; safe to use from several threads.
+
+    A lost connection is tried again where that cannot do the work twice: reading, and
+    remembering, which carries an id made here.
+    """
+
+    def __init__(
+        self, socket: str | os.PathLike[str] | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        given = socket or os.environ.get(SOCKET_VARIABLE)
+        self.socket = Path(given) if given else default_socket()
+        self._timeout_s = timeout_s
+        self._idle: deque[_Connection] = deque(maxlen=IDLE_MAX)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def call(self, request: Request[R]) -> R:
+        """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
+        request = _with_ids(checked(request))
+        path = "/v1/" + _NAMES[type(request)]
+        body = msgspec.json.encode(request)
+        status, answer = self._send(path, body, request)
+        if status == 200:
+            return msgspec.json.decode(answer, type=result_type(type(request)))
+        raise _error(status, answer)
+
+    def _send(self, path: str, body: bytes, request: Request[Any]) -> tuple[int, bytes]:
+        repeatable = not request.writes or isinstance(request, Remember | RememberMany)
+        timeout_s = SLEEP_TIMEOUT_S if isinstance(request, Sleep) else self._timeout_s
+        if repeatable:
+            with contextlib.suppress(IndexError):
+                connection = self._idle.pop()
+                with contextlib.suppress(HTTPException, OSError):
+                    return self._exchange(connection, path, body)
+                connection.close()
+        return self._exchange(_Connection(self.socket, timeout_s), path, body)
+
+    def _exchange(self, connection: _Connection, path: str, body: bytes) -> tuple[int, bytes]:
+        try:
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = response.read()
+        except (FileNotFoundError, ConnectionRefusedError, PermissionError) as error:
+            connection.close()
+            raise DaemonUnreachable(
+                f"no daemon answers on {self.socket} ({error.strerror}). Start it with "
+                "`systemctl --user start mnemosyned`, or `mnemosyned` in another terminal"
+            ) from error
+        except TimeoutError as error:
+            connection.close()
+            raise DaemonUnreachable(
+                f"the daemon on {self.socket} did not answer in time; see its log"
+            ) from error
+        except (HTTPException, OSError) as error:
+            connection.close()
+            raise DaemonUnreachable(
+                f"the daemon on {self.socket} hung up ({error!r}); see its log, then try again"
+            ) from error
+        if response.will_close:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return response.status, answer
+
+
+class _Connection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        try:
+            self.sock.connect(str(self._path))
+        except OSError:
+            self.close()
+            raise
+
+
+def _with_ids(request: Request[R]) -> Request[R]:
+    """Memories carry their id from here on, so that sending them again is safe."""
+    if isinstance(request, Remember):
+        changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
+    elif isinstance(request, RememberMany):
+        changes = {"memories": [_with_ids(memory) for memory in request.memories]}
+    else:
+        return request
+    return cast("Request[R]", msgspec.structs.replace(request, **changes))
+
+
+def _error(status: int, answer: bytes) -> MnemosynedError:
+    try:
+        error = msgspec.json.decode(answer)["error"]
+        kind = by_code().get(error["code"], MnemosynedError)
+        return kind(error["message"], field=error.get("field"))
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")

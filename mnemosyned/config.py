@@ -1,0 +1,213 @@
+"""Every setting, read once and validated: file, then environment, then the caller's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.paths import config_dir, default_socket, state_dir
+
+ENVIRONMENT_PREFIX = "MNEMOSYNE_"
+CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
+
+Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
+Count = Annotated[int, Meta(ge=1, le=100_000_000)]
+Bytes = Annotated[int, Meta(ge=1, le=1 << 30)]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class SleepConfig(_Section, frozen=True):
+    """When and how the daemon sleeps."""
+
+    ttl_hours: Hours = 24.0
+    interval_minutes: Annotated[float, Meta(ge=0.01, le=60 * 24 * 366)] = 60.0
+    cron: str | None = None
+    group_entries_max: Annotated[int, Meta(ge=3, le=500)] = 30
+    group_chars_max: Annotated[int, Meta(ge=200, le=1_000_000)] = 8_000
+    group_pause_hours: Hours = 6.0
+    summary_ratio: Annotated[float, Meta(ge=0.05, le=0.9)] = 0.33
+    on_shutdown: bool = True
+    shutdown_deadline_s: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
+
+
+class LimitsConfig(_Section, frozen=True):
+    """How much the daemon takes."""
+
+    content_bytes_max: Bytes = 1 << 20
+    body_bytes_max: Bytes = 32 << 20
+    threads: Annotated[int, Meta(ge=1, le=256)] = 16
+    connections_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
+
+
+class LogConfig(_Section, frozen=True):
+    """What the daemon says, and in which form."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "console"] = "auto"
+
+
+class Config(_Section, frozen=True):
+    """Every setting; `config/mnemosyned.yaml` holds the same defaults and a line on each."""
+
+    auto_sleep: bool = True
+    wm_max: Count = 10_000
+    database: str | None = None
+    socket: str | None = None
+    sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
+    limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
+    log: LogConfig = msgspec.field(default_factory=LogConfig)
+
+    @property
+    def database_path(self) -> Path:
+        """Where memory is kept."""
+        return Path(self.database).expanduser() if self.database else state_dir() / "memory.db"
+
+    @property
+    def socket_path(self) -> Path:
+        """Where the daemon listens."""
+        return Path(self.socket).expanduser() if self.socket else default_socket()
+
+
+def config_file() -> Path | None:
+    """The file the daemon reads unless told otherwise, where there is one."""
+    if named := os.environ.get(CONFIG_VARIABLE):
+        return Path(named)
+    usual = config_dir() / "mnemosyned.yaml"
+    return usual if usual.exists() else None
+
+
+def load_config(
+    file: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Config:
+    """Read the settings: the file, then the environment, then overrides by dotted key.
+
+    Raises `ConfigInvalid`, which names the file, line and key.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    if file:
+        _read_file(file, values)
+    _read_environment(environ, values)
+    for key, value in (overrides or {}).items():
+        _set(values, key, _checked(key, value, where="argument", strict=True))
+    config = msgspec.convert(values, Config)
+    _check_cron(config.sleep.cron)
+    return config
+
+
+def keys(section: type[_Section] = Config, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key, dotted, with its type."""
+    for field in msgspec.structs.fields(section):
+        if isinstance(field.type, type) and issubclass(field.type, _Section):
+            yield from keys(field.type, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, field.type
+
+
+def variable(key: str) -> str:
+    """The environment variable of a key."""
+    return ENVIRONMENT_PREFIX + key.replace(".", "_").upper()
+
+
+def _read_file(path: Path, values: dict[str, Any]) -> None:
+    try:
+        text = path.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(f"{path}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise ConfigInvalid(f"{path}{line}: {problem}") from error
+    if root is None:
+        return
+    seen: set[str] = set()
+    for key, node in _flatten(path, root, ""):
+        where = f"{path}, line {node.start_mark.line + 1}"
+        if key in seen:
+            raise ConfigInvalid(f"{where}: {key} is set twice", field=key)
+        seen.add(key)
+        value = yaml.SafeLoader("").construct_object(node, deep=True)
+        _set(values, key, _checked(key, value, where=where, strict=True))
+
+
+def _flatten(path: Path, node: yaml.Node, prefix: str) -> Iterator[tuple[str, yaml.Node]]:
+    if not isinstance(node, yaml.MappingNode):
+        where = f"{path}, line {node.start_mark.line + 1}"
+        raise ConfigInvalid(f"{where}: {prefix.rstrip('.') or 'the file'} must be a mapping")
+    for name, value in node.value:
+        key = prefix + str(name.value)
+        if key in _SECTIONS:
+            yield from _flatten(path, value, key + ".")
+        elif key not in _KEYS:
+            where = f"{path}, line {name.start_mark.line + 1}"
+            raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
+        else:
+            yield key, value
+
+
+def _read_environment(environ: Mapping[str, str], values: dict[str, Any]) -> None:
+    by_variable = {variable(key): key for key in _KEYS}
+    for name, text in environ.items():
+        if not name.startswith(ENVIRONMENT_PREFIX) or name == CONFIG_VARIABLE:
+            continue
+        key = by_variable.get(name)
+        if key is None:
+            raise ConfigInvalid(f"environment: unknown variable {name}{_suggestion(name)}")
+        value: Any = text.strip()
+        if value.casefold() in ("yes", "on", "no", "off") and _KEYS[key] is bool:
+            value = value.casefold() in ("yes", "on")
+        if value in ("", "null"):
+            value = None
+        _set(values, key, _checked(key, value, where=f"environment, {name}", strict=False))
+
+
+def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
+    if key not in _KEYS:
+        raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
+    try:
+        return msgspec.convert(value, _KEYS[key], strict=strict)
+    except msgspec.ValidationError as error:
+        raise ConfigInvalid(f"{where}: {key}: {error}; it says {value!r}", field=key) from error
+
+
+def _check_cron(cron: str | None) -> None:
+    if cron is not None and len(cron.split()) != 5:
+        raise ConfigInvalid(
+            f"sleep.cron: expected five fields such as '30 3 * * *'; it says {cron!r}",
+            field="sleep.cron",
+        )
+
+
+def _set(values: dict[str, Any], key: str, value: object) -> None:
+    *sections, name = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+    values[name] = value
+
+
+def _suggestion(wrong: str) -> str:
+    # Loaded here: only a mistake needs it.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    known = [*_KEYS, *(variable(key) for key in _KEYS)]
+    close = get_close_matches(wrong, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+_KEYS: dict[str, Any] = dict(keys())
+_SECTIONS = {key.rsplit(".", 1)[0] for key in _KEYS if "." in key}

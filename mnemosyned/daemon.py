@@ -1,0 +1,162 @@
+"""The process: start, wait for a signal, stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from mnemosyned.assembly import OpenMemory, final_consolidation, open_memory
+from mnemosyned.config import Config, config_file, load_config
+from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
+from mnemosyned.logs import configure_logs, logger
+from mnemosyned.server.http import bind, serving
+from mnemosyned.systemd import notify, watchdog_s
+from mnemosyned.verbs import Status
+
+EXIT_FAILED = 1
+EXIT_CONFIG = 78
+"""EX_CONFIG of sysexits.h: starting again will not help."""
+HEARTBEAT_S = 10.0
+CLOCK_JUMP_S = 5.0
+"""Wall clock and waiting time further apart than this: the machine was suspended."""
+EXTENSION_S = 30
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+
+log = logger()
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Settings; default: mnemosyned.yaml in the configuration directory, if it exists.",
+)
+@click.option("--database", help="The SQLite file; wins over the settings.")
+@click.option("--socket", help="The Unix socket; wins over the settings.")
+@click.option("--check", is_flag=True, help="Check the settings and exit.")
+@click.version_option(package_name="mnemosyned")
+def main(file: Path | None, database: str | None, socket: str | None, *, check: bool) -> None:
+    """Keep memory for AI agents: remember, sleep, recall. Runs until SIGTERM or SIGINT.
+
+    SIGHUP re-reads the settings. `mnem` is the client.
+    """
+    os.umask(0o077)
+    named = {"database": database, "socket": socket}
+    overrides = {key: value for key, value in named.items() if value}
+    try:
+        config = load_config(file or config_file(), overrides=overrides)
+        configure_logs(level=config.log.level, form=config.log.format)
+        if check:
+            click.echo("the settings are valid")
+            return
+        Daemon(config, file=file or config_file(), overrides=overrides).run()
+    except MnemosynedError as error:
+        click.echo(f"mnemosyned: {error.message}", err=True)
+        code = EXIT_CONFIG if isinstance(error, ConfigInvalid) else EXIT_FAILED
+        raise SystemExit(code) from error
+
+
+class Daemon:
+    """One life of the process."""
+
+    def __init__(self, config: Config, *, file: Path | None, overrides: dict[str, str]) -> None:
+        self._config = config
+        self._file = file
+        self._overrides = overrides
+        self._extended = 0.0
+
+    def run(self) -> None:
+        """Serve until a signal asks to stop; then consolidate once more and leave nothing open."""
+        started = time.monotonic()
+        # Blocked before any thread starts, so that only the wait below receives them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGHUP})
+        config = self._config
+        path = config.socket_path
+        with ExitStack() as stack:
+            memory = stack.enter_context(open_memory(config, socket=path))
+            limits = config.limits
+            stack.enter_context(
+                serving(
+                    memory.service,
+                    bind(path),
+                    path,
+                    threads=limits.threads,
+                    body_bytes_max=limits.body_bytes_max,
+                    connections_max=limits.connections_max,
+                )
+            )
+            notify("READY=1", f"STATUS=serving on {path}")
+            log.info(
+                "ready",
+                pid=os.getpid(),
+                socket=str(path),
+                database=str(config.database_path),
+                start_s=round(time.monotonic() - started, 3),
+            )
+            self._wait(memory)
+            notify("STOPPING=1", "STATUS=final consolidation")
+            memory.service.stop_writes()
+            if self._config.sleep.on_shutdown:
+                self._consolidate(memory)
+        log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
+
+    def _wait(self, memory: OpenMemory) -> None:
+        """Sleep until a stop signal, with signs of life for systemd and the scheduler."""
+        watchdog = watchdog_s()
+        beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
+        waited, wall = time.monotonic(), time.time()
+        while True:
+            received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
+            if received and received.si_signo in STOP_SIGNALS:
+                log.info("stopping", signal=signal.Signals(received.si_signo).name)
+                return
+            if received:
+                self._reload(memory)
+            if watchdog and self._healthy(memory):
+                notify("WATCHDOG=1")
+            elapsed, now = time.monotonic() - waited, time.time()
+            if abs(now - wall - elapsed) > CLOCK_JUMP_S and memory.scheduler:
+                log.info("clock_jumped", seconds=round(now - wall - elapsed))
+                memory.scheduler.wake()
+            waited, wall = time.monotonic(), now
+
+    @staticmethod
+    def _healthy(memory: OpenMemory) -> bool:
+        """Whether the store still answers; a daemon that cannot read wants to be restarted."""
+        try:
+            memory.service.call(Status())
+        except MnemosynedError:
+            log.exception("unhealthy")
+            return False
+        return True
+
+    def _reload(self, memory: OpenMemory) -> None:
+        try:
+            config = load_config(self._file, overrides=self._overrides)
+            memory.reconfigure(config)
+        except ConfigInvalid as error:
+            log.error("config_refused", reason=error.message)  # noqa: TRY400 no bug of ours
+            return
+        self._config = config
+        configure_logs(level=config.log.level, form=config.log.format)
+        log.info("config_reloaded")
+
+    def _consolidate(self, memory: OpenMemory) -> None:
+        try:
+            final_consolidation(memory, self._config, go_on=self._progressed)
+        except MnemosynedError:
+            log.exception("final_consolidation_failed")
+
+    def _progressed(self) -> bool:
+        """After each group: ask systemd for more time; a second signal ends it."""
+        now = time.monotonic()
+        if now - self._extended >= 1:
+            self._extended = now
+            notify(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
+        return not signal.sigpending() & STOP_SIGNALS

@@ -1,0 +1,103 @@
+"""A file of memories, one JSON object a line, handed to the daemon in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mnemosyned.domain.errors import MalformedJson, MnemosynedError
+from mnemosyned.verbs import Caller, Remember, RememberMany, parse
+
+BATCH = 500
+PROBLEMS_SHOWN_MAX = 20
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What became of the lines."""
+
+    stored: int = 0
+    known: int = 0
+    refused: list[str] = field(default_factory=list)
+    """A sentence for each bad line, with its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    size: int
+    memory: Remember
+
+
+def import_lines(
+    lines: Iterable[bytes],
+    caller: Caller,
+    *,
+    check_only: bool,
+    progress: Callable[[int], object],
+) -> ImportReport:
+    """Send the good lines in batches and report the bad ones.
+
+    With `check_only` the daemon holds every line to its rules and keeps none. A line without an
+    id gets one made of its text, so that the same file can be imported again without doubles.
+    `progress` is told of the bytes done. Raises what is not the fault of a line.
+    """
+    report = ImportReport()
+    batch: list[_Line] = []
+    for line in _parsed(lines, report, progress):
+        batch.append(line)
+        if len(batch) == BATCH:
+            _send(batch, caller, report, check_only=check_only)
+            progress(sum(line.size for line in batch))
+            batch = []
+    if batch:
+        _send(batch, caller, report, check_only=check_only)
+        progress(sum(line.size for line in batch))
+    return report
+
+
+def _parsed(
+    lines: Iterable[bytes], report: ImportReport, progress: Callable[[int], object]
+) -> Iterator[_Line]:
+    seen: Counter[bytes] = Counter()
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            progress(len(text))
+            continue
+        try:
+            memory = parse(Remember, text)
+        except MnemosynedError as error:
+            reason = error.message.replace("the body", "the line")
+            report.refused.append(f"line {number}: {reason} ({error.code})")
+            progress(len(text))
+            continue
+        if isinstance(memory, Remember):
+            digest = hashlib.sha256(text.strip()).digest()
+            seen[digest] += 1
+            id = memory.id or f"import-{digest.hex()[:24]}-{seen[digest]}"
+            yield _Line(number, len(text), msgspec.structs.replace(memory, id=id))
+
+
+def _send(batch: list[_Line], caller: Caller, report: ImportReport, *, check_only: bool) -> None:
+    """Hand over one batch; a line the daemon refuses is set aside and the rest sent again."""
+    left = list(batch)
+    while left:
+        request = RememberMany([line.memory for line in left], dry_run=check_only)
+        try:
+            done = caller.call(request)
+        except MnemosynedError as error:
+            at = re.match(r"memories\[(\d+)\]\.?", error.field or "")
+            if isinstance(error, MalformedJson) or at is None:
+                raise
+            line = left.pop(int(at[1]))
+            reason = error.message.replace(at[0], "")
+            report.refused.append(f"line {line.number}: {reason} ({error.code})")
+        else:
+            report.stored += sum(memory.stored for memory in done.memories)
+            report.known += sum(not memory.stored for memory in done.memories)
+            return

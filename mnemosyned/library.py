@@ -1,0 +1,60 @@
+"""The Python door: `Memory(path)` opens a file in this process, or asks the daemon that owns it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self, TypeVar
+
+from mnemosyned.assembly import open_memory
+from mnemosyned.client import Client
+from mnemosyned.config import load_config
+from mnemosyned.domain.errors import DatabaseInUse
+from mnemosyned.domain.ports import Clock
+from mnemosyned.storage.sqlite.ownership import owner_of
+from mnemosyned.verbs import Caller, Request, Verbs, checked
+
+R = TypeVar("R")
+
+
+class Memory(Verbs):
+    """Every verb on one database file, without a daemon.
+
+    Settings are the keys of the configuration, `Memory(path, wm_max=500)`, and dotted ones by
+    `**{"sleep.ttl_hours": 1}`; the `MNEMOSYNE_…` variables count, the daemon's file does not.
+    It sleeps when `sleep()` is called, when the cap is reached, and with `auto_sleep=True` in
+    the background. Where a daemon owns the file, all calls go through it.
+    Raises `ConfigInvalid`, `DatabaseInUse`, `SchemaTooNew`.
+    """
+
+    def __init__(
+        self, database: str | os.PathLike[str], *, clock: Clock | None = None, **settings: object
+    ) -> None:
+        path = Path(database).expanduser()
+        asleep = {} if "MNEMOSYNE_AUTO_SLEEP" in os.environ else {"auto_sleep": False}
+        config = load_config(overrides={**asleep, **settings, "database": str(path)})
+        self._stack = ExitStack()
+        self._caller: Caller
+        try:
+            memory = self._stack.enter_context(open_memory(config, clock=clock))
+            self._caller = memory.service
+        except DatabaseInUse:
+            owner = owner_of(path)
+            if owner is None or owner.socket is None:
+                raise
+            self._caller = self._stack.enter_context(Client(owner.socket))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, request: Request[R]) -> R:
+        """Run one verb. Raises an error of the domain, never half of the work."""
+        return self._caller.call(checked(request))
+
+    def close(self) -> None:
+        """Stop what runs in the background and close the file."""
+        self._stack.close()

@@ -1,0 +1,45 @@
+"""Where things lie on this machine: systemd's directories, or the user's by the XDG rules."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SOCKET_VARIABLE = "MNEMOSYNE_SOCKET"
+SOCKET_NAME = "mnemosyned.sock"
+
+
+def state_dir() -> Path:
+    """Where the database is kept by default."""
+    return _directory("STATE_DIRECTORY", "XDG_STATE_HOME", Path.home() / ".local" / "state")
+
+
+def config_dir() -> Path:
+    """Where the configuration file is looked for."""
+    return _directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", Path.home() / ".config")
+
+
+def default_socket() -> Path:
+    """Where the daemon listens, and a client tries, unless told otherwise."""
+    if os.environ.get("RUNTIME_DIRECTORY") or os.environ.get("XDG_RUNTIME_DIR"):
+        return _directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", Path()) / SOCKET_NAME
+    return state_dir() / SOCKET_NAME
+
+
+def shipped(folder: str) -> Path:
+    """`migrations`, `config` or `systemd`: beside the package in a checkout, in it once installed.
+
+    Raises `FileNotFoundError` where the installation is damaged.
+    """
+    package = Path(__file__).parent
+    for candidate in (package / "_data" / folder, package.parent / folder):
+        if candidate.is_dir():
+            return candidate
+    raise FileNotFoundError(f"{folder} is missing beside {package}; install mnemosyned again")
+
+
+def _directory(systemd: str, xdg: str, default: Path) -> Path:
+    """Systemd hands over the product's own directory, XDG the parent of it."""
+    if given := os.environ.get(systemd):
+        return Path(given.split(":")[0])
+    return Path(os.environ.get(xdg) or default) / "mnemosyned"

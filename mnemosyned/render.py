@@ -1,0 +1,229 @@
+"""What the shell client shows people: tables and lines, cut to the terminal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+import click
+from tabulate import tabulate
+
+from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus
+from mnemosyned.domain.memory import Acknowledged, Episode, Memory
+from mnemosyned.domain.recall import Hit
+from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
+
+WIDTH_MAX = 120
+
+
+def width() -> int:
+    """How many columns there are to fill."""
+    return min(shutil.get_terminal_size((100, 24)).columns, WIDTH_MAX)
+
+
+def render(result: object) -> str:
+    """A result in words."""
+    return _RENDERERS[type(result)](result)
+
+
+def _acknowledged(result: Acknowledged) -> str:
+    note = "" if result.stored else click.style("  already known", dim=True)
+    return f"{result.id}{note}"
+
+
+def _recalled(result: Recalled) -> str:
+    return "\n\n".join(_hit(number, hit) for number, hit in enumerate(result.hits, 1)) or (
+        "nothing found"
+    )
+
+
+def _hit(number: int, hit: Hit) -> str:
+    head = click.style(f"{number}. {_when(hit.created_at)}  {hit.tier.value}", bold=True)
+    where = "  ".join(part for part in (hit.session, hit.source or "", hit.role) if part)
+    lines = [f"{head}  {where}  {click.style(hit.id, dim=True)}"]
+    if hit.lines:
+        for line in hit.lines:
+            who = f"{line.role}: " if line.role else ""
+            lines.append(_indented(f"“{who}{_cut(line.content, 400)}”"))
+        lines.append(
+            click.style(f"   from {len(hit.summary_of)} originals: mnem expand {hit.id}", dim=True)
+        )
+    else:
+        lines.append(_indented(hit.snippet))
+    return "\n".join(lines)
+
+
+def _got(result: Got) -> str:
+    if result.memory:
+        return _memory(result.memory)
+    return _episode(result.episode) if result.episode else ""
+
+
+def _memory(memory: Memory) -> str:
+    rows = [
+        ("id", memory.id),
+        ("tier", memory.tier.value),
+        ("when", _when(memory.created_at)),
+        ("session", memory.session),
+        ("source", memory.source or ""),
+        ("role", memory.role),
+        ("importance", f"{memory.importance:g}"),
+        ("pinned", "yes" if memory.pinned else ""),
+        ("metadata", str(dict(memory.metadata)) if memory.metadata else ""),
+        ("episode", memory.episode or ""),
+    ]
+    return f"{_pairs(rows)}\n\n{memory.content}"
+
+
+def _episode(episode: Episode) -> str:
+    rows = [
+        ("id", episode.id),
+        ("tier", episode.tier.value),
+        ("covers", f"{_when(episode.covers_from)} to {_when(episode.covers_until)}"),
+        ("session", episode.session),
+        ("source", episode.source or ""),
+        ("originals", str(episode.item_count)),
+        ("summarizer", episode.summarizer),
+    ]
+    return f"{_pairs(rows)}\n\n{episode.content}"
+
+
+def _expanded(result: Expanded) -> str:
+    lines = [_episode(result.episode), "", click.style("Originals, word for word:", bold=True)]
+    for memory in result.originals:
+        who = f"  {memory.role}" if memory.role else ""
+        stamp = click.style(f"{_when(memory.created_at)}{who}  {memory.id}", dim=True)
+        lines.append(f"{stamp}\n{_indented(memory.content)}")
+    return "\n".join(lines)
+
+
+def _cycle(report: CycleReport) -> str:
+    if report.status is CycleStatus.NOTHING_TO_DO:
+        return "nothing to do: no memory is old enough (--force ignores the age)"
+    if report.dry_run:
+        head = f"would consolidate {report.candidates} memories in {len(report.groups)} groups"
+    else:
+        head = (
+            f"{report.status.value} in {report.duration_s:.2f} s: {report.evicted} memories became "
+            f"{report.promoted} episodes, {report.chars_before:,} characters became "
+            f"{report.chars_after:,}"
+        )
+        if report.failed:
+            head += click.style(
+                f"; {report.failed} groups failed and stay in working memory", fg="red"
+            )
+    rows = [
+        (
+            group.session,
+            group.source or "",
+            f"{_when(group.covers_from)} to {_when(group.covers_until)}",
+            group.items,
+            _status(group.status),
+            group.chars_before,
+            group.chars_after or "",
+        )
+        for group in report.groups
+    ]
+    headers = ("session", "source", "covers", "items", "status", "chars", "after")
+    return f"{head}\n{_table(headers, rows)}"
+
+
+def _logged(result: Logged) -> str:
+    if not result.rows:
+        return "the log is empty: nothing was consolidated yet"
+    room = max(20, width() - 84)
+    rows = [
+        (
+            _when(row.created_at),
+            _cut(row.session, 18),
+            _cut(row.source or "", 12),
+            row.trigger,
+            _status(row.status),
+            row.items_consolidated,
+            row.summarizer,
+            _cut(row.error or row.summary_preview, room),
+        )
+        for row in result.rows
+    ]
+    headers = ("when", "session", "source", "trigger", "status", "items", "by", "summary")
+    return _table(headers, rows)
+
+
+def _forgotten(result: Forgotten) -> str:
+    return (
+        f"forgotten: {result.memories} memories; episodes removed {result.episodes_removed}, "
+        f"rewritten {result.episodes_rewritten}"
+    )
+
+
+def _stats(stats: Stats) -> str:
+    tiers = _table(
+        ("tier", "memories", "characters", "oldest"),
+        [
+            (tier.value, f"{total.count:,}", f"{total.characters:,}", _when(total.oldest))
+            for tier, total in stats.tiers.items()
+        ],
+    )
+    sleep = stats.sleep
+    last = _when(sleep.last_cycle) or "never"
+    coming = _when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
+    rows = [
+        ("database", f"{stats.database} ({stats.bytes_on_disk / 1e6:.1f} MB on disk)"),
+        ("working cap", f"{stats.wm_max:,} memories"),
+        ("sleep", f"{sleep.schedule}{', running now' if sleep.running else ''}"),
+        ("last cycle", last),
+        ("next cycle", coming),
+        ("due", f"{sleep.due:,} memories are old enough"),
+        ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
+        ("daemon", f"{stats.version}, process {stats.pid}, up {_span(stats.uptime_s)}"),
+        ("schema", str(stats.schema_version)),
+    ]
+    return f"{tiers}\n\n{_pairs(rows)}"
+
+
+def _table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    return tabulate(list(rows), headers=list(headers), tablefmt="simple", disable_numparse=True)
+
+
+def _pairs(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(
+        f"{click.style(f'{key:<12}', dim=True)}{value}" for key, value in rows if value
+    )
+
+
+def _status(status: str) -> str:
+    return click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
+
+
+def _when(moment: datetime | None) -> str:
+    """Local time, to the minute."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment else ""
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _cut(text: str, room: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= room else line[: room - 1] + "…"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" for line in text.splitlines() or [""])
+
+
+_RENDERERS: dict[type, Callable[[Any], str]] = {
+    Acknowledged: _acknowledged,
+    Recalled: _recalled,
+    Got: _got,
+    Expanded: _expanded,
+    CycleReport: _cycle,
+    Logged: _logged,
+    Forgotten: _forgotten,
+    Stats: _stats,
+}

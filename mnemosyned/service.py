@@ -1,0 +1,372 @@
+"""`MemoryService`: how each verb is done, one short method for each."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from math import isnan
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.errors import (
+    BatchChanged,
+    ContentTooLarge,
+    EmptyContent,
+    InvalidRequest,
+    InvalidText,
+    InvalidTime,
+    ShuttingDown,
+)
+from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, new_id
+from mnemosyned.domain.ports import Clock, Draft, MemoryStore
+from mnemosyned.domain.recall import Query, rank
+from mnemosyned.domain.terms import terms
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.verbs import (
+    METADATA_BYTES_MAX,
+    Expand,
+    Expanded,
+    Forget,
+    Forgotten,
+    Get,
+    Got,
+    Log,
+    Logged,
+    Recall,
+    Recalled,
+    Remember,
+    RememberedMany,
+    RememberMany,
+    Request,
+    Sleep,
+    SleepStatus,
+    Stats,
+    Status,
+    SummarizerStatus,
+)
+
+R = TypeVar("R")
+
+CLOCK_TOLERANCE = timedelta(minutes=1)
+"""How far ahead of ours another clock may be before its time counts as the future."""
+FORGET_TRIES = 5
+DUE_COUNTED_MAX = 100_000
+CAP_HYSTERESIS = 0.1
+"""At the cap, this share of it is consolidated at once, so that it is not hit again at once."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the service takes."""
+
+    content_bytes_max: int
+    wm_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What `status` says of the installation."""
+
+    version: str
+    database: Path
+    schema_version: int
+
+
+class MemoryService:
+    """The verbs over one store, safe to call from any thread."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        cycle: SleepCycle,
+        clock: Clock,
+        limits: Limits,
+        about: About,
+        scheduler: SleepScheduler | None = None,
+    ) -> None:
+        self.limits = limits
+        self._store = store
+        self._cycle = cycle
+        self._clock = clock
+        self._about = about
+        self._scheduler = scheduler
+        self._started = time.monotonic()
+        self._stopping = False
+        self._relieve_above = limits.wm_max
+        self._relieving = threading.Lock()
+        self._verbs: dict[type[Request[Any]], Callable[[Any], Any]] = {
+            Remember: self.remember,
+            RememberMany: self.remember_many,
+            Recall: self.recall,
+            Get: self.get,
+            Expand: self.expand,
+            Sleep: self.sleep,
+            Forget: self.forget,
+            Status: self.status,
+            Log: self.log,
+        }
+
+    def call(self, request: Request[R]) -> R:
+        """Run one verb. Raises an error of the domain, never half of the work."""
+        if self._stopping and request.writes:
+            raise ShuttingDown(
+                "the daemon is stopping and takes no more writes; start it and send this again"
+            )
+        result: R = self._verbs[type(request)](request)
+        return result
+
+    def stop_writes(self) -> None:
+        """From now on, refuse every verb that changes the store."""
+        self._stopping = True
+
+    def use_scheduler(self, scheduler: SleepScheduler) -> None:
+        """Have this scheduler relieve working memory in the background, and report it."""
+        self._scheduler = scheduler
+
+    # ------------------------------------------------------------- remember
+
+    def remember(self, request: Remember) -> Acknowledged:
+        return self._keep([self._draft(request, self._clock.now())])[0]
+
+    def remember_many(self, request: RememberMany) -> RememberedMany:
+        now = self._clock.now()
+        drafts = [
+            self._draft(memory, now, place=f"memories[{index}].")
+            for index, memory in enumerate(request.memories)
+        ]
+        return RememberedMany([] if request.dry_run else self._keep(drafts))
+
+    def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
+        acknowledged = self._store.remember(drafts)
+        if self._store.working_count() > self._relieve_above:
+            if self._scheduler:
+                self._scheduler.relieve_soon()
+            else:
+                self.relieve()
+        return acknowledged
+
+    def _draft(self, request: Remember, now: datetime, *, place: str = "") -> Draft:
+        for name in ("content", "id", "session", "source", "role"):
+            _check_text(getattr(request, name), field=place + name)
+        content = request.content
+        if not content.strip():
+            raise EmptyContent(
+                "there is nothing to remember: content is empty", field=place + "content"
+            )
+        size = len(content.encode())
+        if size > self.limits.content_bytes_max:
+            raise ContentTooLarge(
+                f"content has {size:,} bytes, the limit is {self.limits.content_bytes_max:,}; "
+                "part it, or raise limits.content_bytes_max",
+                field=place + "content",
+            )
+        _check_metadata(request.metadata, field=place + "metadata")
+        if isnan(request.importance):
+            raise InvalidRequest("importance is not a number", field=place + "importance")
+        memory = Memory(
+            id=request.id or new_id(now),
+            content=content,
+            created_at=_happened(request.created_at, now, field=place + "created_at"),
+            session=request.session,
+            source=request.source,
+            role=request.role,
+            importance=request.importance,
+            pinned=request.pinned,
+            metadata=request.metadata,
+        )
+        return Draft(memory, dedupe=request.dedupe)
+
+    def relieve(self) -> None:
+        """Bring working memory under its cap by consolidating the oldest early."""
+        with self._relieving:
+            count = self._store.working_count()
+            cap = self.limits.wm_max
+            if count <= cap:
+                return
+            excess = count - int(cap * (1 - CAP_HYSTERESIS))
+            self._cycle.run(trigger=Trigger.CAP, oldest=excess)
+            # What could not be consolidated (pinned, failed) is not tried again at every call.
+            left = self._store.working_count()
+            self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))
+
+    # --------------------------------------------------------------- recall
+
+    def recall(self, request: Recall) -> Recalled:
+        _check_text(request.query, field="query")
+        query = Query(
+            terms=terms(request.query),
+            limit=request.limit,
+            sessions=_names(request.session),
+            sources=_names(request.source),
+            tier=request.tier,
+            since=_utc(request.since, field="since") if request.since else None,
+            until=_utc(request.until, field="until") if request.until else None,
+        )
+        hits = rank(query, self._store.search(query))
+        episodes = [hit.id for hit in hits if hit.tier is Tier.EPISODIC]
+        provenance = self._store.provenance(episodes) if episodes else {}
+        return Recalled([replace(hit, summary_of=provenance.get(hit.id, ())) for hit in hits])
+
+    def get(self, request: Get) -> Got:
+        found = self._store.get(request.id)
+        return Got(memory=found) if isinstance(found, Memory) else Got(episode=found)
+
+    def expand(self, request: Expand) -> Expanded:
+        episode = self._store.get(request.id)
+        if isinstance(episode, Memory):
+            hint = f"; it went into episode {episode.episode}" if episode.episode else ""
+            raise InvalidRequest(
+                f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"
+            )
+        return Expanded(episode, self._store.originals(episode.id))
+
+    # ---------------------------------------------------------------- sleep
+
+    def sleep(self, request: Sleep) -> CycleReport:
+        return self._cycle.run(
+            trigger=Trigger.EXPLICIT,
+            session=request.session,
+            force=request.force,
+            dry_run=request.dry_run,
+        )
+
+    def log(self, request: Log) -> Logged:
+        return Logged(
+            self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
+        )
+
+    # --------------------------------------------------------------- forget
+
+    def forget(self, request: Forget) -> Forgotten:
+        for tries_left in reversed(range(FORGET_TRIES)):
+            try:
+                receipt = self._forget(request.id)
+            except BatchChanged:  # a cycle moved it meanwhile: look again where it is now
+                if not tries_left:
+                    raise
+            else:
+                self._store.scrub()
+                return receipt
+        raise AssertionError  # the loop returns or raises
+
+    def _forget(self, id: str) -> Forgotten:
+        found = self._store.get(id)
+        if isinstance(found, Episode):
+            originals = self._store.originals(found.id)
+            self._store.forget(originals)
+            return Forgotten(memories=len(originals), episodes_removed=1, episodes_rewritten=0)
+        if found.episode is None:
+            self._store.forget([found])
+            return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=0)
+        remaining = [other for other in self._store.originals(found.episode) if other.id != id]
+        if not remaining:
+            self._store.forget([found])
+            return Forgotten(memories=1, episodes_removed=1, episodes_rewritten=0)
+        episode = self._store.get(found.episode)
+        if isinstance(episode, Memory):
+            raise BatchChanged("the episode changed meanwhile; try again")
+        self._store.forget([found], episode=self._cycle.resummarize(episode, remaining))
+        return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=1)
+
+    # --------------------------------------------------------------- status
+
+    def status(self, _: Status) -> Stats:
+        return Stats(
+            version=self._about.version,
+            schema_version=self._about.schema_version,
+            database=str(self._about.database),
+            bytes_on_disk=_bytes_on_disk(self._about.database),
+            tiers=dict(self._store.totals()),
+            wm_max=self.limits.wm_max,
+            sleep=self._sleep_status(),
+            summarizer=SummarizerStatus(self._cycle.summarizer.name, self._cycle.summarizer.reason),
+            pid=os.getpid(),
+            uptime_s=round(time.monotonic() - self._started, 3),
+        )
+
+    def _sleep_status(self) -> SleepStatus:
+        scheduler = self._scheduler
+        newest = self._store.log(limit=1)
+        cutoff = self._cycle.policy.cutoff(self._clock.now())
+        return SleepStatus(
+            auto=scheduler is not None and scheduler.next_cycle is not None,
+            schedule=scheduler.description if scheduler else "off",
+            last_cycle=self._cycle.last_finished or (newest[0].created_at if newest else None),
+            next_cycle=scheduler.next_cycle if scheduler else None,
+            running=self._cycle.running,
+            due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
+        )
+
+
+def _check_text(text: str | None, *, field: str) -> None:
+    if text is None:
+        return
+    if "\0" in text:
+        raise InvalidText(f"{field} holds a NUL character; remove it", field=field)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidText(
+            f"{field} is not valid Unicode at character {error.start}; decode it first", field=field
+        ) from error
+
+
+def _check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
+    try:
+        size = len(msgspec.json.encode(metadata)) if metadata else 0
+    except UnicodeEncodeError as error:
+        raise InvalidText(f"{field} is not valid Unicode; decode it first", field=field) from error
+    if size > METADATA_BYTES_MAX:
+        raise ContentTooLarge(
+            f"metadata exceeds {METADATA_BYTES_MAX:,} bytes; put the text into content", field=field
+        )
+
+
+def _happened(created_at: datetime | None, now: datetime, *, field: str) -> datetime:
+    if created_at is None:
+        return now
+    if created_at.tzinfo is None:
+        raise InvalidTime(
+            f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}", field=field
+        )
+    if created_at > now + CLOCK_TOLERANCE:
+        raise InvalidTime(f"{field} lies in the future; a memory has already happened", field=field)
+    return _utc(created_at, field=field)
+
+
+def _utc(moment: datetime, *, field: str) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidTime(f"{field} lies outside the calendar", field=field) from error
+
+
+def _names(given: str | list[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _bytes_on_disk(database: Path) -> int:
+    total = 0
+    for suffix in ("", "-wal", "-shm"):
+        path = database.with_name(database.name + suffix)
+        if path.exists():
+            total += path.stat().st_size
+    return total

@@ -1,0 +1,26 @@
+"""What systemd is told: ready, stopping, alive, more time; nothing where it is not there."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+
+def notify(*states: str) -> None:
+    """Send states such as `READY=1` to the service manager. Source: sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):  # an abstract socket
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        channel.connect(address)
+        channel.sendall("\n".join(states).encode())
+
+
+def watchdog_s() -> float | None:
+    """How often the service manager wants a sign of life, in seconds; None for never."""
+    if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    interval = os.environ.get("WATCHDOG_USEC")
+    return int(interval) / 1e6 if interval else None
