@@ -1,0 +1,116 @@
+"""Starts the real daemon for a bench, or opens its database without one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mnemosyned import Client, Memory
+
+BIN = Path(sys.executable).parent
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 120.0
+
+TTL_HOURS = 168.0
+WM_MAX = 2_000_000
+QUIET = {
+    "MNEMOSYNE_AUTO_SLEEP": "false",
+    "MNEMOSYNE_WM_MAX": str(WM_MAX),
+    "MNEMOSYNE_SLEEP_TTL_HOURS": str(TTL_HOURS),
+}
+"""It sleeps only when told to, and by the TTL of a week that `bench.corpus` reckons with."""
+
+
+def embedded(database: Path) -> Memory:
+    """The same memory without a daemon; the caller closes it."""
+    settings: dict[str, Any] = {"wm_max": WM_MAX, "sleep.ttl_hours": TTL_HOURS}
+    return Memory(database, **settings)
+
+
+class NotReady(RuntimeError):
+    """The daemon ended, or stayed silent, before it was ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A running daemon."""
+
+    database: Path
+    socket: Path
+    pid: int
+    ready_s: float
+    """From the start of the process to its READY=1."""
+
+    def client(self) -> Client:
+        """Open a client on its socket; the caller closes it."""
+        return Client(str(self.socket))
+
+
+@contextmanager
+def running(database: Path, env: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+    """A daemon over this database, until the block is left."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as room:
+        address = Path(room, "mnemosyned.sock")
+        log = Path(room, "log")
+        started = time.perf_counter()
+        with log.open("wb") as output, notifications(Path(room, "notify")) as inbox:
+            process = spawn(database, address, {**QUIET, **(env or {})}, inbox, output.fileno())
+            try:
+                wait_ready(process, inbox, log)
+                ready_s = time.perf_counter() - started
+                yield Daemon(database, address, process.pid, ready_s)
+            finally:
+                stop(process)
+
+
+@contextmanager
+def notifications(path: Path) -> Iterator[socket.socket]:
+    """A systemd-like notification socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
+        inbox.bind(str(path))
+        yield inbox
+
+
+def spawn(
+    database: Path, address: Path, env: Mapping[str, str], inbox: socket.socket, output: int
+) -> subprocess.Popen[bytes]:
+    command = [str(BIN / "mnemosyned"), "--database", str(database), "--socket", str(address)]
+    notify = {"NOTIFY_SOCKET": str(inbox.getsockname())}
+    return subprocess.Popen(
+        command, env={**os.environ, **env, **notify}, stdout=output, stderr=output
+    )
+
+
+def wait_ready(process: subprocess.Popen[bytes], inbox: socket.socket, log: Path) -> None:
+    """Return at READY=1; raise when the process ends first or takes too long."""
+    inbox.settimeout(0.2)
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            if b"READY=1" in inbox.recv(4096).splitlines():
+                return
+        except TimeoutError:
+            if process.poll() is not None:
+                break
+    raise NotReady(f"the daemon did not become ready:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to stop; kill it when it does not."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise

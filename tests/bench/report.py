@@ -1,0 +1,74 @@
+"""What a bench found: figures and bars, as a table for people and as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import operator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tabulate import tabulate
+
+OUTPUT = Path(__file__).parents[2] / "build" / "bench"
+COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What a figure has to reach."""
+
+    name: str
+    value: float
+    op: str
+    bar: float
+    met: bool
+
+
+class Report:
+    """Collects figures and bars while a bench runs; `finish` shows and keeps them."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self._figures: dict[str, float] = {}
+        self._bars: list[Bar] = []
+        self._sections: list[str] = []
+
+    def figure(self, name: str, value: float) -> float:
+        """Keep a figure and hand it back."""
+        self._figures[name] = rounded(value)
+        return value
+
+    def bar(self, name: str, value: float, op: str, bar: float) -> None:
+        """Hold a value against its bar: unrounded, so that a near miss is a miss."""
+        self._bars.append(Bar(name, rounded(value), op, bar, COMPARE[op](value, bar)))
+
+    def table(self, title: str, headers: list[str], rows: list[list[object]]) -> None:
+        """Show rows to the reader; what a machine should read belongs in figures."""
+        self._sections.append(f"{title}\n{tabulate(rows, headers, floatfmt='.4g')}")
+
+    def finish(self) -> int:
+        """Print everything, write the JSON file, and answer with the exit status."""
+        print("\n\n".join([f"== {self.target}", *self._sections, self._figure_table()]))
+        print(f"\n{self._bar_table()}")
+        OUTPUT.mkdir(parents=True, exist_ok=True)
+        written = OUTPUT / f"{self.target}.json"
+        content = {"figures": self._figures, "bars": [asdict(bar) for bar in self._bars]}
+        written.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        missed = sum(not bar.met for bar in self._bars)
+        print(f"\n{len(self._bars)} bars, {missed} missed; written to {written}")
+        return 1 if missed else 0
+
+    def _figure_table(self) -> str:
+        return tabulate(list(self._figures.items()), ["figure", "value"], floatfmt=".4g")
+
+    def _bar_table(self) -> str:
+        rows = [
+            ["met" if bar.met else "MISSED", bar.name, bar.value, bar.op, bar.bar]
+            for bar in self._bars
+        ]
+        return tabulate(rows, ["", "bar", "value", "", "bar"], floatfmt=".4g")
+
+
+def rounded(value: float) -> float:
+    """Four significant digits: more would be noise."""
+    return float(f"{value:.4g}")
