@@ -151,7 +151,7 @@ def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> l
 def _emphasis(sentence: str, words: Sequence[Token]) -> float:
     """How much more, or less, a sentence matters than the words in it."""
     factor = emphasis(words)
-    if sum(word.kind is Kind.STOP for word in words) < PROSE_STOP_SHARE * len(words):
+    if [word.kind for word in words].count(Kind.STOP) < PROSE_STOP_SHARE * len(words):
         factor *= LISTING
     if sentence.endswith(QUESTION_MARKS):
         factor *= QUESTION

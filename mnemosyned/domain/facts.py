@@ -168,10 +168,11 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 def tokens(sentence: str) -> list[Token]:
     """The words and exact values of a sentence, in order."""
-    found: list[Token] = []
-    for chunk in sentence.split(" "):
-        found += _cached(chunk) if len(chunk) <= CHUNK_CHARS_CACHED else _analyse(chunk)
-    return found
+    return [
+        token
+        for chunk in sentence.split(" ")
+        for token in (_cached if len(chunk) <= CHUNK_CHARS_CACHED else _analyse)(chunk)
+    ]
 
 
 def emphasis(words: Sequence[Token]) -> float:
@@ -179,7 +180,7 @@ def emphasis(words: Sequence[Token]) -> float:
     opening = [word.surface.lower() for word in words[:2]]
     if not ORDERS.isdisjoint((*opening[:1], " ".join(opening))):
         return RULING
-    return max((word.cue for word in words), default=1.0)
+    return max([word.cue for word in words], default=1.0)
 
 
 def stem(word: str) -> str:

@@ -35,7 +35,6 @@ CODES: dict[str, str] = {
     "for this reason": "hence",
     "the end of the day": "eod",
     "from now on": "henceforth",
-    "until now": "hitherto",
     "once again": "anew",
     "even though": "albeit",
 }
@@ -49,8 +48,15 @@ _FENCE = "```"
 
 
 def _cased(table: dict[str, str]) -> dict[str, str]:
-    """The table as it is and with a capital, for the beginning of a sentence."""
-    return table | {key[0].upper() + key[1:]: code.capitalize() for key, code in table.items()}
+    """The table as it is and with a capital, for the beginning of a sentence.
+
+    With a capital, the codes for two words cost as many tokens as the words.
+    """
+    return table | {
+        phrase[0].upper() + phrase[1:]: code.capitalize()
+        for phrase, code in table.items()
+        if phrase.count(" ") > 1
+    }
 
 
 _CODE_OF = {tuple(phrase.split()): code for phrase, code in _cased(CODES).items()}
@@ -58,7 +64,10 @@ _PHRASE_OF = {code: " ".join(phrase) for phrase, code in _CODE_OF.items()}
 _OPENERS = {phrase[0] for phrase in _CODE_OF}
 _LENGTHS = sorted({len(phrase) for phrase in _CODE_OF}, reverse=True)
 _WORD = re.compile(rf"(\\*)([A-Za-z]+)([{re.escape(_CLOSING)}]*)")
-_CONCERNED = re.compile("|".join(map(re.escape, [*_cased(CODES), *_PHRASE_OF])))
+_CONCERNED = re.compile(
+    rf"(?<![A-Za-z])(?:{'|'.join(map(re.escape, [*_cased(CODES), *_PHRASE_OF]))})(?![A-Za-z])"
+)
+_MARK = re.compile("[`\"'‘’“”«»「」『』]")
 _SPACE = re.compile(r"(\s+)")
 _OPENING_QUOTE = re.compile(r"[(\[]*['‘]")
 _CLOSING_QUOTE = re.compile(rf"['’][\])]*[{re.escape(_CLOSING)}]*$")
@@ -90,7 +99,8 @@ def _rewritten(text: str, rewrite: Callable[[list[str]], str]) -> str:
         fence = line.lstrip().startswith(_FENCE)
         fenced ^= fence
         closed = fenced or fence or line.startswith(KEYWORDS)
-        lines.append(line if closed else rewrite(_SPACE.split(line)))
+        concerned = not closed and _CONCERNED.search(line)
+        lines.append(rewrite(_SPACE.split(line)) if concerned else line)
     return "\n".join(lines)
 
 
@@ -151,6 +161,9 @@ def _free(parts: Sequence[str]) -> Iterator[bool]:
     apostrophe = False
     depth = 0
     for part in parts:
+        if not _MARK.search(part):
+            yield not (ticks or quotes or apostrophe or depth > 0)
+            continue
         opens = bool(_OPENING_QUOTE.match(part))
         yield not (ticks or quotes or apostrophe or opens or depth > 0)
         ticks ^= part.count("`") % 2 == 1
