@@ -141,7 +141,7 @@ def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> l
                     text=text,
                     starts_line=starts_line,
                     words=words,
-                    stems=frozenset(word.stem for word in words if word.kind is not Kind.STOP),
+                    stems=frozenset([word.stem for word in words if word.kind is not Kind.STOP]),
                     emphasis=_emphasis(sentence, words) * (0.5 + memory.importance),
                 )
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 
 from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 
@@ -168,11 +169,9 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 def tokens(sentence: str) -> list[Token]:
     """The words and exact values of a sentence, in order."""
-    return [
-        token
-        for chunk in sentence.split(" ")
-        for token in (_cached if len(chunk) <= CHUNK_CHARS_CACHED else _analyse)(chunk)
-    ]
+    chunks = sentence.split(" ")
+    short = len(max(chunks, key=len)) <= CHUNK_CHARS_CACHED
+    return list(chain.from_iterable(map(_cached if short else _analyse, chunks)))
 
 
 def emphasis(words: Sequence[Token]) -> float:
