@@ -20,6 +20,7 @@ from mnemosyned import Client, Memory
 BIN = Path(sys.executable).parent
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 120.0
+LOG_TAIL_CHARS = 2_000
 
 TTL_HOURS = 168.0
 WM_MAX = 2_000_000
@@ -37,8 +38,8 @@ def embedded(database: Path) -> Memory:
     return Memory(database, **settings)
 
 
-class NotReady(RuntimeError):
-    """The daemon ended, or stayed silent, before it was ready."""
+class EndedEarly(RuntimeError):
+    """The daemon ended, or stayed silent, where it should have served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,13 @@ def running(database: Path, env: Mapping[str, str] | None = None) -> Iterator[Da
         with log.open("wb") as output, notifications(Path(room, "notify")) as inbox:
             process = spawn(database, address, {**QUIET, **(env or {})}, inbox, output.fileno())
             try:
-                wait_ready(process, inbox, log)
+                wait_ready(process, inbox)
                 ready_s = time.perf_counter() - started
                 yield Daemon(database, address, process.pid, ready_s)
+                expect_running(process)
+            except Exception as error:
+                error.add_note(f"the daemon's log ends with:\n{tail(log)}")
+                raise
             finally:
                 stop(process)
 
@@ -91,7 +96,7 @@ def spawn(
     )
 
 
-def wait_ready(process: subprocess.Popen[bytes], inbox: socket.socket, log: Path) -> None:
+def wait_ready(process: subprocess.Popen[bytes], inbox: socket.socket) -> None:
     """Return at READY=1; raise when the process ends first or takes too long."""
     inbox.settimeout(0.2)
     deadline = time.monotonic() + READY_TIMEOUT_S
@@ -102,7 +107,16 @@ def wait_ready(process: subprocess.Popen[bytes], inbox: socket.socket, log: Path
         except TimeoutError:
             if process.poll() is not None:
                 break
-    raise NotReady(f"the daemon did not become ready:\n{log.read_text(errors='replace')[-2000:]}")
+    raise EndedEarly("the daemon did not become ready")
+
+
+def expect_running(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        raise EndedEarly(f"the daemon ended by itself with status {process.returncode}")
+
+
+def tail(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL_CHARS:]
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
