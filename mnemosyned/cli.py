@@ -231,7 +231,12 @@ def _pass(file: str, client: Client, *, label: str, check_only: bool) -> ImportR
     path = Path(file)
     with (
         path.open("rb") as lines,
-        click.progressbar(length=path.stat().st_size, label=label, file=sys.stderr) as bar,
+        click.progressbar(
+            length=path.stat().st_size,
+            label=label,
+            file=sys.stderr,
+            hidden=not sys.stderr.isatty(),
+        ) as bar,
     ):
         return import_lines(lines, client, check_only=check_only, progress=bar.update)
 

@@ -16,6 +16,7 @@ from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
 
 WIDTH_MAX = 120
+GROUPS_SHOWN_MAX = 30
 
 
 def width() -> int:
@@ -124,10 +125,12 @@ def _cycle(report: CycleReport) -> str:
             group.chars_before,
             group.chars_after or "",
         )
-        for group in report.groups
+        for group in report.groups[:GROUPS_SHOWN_MAX]
     ]
     headers = ("session", "source", "covers", "items", "status", "chars", "after")
-    return f"{head}\n{_table(headers, rows)}"
+    hidden = len(report.groups) - GROUPS_SHOWN_MAX
+    more = f"\n… and {hidden:,} more groups: mnem log" if hidden > 0 else ""
+    return f"{head}\n{_table(headers, rows)}{more}"
 
 
 def _logged(result: Logged) -> str:

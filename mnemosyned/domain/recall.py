@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,6 +19,9 @@ SUMMARY_SHARE = 0.25
 """What a match in the summary's own words adds to its best original."""
 SUMMARY_ALONE = 0.5
 """What a match in the summary is worth where no original matches."""
+NEIGHBOUR_SHARES = (0.4, 0.15)
+"""What a match gains from the matches one and two places beside it in its session: an answer
+often stands next to the line that names its subject."""
 IMPORTANCE_SHARE = 0.1
 """Importance moves a score by at most this much of itself: a prior, never a match."""
 
@@ -37,10 +40,21 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The candidates for a question, with the engine's scores (higher is better)."""
+class Match:
+    """A memory whose own words match."""
 
-    memories: Sequence[tuple[Memory, float]] = ()
+    memory: Memory
+    score: float
+    """The engine's, higher is better."""
+    position: int
+    """Where it stands in the order in which memories came in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The candidates for a question."""
+
+    memories: Sequence[Match] = ()
     episodes: Mapping[str, Episode] = field(default_factory=dict)
     """Every episode that matched or that holds a memory that matched, by id."""
     episode_scores: Mapping[str, float] = field(default_factory=dict)
@@ -83,9 +97,8 @@ def rank(query: Query, found: Found) -> list[Hit]:
     mark = _marker(query.terms)
     lines: dict[str, list[tuple[Memory, float]]] = {}
     hits: list[Hit] = []
-    for memory, score in found.memories:
-        worth = score * (1 + IMPORTANCE_SHARE * (memory.importance - 0.5))
-        if memory.episode in found.episodes:
+    for memory, worth in _worths(found.memories):
+        if memory.episode and memory.episode in found.episodes:
             lines.setdefault(memory.episode, []).append((memory, worth))
         else:
             hits.append(_memory_hit(memory, worth, mark))
@@ -95,6 +108,23 @@ def rank(query: Query, found: Found) -> list[Hit]:
             hits.append(_episode_hit(episode, own or 0.0, lines.get(id, []), mark))
     hits.sort(key=lambda hit: (-hit.score, hit.created_at, hit.id))
     return hits[: query.limit]
+
+
+def _worths(matches: Sequence[Match]) -> Iterator[tuple[Memory, float]]:
+    """Each memory with its score, its neighbours' share of theirs, and its importance."""
+    by_position = {match.position: match for match in matches}
+    for match in matches:
+        memory, score = match.memory, match.score
+        for distance, share in enumerate(NEIGHBOUR_SHARES, 1):
+            for position in (match.position - distance, match.position + distance):
+                other = by_position.get(position)
+                if other and _together(memory, other.memory):
+                    score += share * other.score
+        yield memory, score * (1 + IMPORTANCE_SHARE * (memory.importance - 0.5))
+
+
+def _together(one: Memory, other: Memory) -> bool:
+    return one.session == other.session and one.source == other.source
 
 
 def _memory_hit(memory: Memory, score: float, mark: re.Pattern[str] | None) -> Hit:

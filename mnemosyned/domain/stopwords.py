@@ -79,3 +79,21 @@ COMMON_WORDS: frozenset[str] = frozenset(
     (_CASUAL_AND_VAGUE + _EVERYDAY_VERBS + _EVERYDAY_NOUNS).split()
 )
 """Words that mean something, yet too little to single out one text among many."""
+
+FUNCTION_WORDS: frozenset[str] = frozenset(
+    (
+        """
+        a an the this that these those here there
+        i me my you your he him his she her it its we us our they them their
+        what which who whom whose when where why how
+        am is are was were be been being do does did done have has had having
+        can could will would shall should may might must
+        of in on at to for from by with about as
+        and or but if then than so not no nor
+        s t d ll m re ve
+        """
+        + _CONTRACTIONS
+    ).split()
+)
+"""What a question can do without. Fewer than a summary can: `after`, `first` or `someone` can
+tell one memory from another (recall@10 .662 with these, .646 with STOP_WORDS)."""

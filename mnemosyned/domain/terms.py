@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mnemosyned.domain.stopwords import STOP_WORDS
+from mnemosyned.domain.stopwords import FUNCTION_WORDS
 
 TERMS_MAX = 48
 """A longer question is cut here: each further word costs time and adds little."""
@@ -44,7 +44,7 @@ def terms(text: str) -> Terms:
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
         for word in _parts(token):
             folded = word.casefold()
-            (stopped if folded in STOP_WORDS else found)[folded] = None
+            (stopped if folded in FUNCTION_WORDS else found)[folded] = None
     grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
     words = found or ({} if grams else stopped)
     return Terms(tuple(words)[:TERMS_MAX], grams)
@@ -66,7 +66,7 @@ def _parts(token: str) -> list[str]:
     words = _WORD.findall(token)
     if len(words) <= 1 or any(char.isdigit() for char in token):
         return [token] if words else []
-    if token.casefold() in STOP_WORDS:
+    if token.casefold() in FUNCTION_WORDS:
         return [token]
     return [token, *(word for word in words if len(word) > 1)]
 

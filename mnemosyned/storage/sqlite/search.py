@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.recall import Found, Query
+from mnemosyned.domain.memory import Episode, Tier
+from mnemosyned.domain.recall import Found, Match, Query
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
@@ -18,9 +18,11 @@ from mnemosyned.storage.sqlite.rows import (
     memory_from,
 )
 
-CANDIDATES_PER_HIT = 8
-CANDIDATES_MIN = 60
-ROLE_WEIGHT = 0.4
+CANDIDATES_PER_HIT = 20
+CANDIDATES_MIN = 200
+"""More than are shown: what stands beside a match raises it (recall@10 .642 with 60, .662)."""
+ROLE_WEIGHT = 1.0
+"""A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
 CHUNK = 500
@@ -39,7 +41,7 @@ def search(connection: sqlite3.Connection, query: Query) -> Found:
     if query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories)
     scores = _episode_scores(connection, query, limit)
-    held = {memory.episode for memory, _ in memories if memory.episode}
+    held = {match.memory.episode for match in memories if match.memory.episode}
     episodes = _episodes(connection, scores, held)
     by_id = {episode.id: scores[seq] for seq, episode in episodes.items() if seq in scores}
     return Found(memories, {episode.id: episode for episode in episodes.values()}, by_id)
@@ -136,15 +138,15 @@ def _episode_filter(query: Query) -> tuple[str, list[Any]]:
 
 def _memories(
     connection: sqlite3.Connection, query: Query, scores: Mapping[int, float]
-) -> list[tuple[Memory, float]]:
+) -> list[Match]:
     grouped = query.tier in (None, Tier.EPISODIC)
-    found: list[tuple[Memory, float]] = []
+    found: list[Match] = []
     for chunk in _chunks(list(scores)):
         marks = ", ".join("?" * len(chunk))
         for seq, *row in connection.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
         ):
-            found.append((memory_from(row, tier=Tier.WORKING), scores[seq]))
+            found.append(Match(memory_from(row, tier=Tier.WORKING), scores[seq], seq))
         columns = ", ".join(f"a.{name}" for name in MEMORY_FIELDS.split(", "))
         for seq, episode, *row in connection.execute(
             f"SELECT a.seq, e.id, {columns} FROM archive AS a "
@@ -152,8 +154,8 @@ def _memories(
             chunk,
         ):
             memory = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
-            found.append((memory, scores[seq]))
-    return found if grouped else [match for match in found if match[0].tier is query.tier]
+            found.append(Match(memory, scores[seq], seq))
+    return found if grouped else [match for match in found if match.memory.tier is query.tier]
 
 
 def _episodes(
