@@ -1,0 +1,399 @@
+"""`make demo`: a week of an agent's memory and one night's sleep, with the real daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import sqlite_utils
+from tabulate import tabulate
+
+from mnemosyned import Client
+from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.recall import Hit
+from mnemosyned.verbs import Remember
+
+WEEK = Path(__file__).with_name("week.jsonl")
+QUESTION = "What is the Wi-Fi code at the cabin?"
+ANSWER = "larch-otter-58-brisk"
+AGE_RULE = timedelta(hours=12)
+LATE_BY = timedelta(hours=13)
+LATE = (
+    "Slipped on the cabin's steps, left knee. Swollen on Tuesday: doctor.",
+    "Parked below the church because of the plough; Tomek has the spare car key.",
+    "Mrs. Moser's plumber is called Huber, 0664 555 0190, he comes on Tuesday at 09:00.",
+    "Bed linen: one set short at the cabin, Mrs. Moser lends hers from the cellar shelf.",
+)
+PATIENCE_S = 60
+WIDTH = max(60, min(96, shutil.get_terminal_size((96, 24)).columns))
+COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+Memories = list[dict[str, Any]]
+
+
+class ClaimFailed(Exception):
+    """Something the demo says about the product is not so."""
+
+
+class Story:
+    """Numbered steps, each with its reason, its command and the claims it proves."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self.claims = 0
+
+    def say(self, text: str, **style: Any) -> None:  # noqa: ANN401 passed to click.style
+        for line in textwrap.wrap(text, WIDTH):
+            click.echo(click.style(line, **style) if style else line, color=COLOUR)
+
+    def step(self, title: str, why: str) -> None:
+        """Open the next step with what comes and why it matters."""
+        self._steps += 1
+        rule = f"━━ {self._steps}  {title} ".ljust(WIDTH, "━")
+        click.echo("\n" + click.style(rule, fg="cyan", bold=True), color=COLOUR)
+        self.say(why)
+
+    def command(self, *words: str) -> None:
+        typed = " ".join(f'"{word}"' if " " in word else shlex.quote(word) for word in words)
+        lines = textwrap.wrap(typed, WIDTH - 4, break_on_hyphens=False, break_long_words=False)
+        text = "$ " + " \\\n    ".join(lines)
+        click.echo("\n" + click.style(text, fg="yellow"), color=COLOUR)
+
+    def claim(self, sentence: str, *, holds: bool, because: object) -> None:
+        if not holds:
+            raise ClaimFailed(f"This does not hold: {sentence}\nFound instead: {because!r}")
+        self.claims += 1
+        mark = click.style("✓", fg="green", bold=True)
+        text = "\n  ".join(textwrap.wrap(sentence, WIDTH - 2))
+        click.echo(f"\n{mark} {text}", color=COLOUR)
+
+
+class Stage:
+    """A daemon of the demo's own, with its file, its socket and its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = folder / "memory.db"
+        self.log = folder / "daemon.log"
+        config, socket = folder / "mnemosyned.yaml", folder / "mnem.sock"
+        config.touch()
+        # The reader's own settings and daemon stay out of it.
+        foreign = ("MNEMOSYNE_", "NOTIFY_SOCKET")
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(foreign)}
+        self._environment = kept | {
+            "MNEMOSYNE_CONFIG": str(config),
+            "MNEMOSYNE_SOCKET": str(socket),
+            "MNEMOSYNE_DATABASE": str(self.database),
+            "MNEMOSYNE_AUTO_SLEEP": "false",
+            "COLUMNS": str(WIDTH),
+        }
+        self.client = Client(socket)
+
+    @contextmanager
+    def daemon(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Run the daemon; whatever happens, it is gone afterwards."""
+        command = [_script("mnemosyned")]
+        with (
+            self.log.open("wb") as log,
+            subprocess.Popen(command, env=self._environment, stderr=log) as process,
+        ):
+            try:
+                yield process
+            finally:
+                self.client.close()
+                if process.poll() is None:
+                    process.kill()
+
+    def mnem(self, *words: str) -> None:
+        """Run the shell client and let the reader see what it prints."""
+        done = subprocess.run(
+            [_script("mnem"), *words],
+            env=self._environment,
+            stdout=None if COLOUR else subprocess.PIPE,
+            stderr=None if sys.stderr.isatty() else subprocess.PIPE,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        if done.stdout:
+            click.echo(done.stdout.decode(), nl=False)
+        if done.returncode:
+            problem = (done.stderr or b"see above").decode().strip()
+            raise ClaimFailed(f"mnem {words[0]} ended with {done.returncode}: {problem}")
+
+    def tiers(self) -> list[int]:
+        tiers = self.client.status().tiers
+        return [tiers[tier].count for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)]
+
+
+def _script(name: str) -> str:
+    return str(Path(sysconfig.get_path("scripts")) / name)
+
+
+def moved_week(now: datetime) -> Memories:
+    """Read the sample memories, moved in time so that the last is three minutes old."""
+    memories: Memories = [json.loads(line) for line in WEEK.read_text("utf-8").splitlines()]
+    shift = now - timedelta(minutes=3) - _instant(memories[-1])
+    for memory in memories:
+        memory["created_at"] = (_instant(memory) + shift).isoformat(timespec="seconds")
+    return memories
+
+
+def _instant(memory: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(memory["created_at"])
+
+
+def start(story: Story, stage: Stage, process: subprocess.Popen[bytes]) -> None:
+    story.step(
+        "Start the daemon",
+        "It keeps everything in one file and listens on a socket that only you can open. "
+        "Usually systemd starts it for you.",
+    )
+    story.command("mnemosyned", "--database", "memory.db", "--socket", "mnem.sock")
+    started, pid = time.monotonic(), 0
+    while not pid and process.poll() is None and time.monotonic() - started < PATIENCE_S:
+        try:
+            pid = stage.client.status().pid
+        except DaemonUnreachable:
+            time.sleep(0.02)
+    took_s = time.monotonic() - started
+    story.claim(
+        f"The daemon answers: after {took_s:.1f} s, as process {pid}.",
+        holds=pid == process.pid,
+        because=stage.log.read_text(),
+    )
+
+
+def remember_week(story: Story, stage: Stage, week: Memories) -> None:
+    story.step(
+        "Remember the week",
+        "Chats, shell output, mail, notes and CI runs of a developer and her agent. When the "
+        "import has answered, all of it is on disk.",
+    )
+    file = stage.database.with_name("week.jsonl")
+    lines = (json.dumps(memory, ensure_ascii=False) for memory in week)
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    story.command("mnem", "import", "week.jsonl")
+    stage.mnem("import", str(file))
+    tiers = stage.tiers()
+    story.claim(
+        f"All {len(week)} memories are in working memory, and the other tiers are empty.",
+        holds=tiers == [len(week), 0, 0],
+        because=tiers,
+    )
+
+
+def ask(story: Story, stage: Stage, title: str, why: str) -> Hit:
+    story.step(title, why)
+    story.command("mnem", "recall", QUESTION, "--limit", "1")
+    stage.mnem("recall", QUESTION, "--limit", "1")
+    return stage.client.recall(QUESTION, limit=1).hits[0]
+
+
+def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleReport:
+    story.step(
+        "Sleep",
+        "What is older than 12 hours is grouped by conversation and source, shortened to episodes, "
+        "and moved out of working memory. Usually the daemon does this by itself. (In short here; "
+        "the command lists every group.)",
+    )
+    story.command("mnem", "sleep")
+    report = stage.client.sleep()
+    headers = ("session", "source", "memories", "episodes", "chars", "after")
+    click.echo(tabulate(_by_source(report), headers, intfmt=","))
+    due = sum(now - _instant(memory) > AGE_RULE and not memory.get("pinned") for memory in week)
+    young = len(week) - due
+    story.claim(
+        f"In {report.duration_s:.2f} s, {report.evicted} memories became {report.promoted} "
+        "episodes: exactly those that were old enough and not pinned.",
+        holds=(report.evicted, report.failed) == (due, 0),
+        because=(report.evicted, due, report.failed),
+    )
+    tiers = stage.tiers()
+    story.claim(
+        f"Nothing is lost: {young} young or pinned memories stay in working memory, and the "
+        f"{due} originals are in the archive.",
+        holds=tiers == [young, report.promoted, due],
+        because=tiers,
+    )
+    return report
+
+
+def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
+    rows: dict[tuple[str, str], list[int]] = {}
+    for group in report.groups:
+        row = rows.setdefault((group.session, group.source or ""), [0, 0, 0, 0])
+        numbers = (group.items, len(group.episodes), group.chars_before, group.chars_after)
+        row[:] = [old + new for old, new in zip(row, numbers, strict=True)]
+    total = (report.evicted, report.promoted, report.chars_before, report.chars_after)
+    return [*((*name, *row) for name, row in rows.items()), ("all", "", *total)]
+
+
+def read_log(story: Story, stage: Stage, report: CycleReport) -> None:
+    story.step(
+        "Read what it did",
+        "Every group leaves a row, also one that fails: when, why, how many, by which summariser, "
+        "and how the summary begins.",
+    )
+    words = ("log", "--session", "tideline", "--limit", "5")
+    story.command("mnem", *words)
+    stage.mnem(*words)
+    rows = stage.client.log(limit=1_000, cycle=report.cycle).rows
+    logged = sum(row.items_consolidated for row in rows)
+    story.claim(
+        f"The log accounts for all {logged} memories that left working memory.",
+        holds=logged == report.evicted and {row.trigger for row in rows} == {"explicit"},
+        because=rows,
+    )
+
+
+def expand(story: Story, stage: Stage, hit: Hit, week: Memories) -> None:
+    story.step(
+        "Go back to the originals",
+        "An episode knows what it was made of: below the summary stands all that was said.",
+    )
+    story.command("mnem", "expand", hit.id)
+    stage.mnem("expand", hit.id)
+    originals = stage.client.expand(hit.id).originals
+    story.claim(
+        f"These are its {len(originals)} originals, letter for letter as they came in.",
+        holds=tuple(memory.id for memory in originals) == hit.summary_of
+        and {memory.content for memory in originals} <= {memory["content"] for memory in week},
+        because=originals,
+    )
+
+
+def remember_late(story: Story, stage: Stage) -> None:
+    story.step(
+        "Late arrivals",
+        f"A phone that was offline hands in {len(LATE)} notes of 13 hours ago, this one "
+        "first. The daemon goes by when things happened, so the next sleep takes them.",
+    )
+    then = datetime.now(UTC) - LATE_BY
+    stamp = f"{then:%Y-%m-%dT%H:%M:%SZ}"
+    words = ("remember", LATE[0], "--source", "phone", "--created-at", stamp)
+    story.command("mnem", *words)
+    stage.mnem(*words)
+    notes = [Remember(text, source="phone", created_at=then) for text in LATE[1:]]
+    stage.client.remember_many(notes)
+    due = stage.client.status().sleep.due
+    story.claim(f"Now due: {due} memories.", holds=due == len(LATE), because=due)
+
+
+def stop(story: Story, stage: Stage, process: subprocess.Popen[bytes]) -> None:
+    story.step(
+        "Stop the daemon",
+        "On SIGTERM, as when the machine shuts down, it takes no more writes, consolidates what "
+        "is due, and leaves.",
+    )
+    story.command("kill", "-TERM", str(process.pid))
+    started = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(timeout=PATIENCE_S)
+    story.claim(
+        f"It was gone after {time.monotonic() - started:.2f} s, with exit status 0.",
+        holds=code == 0,
+        because=stage.log.read_text(),
+    )
+
+
+def look_inside(story: Story, stage: Stage, week: Memories) -> None:
+    story.step(
+        "Look into the file",
+        "Your memory is one SQLite file that any tool can read, also without the daemon. So did "
+        "the last consolidation take place?",
+    )
+    query = "select * from consolidation_log where trigger = 'shutdown'"
+    story.command("sqlite-utils", "memory.db", query, "--table")
+    connection = sqlite3.connect(f"{stage.database.as_uri()}?mode=ro", uri=True)
+    database = sqlite_utils.Database(connection)
+    try:
+        rows = list(database.query(query))
+        tables = ("working_memory", "archive")
+        kept = sorted(row["content"] for table in tables for row in database[table].rows)
+    finally:
+        database.close()
+    columns = ("trigger", "status", "items_consolidated", "summary_preview")
+    room = WIDTH - 50
+    click.echo(tabulate([[str(row[name])[:room] for name in columns] for row in rows], columns))
+    done = sum(row["items_consolidated"] for row in rows)
+    story.claim(
+        f"Yes: the {len(LATE)} late arrivals were consolidated on the way out.",
+        holds=done == len(LATE),
+        because=rows,
+    )
+    said = sorted([*(memory["content"] for memory in week), *LATE])
+    story.claim(
+        f"All {len(said)} memories of this demo are still there, letter for letter.",
+        holds=kept == said,
+        because=set(said) ^ set(kept),
+    )
+
+
+def tell(story: Story, folder: Path) -> None:
+    """Play every step in order."""
+    now = datetime.now(UTC)
+    week, stage = moved_week(now), Stage(folder)
+    story.say("A week of memory and a night of sleep", bold=True)
+    story.say(
+        "A real daemon on a real database in a temporary directory; your own memory is not "
+        "touched. What has a ✓ was checked before it was printed. The sample week ends now."
+    )
+    with stage.daemon() as process:
+        start(story, stage, process)
+        remember_week(story, stage, week)
+        why = "While it is fresh, recall answers with the line itself, from working memory."
+        before = ask(story, stage, "Ask before sleep", why)
+        story.claim(
+            f"The code {ANSWER} comes from working memory.",
+            holds=ANSWER in before.content and before.tier is Tier.WORKING,
+            because=before,
+        )
+        report = sleep(story, stage, week, now)
+        read_log(story, stage, report)
+        why = "No summary keeps everything. So the answer is the episode and, under it, the line."
+        after = ask(story, stage, "Ask the same after sleep", why)
+        story.claim(
+            "It is the same line, letter for letter, now under its episode.",
+            holds=after.tier is Tier.EPISODIC
+            and [line.content for line in after.lines[:1]] == [before.content],
+            because=after,
+        )
+        expand(story, stage, after, week)
+        remember_late(story, stage)
+        stop(story, stage, process)
+        look_inside(story, stage, week)
+
+
+def main() -> None:
+    """Tell the story; exit 0 only if every claim held."""
+    story, started = Story(), time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="mnemosyned-demo-") as folder:
+            tell(story, Path(folder))
+    except (ClaimFailed, MnemosynedError, subprocess.TimeoutExpired) as error:
+        click.echo(click.style(f"\n✗ {error}", fg="red"), err=True)
+        sys.exit(1)
+    took_s = time.monotonic() - started
+    click.echo()
+    story.say(f"All {story.claims} claims held. It took {took_s:.1f} s.", fg="green", bold=True)
+
+
+if __name__ == "__main__":
+    main()
