@@ -1,0 +1,41 @@
+"""A real daemon for whoever asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from e2e.daemons import Daemon, running
+
+Start = Callable[..., Daemon]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start daemons on `tmp_path`, with settings as MNEMOSYNE_… words; they end with the test."""
+    with ExitStack() as stack:
+
+        def begin(*options: str, database: Path | None = None, **settings: str) -> Daemon:
+            return stack.enter_context(running(tmp_path, *options, database=database, **settings))
+
+        yield begin
+
+
+@pytest.fixture
+def daemon(start: Start) -> Daemon:
+    """A daemon on a new database."""
+    return start()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that the tests of a module share; its texts and bodies are small."""
+    home = tmp_path_factory.mktemp("shared")
+    with running(
+        home,
+        MNEMOSYNE_LIMITS_CONTENT_BYTES_MAX="2000",
+        MNEMOSYNE_LIMITS_BODY_BYTES_MAX="99999",
+    ) as daemon:
+        yield daemon

@@ -1,0 +1,240 @@
+"""Real processes for the end-to-end tests: the daemon, what it tells systemd, and `mnem`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+from mnemosyned import Client
+
+Json = Any
+"""What JSON can hold."""
+
+BIN = Path(sys.executable).parent
+WAIT_S = 20.0
+"""The most any wait takes before its test fails."""
+POLL_S = 0.005
+CLEARED = ("MNEMOSYNE_", "XDG_", "NOTIFY_SOCKET", "WATCHDOG_")
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    """The environment of a machine on which nothing is configured but these settings."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
+    return {**bare, "HOME": str(home), "MNEMOSYNE_AUTO_SLEEP": "false", **settings}
+
+
+def eventually(claim: Callable[[], object], what: str, *, timeout_s: float = WAIT_S) -> None:
+    """Return once the claim holds; fail when it does not within the time."""
+    deadline = time.monotonic() + timeout_s
+    while not claim():
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        time.sleep(POLL_S)
+
+
+@contextmanager
+def short_room() -> Iterator[Path]:
+    """A directory whose path leaves room for a Unix socket's 107 bytes."""
+    room = Path(tempfile.mkdtemp(prefix="mn-"))
+    try:
+        yield room
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
+class Notices:
+    """The service manager's side of sd_notify: keeps all it is told, in order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.received: list[str] = []
+        self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._inbox.bind(str(path))
+        self._closed = False
+        self._listener = threading.Thread(target=self._listen)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        while not self._closed:
+            self.received.extend(self._inbox.recv(4096).decode().splitlines())
+
+    def wait(self, state: str, *, timeout_s: float = WAIT_S) -> None:
+        """Return once the daemon has said this."""
+        eventually(lambda: state in self.received, f"{state} was told", timeout_s=timeout_s)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._closed = True
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", str(self.path))
+        self._listener.join(WAIT_S)
+        self._inbox.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What HTTP gave back."""
+
+    status: int
+    body: Any
+
+    @property
+    def error(self) -> tuple[str, str | None]:
+        """The stable code and the field at fault."""
+        return self.body["error"]["code"], self.body["error"]["field"]
+
+
+class UnixConnection(HTTPConnection):
+    """HTTP over a Unix socket, and nothing of the product in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=WAIT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """One started daemon process."""
+
+    database: Path
+    socket: Path
+    home: Path
+    process: subprocess.Popen[bytes]
+    notices: Notices
+    log: Path
+
+    def client(self) -> Client:
+        """A client of this daemon; the caller closes it."""
+        return Client(self.socket)
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = {}
+    ) -> Answer:
+        """Speak HTTP to it."""
+        with closing(UnixConnection(self.socket)) as connection:
+            connection.request(method, path, body, dict(headers))
+            response = connection.getresponse()
+            return Answer(response.status, json.loads(response.read()))
+
+    def post(self, verb: str, **fields: object) -> Answer:
+        """Call a verb over HTTP."""
+        return self.request("POST", f"/v1/{verb}", json.dumps(fields).encode())
+
+    def events(self, name: str | None = None) -> list[dict[str, Any]]:
+        """What it logged so far, in JSON."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in lines if name in (None, line["event"])]
+
+    def mnem(self, *words: str | bytes, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run the shell client against it."""
+        return mnem("--socket", str(self.socket), *words, home=self.home, stdin=stdin)
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        return self.process.wait(WAIT_S)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self.process.kill()
+        self.wait()
+
+
+def mnem(
+    *words: str | bytes, home: Path, stdin: bytes = b"", **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the shell client as its own process."""
+    return subprocess.run(
+        [str(BIN / "mnem"), *words],
+        input=stdin,
+        capture_output=True,
+        env=environment(home, **settings),
+        timeout=WAIT_S,
+        check=False,
+    )
+
+
+def spawn(*options: str, home: Path, log: Path, **settings: str) -> subprocess.Popen[bytes]:
+    """Start `mnemosyned`; its log goes to the file."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [str(BIN / "mnemosyned"), *options],
+            env=environment(home, **settings),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+
+@contextmanager
+def running(
+    home: Path, *options: str, database: Path | None = None, **settings: str
+) -> Iterator[Daemon]:
+    """A daemon that has said READY=1, killed in the end if it still runs."""
+    database = database or home / "memory.db"
+    with short_room() as room:
+        notices = Notices(room / "notify")
+        address, log = room / "d.sock", room / "log"
+        process = spawn(
+            *("--database", str(database), "--socket", str(address), *options),
+            home=home,
+            log=log,
+            NOTIFY_SOCKET=str(notices.path),
+            **settings,
+        )
+        try:
+            _wait_ready(process, notices, log)
+            yield Daemon(
+                database=database,
+                socket=address,
+                home=home,
+                process=process,
+                notices=notices,
+                log=log,
+            )
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+            notices.close()
+
+
+def _wait_ready(process: subprocess.Popen[bytes], notices: Notices, log: Path) -> None:
+    eventually(
+        lambda: "READY=1" in notices.received or process.poll() is not None, "READY=1 or an end"
+    )
+    assert process.poll() is None, f"the daemon ended early:\n{log.read_text()}"
+
+
+def rows(database: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a statement finds in the file, read by SQLite itself and nothing of the product."""
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        return connection.execute(sql, values).fetchall()
+
+
+def kept(database: Path) -> list[str]:
+    """The ids of everything remembered, in either home, with its repetitions."""
+    both = "SELECT id FROM working_memory UNION ALL SELECT id FROM archive ORDER BY id"
+    return [id for (id,) in rows(database, both)]

@@ -1,0 +1,112 @@
+"""The four ways to call a verb, made alike: fields of JSON in, the result as JSON out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from e2e.daemons import Daemon, Json
+
+from mnemosyned import MnemosynedError
+from mnemosyned.verbs import ALIASES, VERBS, Verbs
+
+POSITIONAL = {"content", "query", "id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Exception):
+    """A surface's no, in the words every surface has."""
+
+    exit_code: int | None
+    code: str | None
+    field: str | None
+    message: str
+
+
+class Surface(Protocol):
+    """One way to call a verb."""
+
+    def call(self, name: str, **fields: Json) -> Json:
+        """The result as JSON. Raises `Refused`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OverHttp:
+    """POST with a JSON object."""
+
+    daemon: Daemon
+
+    def call(self, name: str, **fields: Json) -> Json:
+        answer = self.daemon.post(name, **fields)
+        if answer.status != 200:
+            raise Refused(None, *answer.error, answer.body["error"]["message"])
+        return answer.body
+
+
+@dataclass(frozen=True, slots=True)
+class InPython:
+    """A method of `Client` or `Memory`."""
+
+    caller: Verbs
+
+    def call(self, name: str, **fields: Json) -> Json:
+        verb = VERBS[ALIASES.get(name, name)]
+        given: Mapping[str, Json] = fields
+        try:
+            request = msgspec.convert(fields, verb)
+        except msgspec.ValidationError:
+            pass  # what the types forbid is handed over as it is, as a careless program would
+        else:
+            given = {field: getattr(request, field) for field in fields}
+        try:
+            result = getattr(self.caller, name)(**given)
+        except MnemosynedError as error:
+            raise Refused(None, error.code, error.field, error.message) from error
+        return msgspec.json.decode(msgspec.json.encode(result))
+
+
+@dataclass(frozen=True, slots=True)
+class InTheShell:
+    """`mnem VERB … --json`; a batch is a file for `mnem import`."""
+
+    daemon: Daemon
+    room: Path
+
+    def call(self, name: str, **fields: Json) -> Json:
+        words = self._import(fields) if name == "remember_many" else _words(name, fields)
+        done = self.daemon.mnem(*words)
+        if done.returncode not in (0, 1):
+            message = done.stderr.decode().removeprefix("mnem: ").removesuffix("\n")
+            raise Refused(done.returncode, None, None, message)
+        return json.loads(done.stdout)
+
+    def _import(self, fields: Mapping[str, Json]) -> list[str]:
+        file = self.room / "batch.jsonl"
+        file.write_text("".join(json.dumps(memory) + "\n" for memory in fields["memories"]))
+        return ["import", "--json", str(file)]
+
+
+def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
+    required = {
+        field.name
+        for field in msgspec.structs.fields(VERBS[ALIASES.get(name, name)])
+        if field.required
+    }
+    options = [name, "--json"]
+    last = ["--"]
+    for field, value in fields.items():
+        option = f"--{field.replace('_', '-')}"
+        if field in POSITIONAL & required:
+            last.append(value)
+        elif value is True:
+            options.append(option)
+        elif isinstance(value, list):
+            options += [word for member in value for word in (option, member)]
+        elif value is not False:
+            options += [option, value if isinstance(value, str) else json.dumps(value)]
+    return options + last

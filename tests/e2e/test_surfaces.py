@@ -1,0 +1,192 @@
+"""Every verb over HTTP, `Client`, the shell and `Memory`: the same call, the same answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from e2e.daemons import Daemon, Json, running
+from e2e.surfaces import InPython, InTheShell, OverHttp, Surface
+
+from mnemosyned import Memory
+from mnemosyned.verbs import ALIASES, VERBS
+
+pytestmark = pytest.mark.e2e
+
+LONG_AGO = "2026-03-02T09:30:00Z"
+VARIES = {"bytes_on_disk", "database", "duration_s", "pid", "uptime_s"}
+MADE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
+IMPORT_IS = "remember_many"
+"""The shell's form of it counts what it stored where the others name it."""
+
+
+class Walker:
+    """Calls verbs over one surface and keeps what came back, with its accidents taken out."""
+
+    def __init__(self, surface: Surface) -> None:
+        self.answers: list[tuple[str, Json]] = []
+        self.called: dict[str, set[str]] = {}
+        self._surface = surface
+        self._ids: dict[str, str] = {}
+
+    def __call__(self, name: str, **fields: Json) -> Json:
+        result = self._surface.call(name, **fields)
+        self.called.setdefault(name, set()).update(fields)
+        if name == IMPORT_IS and "memories" in result:
+            stored = sum(memory["stored"] for memory in result["memories"])
+            seen: Json = {
+                "stored": stored,
+                "known": len(result["memories"]) - stored,
+                "refused": [],
+            }
+        else:
+            seen = result
+        self.answers.append((name, self._plain(seen)))
+        return result
+
+    def _plain(self, value: Json, key: str = "") -> Json:
+        if isinstance(value, dict):
+            return {name: self._plain(member, name) for name, member in value.items()}
+        if isinstance(value, list):
+            return [self._plain(member) for member in value]
+        if key in VARIES:
+            return type(value).__name__
+        if isinstance(value, str):
+            if MOMENT.fullmatch(value) and self._recent(value):
+                return "now"
+            return MADE_ID.sub(
+                lambda made: self._ids.setdefault(made[0], f"id-{len(self._ids)}"), value
+            )
+        return value
+
+    @staticmethod
+    def _recent(moment: str) -> bool:
+        return datetime.now(UTC) - datetime.fromisoformat(moment) < timedelta(hours=1)
+
+
+def walk(call: Walker) -> None:
+    """Every verb with every field of it."""
+    whole = {"session": "kitchen", "source": "cook", "role": "user", "metadata": {"dish": "stew"}}
+    call(
+        "remember",
+        id="first",
+        content="Stir the stew — slowly, 40 minutes at 95 °C.",
+        created_at=LONG_AGO,
+        importance=0.75,
+        pinned=False,
+        dedupe=False,
+        **whole,
+    )
+    call("remember", content="Salt comes last.", pinned=True, **whole)
+    call("remember", content="Salt comes last.", dedupe=True, **whole)
+    call("remember", id="first", content="Stir the stew — slowly, 40 minutes at 95 °C.")
+    batch = [
+        {"id": f"step-{n}", "content": step, "created_at": LONG_AGO, **whole}
+        for n, step in enumerate(["Peel a carrot.", "Cut the carrot.", "Boil it.", "Taste."])
+    ]
+    call("remember_many", memories=batch, dry_run=False)
+    call("recall", query="what of the carrot?", limit=3, tier="working")
+    narrow = {"session": ["kitchen", "hall"], "source": "cook"}
+    call("recall", query="stew", since="2026-03-01T00:00:00+01:00", until=LONG_AGO, **narrow)
+    call("sleep", dry_run=True, force=False)
+    call("sleep", session="kitchen", force=True, dry_run=False)
+    call("remember", id="late", content="The stew was good.", session="hall", created_at=LONG_AGO)
+    call("consolidate", session="hall", force=False, dry_run=False)
+    episode = call("recall", query="stew", limit=5)["hits"][0]["id"]
+    call("recall", query="nothing of this kind")
+    call("get", id="first")
+    call("get", id=episode)
+    call("expand", id=episode)
+    cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
+    call("log", cycle=cycle)
+    call("forget", id="late")
+    call("log")
+    call("status")
+
+
+def test_every_verb_answers_alike_over_every_surface(tmp_path: Path) -> None:
+    walkers = {}
+
+    for name in ("http", "client", "shell", "embedded"):
+        with surface(name, tmp_path / name) as called:
+            walkers[name] = Walker(called)
+            walk(walkers[name])
+
+    expected = walkers["http"].answers
+    for name, walker in walkers.items():
+        assert walker.called == every_field(), f"{name} was not walked over every verb and field"
+        for (verb, answer), (_, http_answer) in zip(walker.answers, expected, strict=True):
+            assert answer == http_answer, f"{verb} over {name}"
+
+
+def every_field() -> dict[str, set[str]]:
+    return {
+        name: {field.name for field in msgspec.structs.fields(VERBS[ALIASES.get(name, name)])}
+        for name in (*VERBS, *ALIASES)
+    }
+
+
+@contextmanager
+def surface(name: str, home: Path) -> Iterator[Surface]:
+    """One way to call verbs, on a database of its own."""
+    home.mkdir()
+    with ExitStack() as stack:
+        if name == "embedded":
+            yield InPython(stack.enter_context(Memory(home / "memory.db")))
+            return
+        daemon = stack.enter_context(running(home))
+        if name == "client":
+            yield InPython(stack.enter_context(daemon.client()))
+        else:
+            yield OverHttp(daemon) if name == "http" else InTheShell(daemon, home)
+
+
+def test_the_walk_sees_a_verb_that_nobody_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked = every_field()
+
+    monkeypatch.setitem(VERBS, "dream", VERBS["status"])
+
+    assert every_field() != walked
+
+
+@pytest.fixture
+def filled(daemon: Daemon) -> Daemon:
+    daemon.post("remember", id="tea", content="Tea at four, not at five.", session="home")
+    return daemon
+
+
+@pytest.mark.parametrize(
+    ("verb", "query", "fields"),
+    [
+        (
+            "recall",
+            "query=tea+at&limit=1&session=home&session=work",
+            {"query": "tea at", "limit": 1, "session": ["home", "work"]},
+        ),
+        ("get", "id=tea", {"id": "tea"}),
+        ("log", "limit=1", {"limit": 1}),
+    ],
+)
+def test_what_reads_can_be_asked_with_get(
+    filled: Daemon, verb: str, query: str, fields: dict[str, object]
+) -> None:
+    by_post = filled.post(verb, **fields)
+
+    by_get = filled.request("GET", f"/v1/{verb}?{query}")
+
+    assert by_get.status == 200
+    assert by_get == by_post
+
+
+def test_what_writes_cannot_be_done_with_get(filled: Daemon) -> None:
+    answer = filled.request("GET", "/v1/forget?id=tea")
+
+    assert answer.status == 400
+    assert answer.error == ("invalid_request", None)
+    assert filled.post("get", id="tea").status == 200
