@@ -1,0 +1,53 @@
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import pairwise
+
+from fakes import NOON
+
+from mnemosyned.domain.memory import CROCKFORD, IdFactory, content_hash
+
+
+def test_ids_of_one_instant_ascend() -> None:
+    new_id = IdFactory()
+
+    ids = [new_id(NOON) for _ in range(1_000)]
+
+    assert all(earlier < later for earlier, later in pairwise(ids))
+
+
+def test_a_later_id_sorts_after_an_earlier_one_of_another_process() -> None:
+    assert IdFactory()(NOON) < IdFactory()(NOON + timedelta(milliseconds=1))
+
+
+def test_ids_ascend_even_when_the_clock_is_set_back() -> None:
+    new_id = IdFactory()
+
+    assert new_id(NOON) < new_id(NOON - timedelta(days=1))
+
+
+def test_an_id_is_a_ulid_that_tells_its_time() -> None:
+    id = IdFactory()(NOON)
+
+    assert len(id) == 26
+    assert set(id) <= set(CROCKFORD)
+    millis = 0
+    for char in id[:10]:
+        millis = millis * 32 + CROCKFORD.index(char)
+    assert millis == NOON.timestamp() * 1000
+
+
+def test_threads_never_get_the_same_id() -> None:
+    new_id = IdFactory()
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(lambda _: new_id(NOON), range(4_000)))
+
+    assert len(set(ids)) == 4_000
+
+
+def test_the_hash_fits_a_signed_integer_of_sqlite() -> None:
+    hashes = [content_hash(f"text {at}") for at in range(200)]
+
+    assert all(-(1 << 63) <= value < 1 << 63 for value in hashes)
+    assert len(set(hashes)) == 200
+    assert content_hash("text 0") == hashes[0]

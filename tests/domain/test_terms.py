@@ -1,0 +1,66 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.terms import TERMS_MAX, Terms, grams, terms
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("When did Anna move to Lisbon?", ("anna", "move", "lisbon")),
+        ("Anna's bike", ("anna", "bike")),
+        ("mother/daughter", ("mother/daughter", "mother", "daughter")),
+        ("order QX-48213!", ("order", "qx-48213")),
+        ("anna ANNA Anna", ("anna",)),
+        ("Größe", ("grösse",)),
+        ("?!… ---", ()),
+        ("", ()),
+    ],
+)
+def test_a_question_is_read_as_its_words(question: str, words: tuple[str, ...]) -> None:
+    assert terms(question).words == words
+
+
+def test_stop_words_go_unless_there_is_nothing_else() -> None:
+    assert terms("what is the plan").words == ("plan",)
+    assert terms("to be or not to be").words
+
+
+def test_a_text_without_spaces_is_read_as_pairs() -> None:
+    assert terms("東京都").grams == ("東京", "京都")
+    assert terms("猫").grams == ("猫",)
+
+
+def test_words_and_pairs_stand_side_by_side() -> None:
+    assert terms("Anna 東京") == Terms(("anna",), ("東京",))
+
+
+def test_no_words_and_no_pairs_is_no_question() -> None:
+    assert not terms(" ?! ")
+    assert terms("x")
+
+
+@given(st.text(max_size=3_000))
+def test_any_question_gives_a_bounded_number_of_terms(question: str) -> None:
+    found = terms(question)
+
+    assert len(found.words) <= TERMS_MAX
+    assert len(found.grams) <= TERMS_MAX
+    assert all(found.words)
+
+
+def test_plain_prose_needs_no_second_index() -> None:
+    assert grams("We met Anna at noon, 12 March 2026.") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("call getUserProfile now", "get User Profile"),
+        ("parseHTTPResponse2", "parse HTTP Response 2"),
+        ("東京 and Anna", "東京"),
+    ],
+)
+def test_the_second_index_holds_pairs_and_parts_of_names(text: str, parts: str) -> None:
+    assert grams(text) == parts

@@ -1,0 +1,95 @@
+"""What tests hand in for the clock and the model, and short ways to make memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
+from mnemosyned.domain.memory import Acknowledged, Memory
+from mnemosyned.domain.ports import Draft, MemoryStore, Promotion, Summary
+
+NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
+
+
+class FakeClock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self, moment: datetime = NOON) -> None:
+        self.moment = moment
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def advance(self, **units: float) -> None:
+        self.moment += timedelta(**units)
+
+
+def _nothing(_: Sequence[Memory]) -> None:
+    pass
+
+
+@dataclass
+class FakeSummarizer:
+    """Writes all words of the batch on one line, so that a test can see where they went."""
+
+    name: str = "fake"
+    reason: str = "a test handed it in"
+    calls: list[tuple[str, ...]] = field(default_factory=list)
+    meanwhile: Callable[[Sequence[Memory]], object] = _nothing
+    """What happens while the model runs; it may raise."""
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        self.calls.append(tuple(memory.id for memory in memories))
+        self.meanwhile(memories)
+        text = "In short: " + " / ".join(memory.content for memory in memories)
+        return Summary(text=text, summarizer=self.name)
+
+
+def memory(id: str, content: str = "", *, hours_ago: float = 0, **changes: Any) -> Memory:  # noqa: ANN401
+    """A memory of the working tier, an hour or so before noon."""
+    plain = Memory(
+        id=id, content=content or f"note {id}", created_at=NOON - timedelta(hours=hours_ago)
+    )
+    return replace(plain, **changes)
+
+
+def pending(id: str, *, hours: float = 0, chars: int = 10, **changes: Any) -> Pending:  # noqa: ANN401
+    """A pending memory, some hours after noon."""
+    plain = Pending(
+        id=id, session="s", source=None, created_at=NOON + timedelta(hours=hours), chars=chars
+    )
+    return replace(plain, **changes)
+
+
+def keep(store: MemoryStore, *memories: Memory, dedupe: bool = False) -> list[Acknowledged]:
+    """Remember all of these in one batch."""
+    return store.remember([Draft(memory, dedupe=dedupe) for memory in memories])
+
+
+def promotion(id: str, *memories: Memory, content: str = "a summary") -> Promotion:
+    """What a cycle would write for these memories."""
+    episode = make_episode(memories, id=id, content=content, summarizer="fake", now=NOON)
+    entry = LogEntry(
+        cycle="cycle",
+        created_at=NOON,
+        session=episode.session,
+        source=episode.source,
+        trigger="explicit",
+        status=GroupStatus.PROMOTED,
+        items_consolidated=len(memories),
+        episode=id,
+        summarizer="fake",
+        summary_preview=content,
+        duration_s=0.5,
+        chars_before=sum(len(memory.content) for memory in memories),
+        chars_after=len(content),
+    )
+    return Promotion(episode, entry)
+
+
+def working_ids(store: MemoryStore) -> list[str]:
+    """The unpinned memories of the working tier, oldest first."""
+    return [memory.id for memory in store.pending(limit=1_000)]
