@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import isnan
 from pathlib import Path
@@ -24,9 +24,9 @@ from mnemosyned.domain.errors import (
     InvalidTime,
     ShuttingDown,
 )
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, new_id
+from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
-from mnemosyned.domain.recall import Query, rank
+from mnemosyned.domain.recall import Query, hits, rank
 from mnemosyned.domain.terms import terms
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
@@ -218,10 +218,8 @@ class MemoryService:
             since=_utc(request.since, field="since") if request.since else None,
             until=_utc(request.until, field="until") if request.until else None,
         )
-        hits = rank(query, self._store.search(query))
-        episodes = [hit.id for hit in hits if hit.tier is Tier.EPISODIC]
-        provenance = self._store.provenance(episodes) if episodes else {}
-        return Recalled([replace(hit, summary_of=provenance.get(hit.id, ())) for hit in hits])
+        places = rank(query, self._store.search(query))
+        return Recalled(hits(query, places, self._store.show(places)))
 
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)

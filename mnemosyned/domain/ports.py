@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.recall import Found, Query
+from mnemosyned.domain.recall import Found, Place, Query, Shown
 
 
 class Clock(Protocol):
@@ -85,12 +85,12 @@ class MemoryStore(Protocol):
         """What an episode was made of, oldest first, word for word."""
         ...
 
-    def provenance(self, episodes: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """The ids of the originals of each episode, oldest first."""
-        ...
-
     def search(self, query: Query) -> Found:
         """All candidates for a question, with the engine's own scores."""
+        ...
+
+    def show(self, places: Sequence[Place]) -> Shown:
+        """The memories and episodes that these places speak of, whole."""
         ...
 
     def pending(

@@ -41,13 +41,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A memory whose own words match."""
+    """A memory whose own words match: what ranking needs of it, without the words."""
 
-    memory: Memory
+    position: int
+    """Where it stands in the order in which memories came in; the store knows it by this."""
     score: float
     """The engine's, higher is better."""
-    position: int
-    """Where it stands in the order in which memories came in."""
+    session: str
+    source: str | None
+    importance: float = 0.5
+    episode: int | None = None
+    """The episode it went into, as the store knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,27 @@ class Found:
     """The candidates for a question."""
 
     memories: Sequence[Match] = ()
-    episodes: Mapping[str, Episode] = field(default_factory=dict)
-    """Every episode that matched or that holds a memory that matched, by id."""
-    episode_scores: Mapping[str, float] = field(default_factory=dict)
-    """Only those whose own text matched."""
+    episodes: Mapping[int, float] = field(default_factory=dict)
+    """The episodes whose own text matches, with the engine's scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place in the answer: a memory, or an episode with the originals that matched."""
+
+    score: float
+    memory: int | None = None
+    episode: int | None = None
+    lines: tuple[tuple[int, float], ...] = ()
+    """The originals that matched and their scores, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The memories and episodes that places speak of, as far as they still exist."""
+
+    memories: Mapping[int, Memory]
+    episodes: Mapping[int, Episode]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,39 +113,59 @@ class Hit:
     """The originals that matched, best first, at most three."""
 
 
-def rank(query: Query, found: Found) -> list[Hit]:
-    """The best hits, best first: one place for each episode, whatever matched in it."""
-    mark = _marker(query.terms)
-    lines: dict[str, list[tuple[Memory, float]]] = {}
-    hits: list[Hit] = []
-    for memory, worth in _worths(found.memories):
-        if memory.episode and memory.episode in found.episodes:
-            lines.setdefault(memory.episode, []).append((memory, worth))
+def rank(query: Query, found: Found) -> list[Place]:
+    """The best places, best first: one for each episode, whatever matched in it."""
+    places: list[Place] = []
+    lines: dict[int, list[tuple[int, float]]] = {}
+    grouped = query.tier in (None, Tier.EPISODIC)
+    for match, worth in _worths(found.memories):
+        if match.episode is not None and grouped:
+            lines.setdefault(match.episode, []).append((match.position, worth))
         else:
-            hits.append(_memory_hit(memory, worth, mark))
-    for id, episode in found.episodes.items():
-        own = found.episode_scores.get(id)
-        if own is not None or (id in lines and query.tier is not Tier.EPISODIC):
-            hits.append(_episode_hit(episode, own or 0.0, lines.get(id, []), mark))
-    hits.sort(key=lambda hit: (-hit.score, hit.created_at, hit.id))
-    return hits[: query.limit]
+            places.append(Place(worth, memory=match.position))
+    matched = found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
+    places.extend(
+        _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []))
+        for episode in matched
+    )
+    places.sort(key=lambda place: (-place.score, place.memory or 0, place.episode or 0))
+    return places[: query.limit]
 
 
-def _worths(matches: Sequence[Match]) -> Iterator[tuple[Memory, float]]:
-    """Each memory with its score, its neighbours' share of theirs, and its importance."""
+def _worths(matches: Sequence[Match]) -> Iterator[tuple[Match, float]]:
+    """Each match with its score, its neighbours' share of theirs, and its importance."""
     by_position = {match.position: match for match in matches}
     for match in matches:
-        memory, score = match.memory, match.score
+        score = match.score
         for distance, share in enumerate(NEIGHBOUR_SHARES, 1):
             for position in (match.position - distance, match.position + distance):
                 other = by_position.get(position)
-                if other and _together(memory, other.memory):
+                if other and (other.session, other.source) == (match.session, match.source):
                     score += share * other.score
-        yield memory, score * (1 + IMPORTANCE_SHARE * (memory.importance - 0.5))
+        yield match, score * (1 + IMPORTANCE_SHARE * (match.importance - 0.5))
 
 
-def _together(one: Memory, other: Memory) -> bool:
-    return one.session == other.session and one.source == other.source
+def _episode_place(episode: int, own: float, lines: list[tuple[int, float]]) -> Place:
+    best = tuple(sorted(lines, key=lambda line: -line[1])[:LINES_MAX])
+    if not best:
+        return Place(SUMMARY_ALONE * own, episode=episode)
+    further = sum(score for _, score in best[1:])
+    score = best[0][1] + FURTHER_LINES * further + SUMMARY_SHARE * own
+    return Place(score, episode=episode, lines=best)
+
+
+def hits(query: Query, places: Sequence[Place], shown: Shown) -> list[Hit]:
+    """What is answered; a place whose memory was forgotten meanwhile is left out."""
+    mark = _marker(query.terms)
+    answer: list[Hit] = []
+    for place in places:
+        memory = shown.memories.get(place.memory or 0)
+        episode = shown.episodes.get(place.episode or 0)
+        if memory:
+            answer.append(_memory_hit(memory, place.score, mark))
+        elif episode:
+            answer.append(_episode_hit(episode, place, shown.memories, mark))
+    return answer
 
 
 def _memory_hit(memory: Memory, score: float, mark: re.Pattern[str] | None) -> Hit:
@@ -142,37 +183,30 @@ def _memory_hit(memory: Memory, score: float, mark: re.Pattern[str] | None) -> H
 
 
 def _episode_hit(
-    episode: Episode,
-    own: float,
-    originals: list[tuple[Memory, float]],
-    mark: re.Pattern[str] | None,
+    episode: Episode, place: Place, memories: Mapping[int, Memory], mark: re.Pattern[str] | None
 ) -> Hit:
-    best = sorted(originals, key=lambda match: -match[1])[:LINES_MAX]
-    if best:
-        further = sum(score for _, score in best[1:])
-        score = best[0][1] + FURTHER_LINES * further + SUMMARY_SHARE * own
-    else:
-        score = SUMMARY_ALONE * own
+    lines = tuple(
+        Line(
+            id=memory.id,
+            created_at=memory.created_at,
+            role=memory.role,
+            content=memory.content,
+            score=score,
+        )
+        for position, score in place.lines
+        if (memory := memories.get(position))
+    )
     return Hit(
         id=episode.id,
         tier=Tier.EPISODIC,
-        score=score,
-        snippet=snippet(best[0][0].content if best else episode.content, mark),
+        score=place.score,
+        snippet=snippet(lines[0].content if lines else episode.content, mark),
         content=episode.content,
         created_at=episode.covers_until,
         session=episode.session,
         source=episode.source,
         summary_of=episode.summary_of,
-        lines=tuple(
-            Line(
-                id=memory.id,
-                created_at=memory.created_at,
-                role=memory.role,
-                content=memory.content,
-                score=score,
-            )
-            for memory, score in best
-        ),
+        lines=lines,
     )
 
 

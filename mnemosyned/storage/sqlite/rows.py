@@ -17,6 +17,7 @@ MEMORY_COLUMNS = (
     "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
 )
 MEMORY_FIELDS = "id, session_id, source, role, content, importance, pinned, metadata, created_at"
+ARCHIVE_FIELDS = ", ".join(f"a.{name}" for name in MEMORY_FIELDS.split(", "))
 EPISODE_COLUMNS = (
     "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
     "parent_id, created_at"

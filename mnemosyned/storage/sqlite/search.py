@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from mnemosyned.domain.memory import Episode, Tier
-from mnemosyned.domain.recall import Found, Match, Query
+from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.recall import Found, Match, Place, Query, Shown
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite.rows import (
+    ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
     MEMORY_FIELDS,
     episode_from,
@@ -37,14 +38,49 @@ def match_any(terms: Iterable[str]) -> str:
 def search(connection: sqlite3.Connection, query: Query) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    memories = _memories(connection, query, _memory_scores(connection, query, limit))
+    memories = _matches(connection, _memory_scores(connection, query, limit))
     if query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories)
-    scores = _episode_scores(connection, query, limit)
-    held = {match.memory.episode for match in memories if match.memory.episode}
-    episodes = _episodes(connection, scores, held)
-    by_id = {episode.id: scores[seq] for seq, episode in episodes.items() if seq in scores}
-    return Found(memories, {episode.id: episode for episode in episodes.values()}, by_id)
+    return Found(memories, _episode_scores(connection, query, limit))
+
+
+def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
+    """The memories and episodes of these places, whole."""
+    positions = [place.memory for place in places if place.memory is not None]
+    positions += [position for place in places for position, _ in place.lines]
+    memories: dict[int, Memory] = {}
+    for chunk in _chunks(positions):
+        marks = ", ".join("?" * len(chunk))
+        for seq, *row in connection.execute(
+            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
+        ):
+            memories[seq] = memory_from(row, tier=Tier.WORKING)
+        for seq, episode, *row in connection.execute(
+            f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
+            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq IN ({marks})",
+            chunk,
+        ):
+            memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+    episodes: dict[int, Episode] = {}
+    for place in places:
+        if place.episode is not None and (found := episode_at(connection, "seq", place.episode)):
+            episodes[place.episode] = found
+    return Shown(memories, episodes)
+
+
+def episode_at(
+    connection: sqlite3.Connection, key: Literal["id", "seq"], value: str | int
+) -> Episode | None:
+    """One episode with its provenance."""
+    row = connection.execute(
+        f"SELECT seq, {EPISODE_COLUMNS} FROM episodic_memory WHERE {key} = ?", (value,)
+    ).fetchone()
+    if row is None:
+        return None
+    originals = connection.execute(
+        "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq", row[:1]
+    )
+    return episode_from(row[1:], summary_of=tuple(id for (id,) in originals))
 
 
 def _memory_scores(connection: sqlite3.Connection, query: Query, limit: int) -> Mapping[int, float]:
@@ -136,41 +172,19 @@ def _episode_filter(query: Query) -> tuple[str, list[Any]]:
     return "".join(f" AND {clause}" for clause in clauses), values
 
 
-def _memories(
-    connection: sqlite3.Connection, query: Query, scores: Mapping[int, float]
-) -> list[Match]:
-    grouped = query.tier in (None, Tier.EPISODIC)
-    found: list[Match] = []
+def _matches(connection: sqlite3.Connection, scores: Mapping[int, float]) -> list[Match]:
+    matches: list[Match] = []
     for chunk in _chunks(list(scores)):
         marks = ", ".join("?" * len(chunk))
-        for seq, *row in connection.execute(
-            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
-        ):
-            found.append(Match(memory_from(row, tier=Tier.WORKING), scores[seq], seq))
-        columns = ", ".join(f"a.{name}" for name in MEMORY_FIELDS.split(", "))
-        for seq, episode, *row in connection.execute(
-            f"SELECT a.seq, e.id, {columns} FROM archive AS a "
-            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq IN ({marks})",
-            chunk,
-        ):
-            memory = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
-            found.append(Match(memory, scores[seq], seq))
-    return found if grouped else [match for match in found if match.memory.tier is query.tier]
-
-
-def _episodes(
-    connection: sqlite3.Connection, matched: Mapping[int, float], held: set[str]
-) -> dict[int, Episode]:
-    episodes: dict[int, Episode] = {}
-    for column, keys in (("seq", list(matched)), ("id", list(held))):
-        for chunk in _chunks(keys):
-            marks = ", ".join("?" * len(chunk))
-            for seq, *row in connection.execute(
-                f"SELECT seq, {EPISODE_COLUMNS} FROM episodic_memory WHERE {column} IN ({marks})",
-                chunk,
-            ):
-                episodes[seq] = episode_from(row)
-    return episodes
+        rows = connection.execute(
+            "SELECT seq, session_id, source, importance, NULL FROM working_memory "
+            f"WHERE seq IN ({marks}) UNION ALL "
+            "SELECT seq, session_id, source, importance, episode_seq FROM archive "
+            f"WHERE seq IN ({marks})",
+            (*chunk, *chunk),
+        )
+        matches.extend(Match(seq, scores[seq], *row) for seq, *row in rows)
+    return matches
 
 
 def _chunks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:

@@ -12,15 +12,14 @@ from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.ports import Draft, Promotion
-from mnemosyned.domain.recall import Found, Query
+from mnemosyned.domain.recall import Found, Place, Query, Shown
 from mnemosyned.storage.sqlite import changes
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
-    EPISODE_COLUMNS,
+    ARCHIVE_FIELDS,
     LOG_COLUMNS,
     MEMORY_FIELDS,
-    episode_from,
     instant,
     instant_text,
     log_entry_from,
@@ -28,10 +27,9 @@ from mnemosyned.storage.sqlite.rows import (
     pending_from,
 )
 from mnemosyned.storage.sqlite.schema import schema_version, upgrade
-from mnemosyned.storage.sqlite.search import search
+from mnemosyned.storage.sqlite.search import episode_at, search, show
 
 READERS = 4
-_ARCHIVE_FIELDS = ", ".join(f"a.{name}" for name in MEMORY_FIELDS.split(", "))
 _TABLES = {
     Tier.WORKING: "working_memory",
     Tier.EPISODIC: "episodic_memory",
@@ -103,7 +101,7 @@ class SqliteStore:
 
     def get(self, id: str) -> Memory | Episode:
         with self._readers.snapshot() as connection:
-            found = _memory(connection, id) or _episode(connection, id)
+            found = _memory(connection, id) or episode_at(connection, "id", id)
         if found is None:
             raise NotFound(
                 f"nothing has the id {id!r}; `recall` shows the ids that exist", field="id"
@@ -113,22 +111,22 @@ class SqliteStore:
     def originals(self, episode: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
             rows = connection.execute(
-                f"SELECT {_ARCHIVE_FIELDS} FROM archive AS a "
+                f"SELECT {ARCHIVE_FIELDS} FROM archive AS a "
                 "JOIN episodic_memory AS e ON e.seq = a.episode_seq "
                 "WHERE e.id = ? ORDER BY a.created_at, a.seq",
                 (episode,),
             ).fetchall()
         return [memory_from(row, tier=Tier.ARCHIVE, episode=episode) for row in rows]
 
-    def provenance(self, episodes: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        with self._readers.snapshot() as connection:
-            return {id: _summary_of(connection, id) for id in episodes}
-
     def search(self, query: Query) -> Found:
         if not query.terms:
             return Found()
         with self._readers.snapshot() as connection:
             return search(connection, query)
+
+    def show(self, places: Sequence[Place]) -> Shown:
+        with self._readers.snapshot() as connection:
+            return show(connection, places)
 
     def pending(
         self, *, before: datetime | None = None, session: str | None = None, limit: int
@@ -196,27 +194,11 @@ def _memory(connection: sqlite3.Connection, id: str) -> Memory | None:
     if row:
         return memory_from(row, tier=Tier.WORKING)
     row = connection.execute(
-        f"SELECT e.id, {_ARCHIVE_FIELDS} FROM archive AS a "
+        f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
         "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.id = ?",
         (id,),
     ).fetchone()
     return memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) if row else None
-
-
-def _episode(connection: sqlite3.Connection, id: str) -> Episode | None:
-    row = connection.execute(
-        f"SELECT {EPISODE_COLUMNS} FROM episodic_memory WHERE id = ?", (id,)
-    ).fetchone()
-    return episode_from(row, summary_of=_summary_of(connection, id)) if row else None
-
-
-def _summary_of(connection: sqlite3.Connection, episode: str) -> tuple[str, ...]:
-    rows = connection.execute(
-        "SELECT a.id FROM archive AS a JOIN episodic_memory AS e ON e.seq = a.episode_seq "
-        "WHERE e.id = ? ORDER BY a.created_at, a.seq",
-        (episode,),
-    )
-    return tuple(id for (id,) in rows)
 
 
 def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
