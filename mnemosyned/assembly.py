@@ -9,9 +9,11 @@ from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
+from tzlocal import get_localzone
+
 from mnemosyned.config import Config
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
-from mnemosyned.domain.ports import Clock
+from mnemosyned.domain.ports import Clock, Summarizer
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
@@ -33,7 +35,7 @@ class OpenMemory:
         if self.scheduler:
             _schedule(self.scheduler, config)
         self.cycle.policy = _policy(config)
-        self.cycle.summarizer = AaakSummarizer(ratio=config.sleep.summary_ratio)
+        self.cycle.summarizer = _summarizer(config)
         self.service.limits = _limits(config)
 
 
@@ -51,7 +53,7 @@ def open_memory(
     with open_store(database, migrations=shipped("migrations"), socket=socket) as store:
         cycle = SleepCycle(
             store=store,
-            summarizer=AaakSummarizer(ratio=config.sleep.summary_ratio),
+            summarizer=_summarizer(config),
             clock=clock,
             policy=_policy(config),
         )
@@ -91,6 +93,11 @@ def final_consolidation(
         deadline_s=config.sleep.shutdown_deadline_s,
         go_on=go_on,
     )
+
+
+def _summarizer(config: Config) -> Summarizer:
+    # Its owner's "yesterday" is a day of the owner's calendar.
+    return AaakSummarizer(ratio=config.sleep.summary_ratio, zone=get_localzone())
 
 
 def _policy(config: Config) -> SleepPolicy:

@@ -69,7 +69,7 @@ class Daemon:
         self._config = config
         self._file = file
         self._overrides = overrides
-        self._extended = 0.0
+        self._extended = -1.0
 
     def run(self) -> None:
         """Serve until a signal asks to stop; then consolidate once more and leave nothing open."""
@@ -148,15 +148,20 @@ class Daemon:
         log.info("config_reloaded")
 
     def _consolidate(self, memory: OpenMemory) -> None:
+        self._extend()
         try:
             final_consolidation(memory, self._config, go_on=self._progressed)
         except MnemosynedError:
             log.exception("final_consolidation_failed")
 
     def _progressed(self) -> bool:
-        """After each group: ask systemd for more time; a second signal ends it."""
+        """After each group: a second signal ends the consolidation."""
+        self._extend()
+        return not signal.sigpending() & STOP_SIGNALS
+
+    def _extend(self) -> None:
+        """Ask systemd for more time, once a second at most."""
         now = time.monotonic()
         if now - self._extended >= 1:
             self._extended = now
             notify(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
-        return not signal.sigpending() & STOP_SIGNALS

@@ -1,0 +1,105 @@
+# Everything a newcomer needs: `make demo`, then `make test`. Both create .venv themselves.
+PYTHON ?= python3
+DATA ?=
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Where `make install` puts the product for the present user.
+PREFIX ?= $(HOME)/.local
+APP := $(PREFIX)/share/mnemosyned
+XDG_CONFIG_HOME ?= $(HOME)/.config
+CONFIG := $(XDG_CONFIG_HOME)/mnemosyned/mnemosyned.yaml
+UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
+# pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
+PYTEST := $(BIN)/python -m pytest -q
+SLOW := fault or packaging or systemd
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fault test-packaging test-systemd check format run bench bench-peer \
+	bench-locomo bench-start bench-summaries install uninstall lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12"; exit 1; }
+	@echo "setting up $(VENV) (once, about half a minute)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## a week of memory, a sleep, and recall before and after it
+	@$(BIN)/python tests/demo/demo.py
+
+test: $(READY) ## the tests that take less than a minute
+	$(PYTEST) -n 2 -m "not ($(SLOW))"
+
+test-fault: $(READY) ## kill the daemon again and again (slow)
+	$(PYTEST) -m fault
+
+test-packaging: $(READY) ## build, install and start the wheel (slow)
+	$(PYTEST) -m packaging
+
+test-systemd: $(READY) ## the units, and a real systemd --user (needs root for the latter)
+	$(PYTEST) -m systemd
+
+check: $(READY) ## format, lint, types and the import contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## mend what a machine can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+run: $(READY) ## the daemon in the foreground, on your own memory
+	$(BIN)/mnemosyned
+
+bench: bench-peer bench-start ## all benchmarks that need no outside data
+
+bench-peer: $(READY) ## against mnemosyne-memory, in the same run
+	$(BIN)/python tests/bench/bench_peer.py
+
+bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
+	$(BIN)/python tests/bench/bench_start.py
+
+bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.json
+	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)"
+
+bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
+	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)"
+
+install: ## package, user unit and config for the present user
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
+	$(PYTHON) -m venv --clear $(APP)/venv
+	mkdir -p build
+	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
+	$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check -c build/constraints.txt .
+	mkdir -p $(PREFIX)/bin $(dir $(CONFIG)) $(dir $(UNIT))
+	ln -sf $(APP)/venv/bin/mnemosyned $(APP)/venv/bin/mnem $(PREFIX)/bin/
+	test -e $(CONFIG) || install -m 600 config/mnemosyned.yaml $(CONFIG)
+	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
+	-systemctl --user daemon-reload
+	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
+	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
+
+uninstall: ## undo `make install`; your memory and a config you changed stay
+	-systemctl --user disable --now mnemosyned
+	rm -f $(PREFIX)/bin/mnemosyned $(PREFIX)/bin/mnem $(UNIT)
+	rm -rf $(APP)/venv
+	-rmdir $(APP)
+	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi
+	-systemctl --user daemon-reload
+	@echo "uninstalled. Your memory stays in $${XDG_STATE_HOME:-$$HOME/.local/state}/mnemosyned"
+
+lock: $(READY) ## resolve the dependencies anew into requirements.lock
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate --no-emit-index-url --extra dev --upgrade -o requirements.lock pyproject.toml
+
+clean: ## remove what was built, the environment included
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
