@@ -1,0 +1,404 @@
+"""What every `MemoryStore` promises, whatever it keeps memories in."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from fakes import NOON, keep, memory, promotion, working_ids
+
+from mnemosyned.domain.consolidation import GroupStatus
+from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
+from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.ports import MemoryStore
+
+TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ago=1))
+
+
+def counts(store: MemoryStore) -> dict[str, tuple[int, int]]:
+    return {tier.value: (total.count, total.characters) for tier, total in store.totals().items()}
+
+
+def got(store: MemoryStore, id: str) -> Memory:
+    found = store.get(id)
+    assert isinstance(found, Memory)
+    return found
+
+
+def got_episode(store: MemoryStore, id: str) -> Episode:
+    found = store.get(id)
+    assert isinstance(found, Episode)
+    return found
+
+
+# ------------------------------------------------------------------ remember
+
+
+def test_a_memory_comes_back_as_it_was_given(store: MemoryStore) -> None:
+    given = memory(
+        "1",
+        "Grüße aus 東京 🚲\r\n\ttab",
+        session="s",
+        source="chat",
+        role="user",
+        importance=0.25,
+        pinned=True,
+        metadata={"größe": [1, 2.5, None, {"tief": {"er": "✓"}}], "n": True},
+    )
+
+    acknowledged = keep(store, given)[0]
+
+    assert (acknowledged.id, acknowledged.created_at) == ("1", NOON)
+    assert acknowledged.stored
+    assert store.get("1") == given
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(2026, 3, 17, 8, 30, 15, 123456, tzinfo=UTC),
+        datetime(2026, 3, 17, 8, 30, tzinfo=timezone(timedelta(hours=9))),
+        datetime(2026, 3, 17, 8, 30, tzinfo=timezone(-timedelta(hours=3, minutes=30))),
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(987, 6, 5, 4, 3, 2, 1, tzinfo=UTC),
+    ],
+)
+def test_a_time_comes_back_as_the_same_instant_in_utc(store: MemoryStore, moment: datetime) -> None:
+    keep(store, memory("1", created_at=moment))
+
+    kept = got(store, "1").created_at
+
+    assert kept == moment
+    assert kept.utcoffset() == timedelta()
+
+
+def test_a_batch_is_kept_whole(store: MemoryStore) -> None:
+    acknowledged = keep(store, *TRIO)
+
+    assert [memory.id for memory in acknowledged] == ["1", "2", "3"]
+    assert working_ids(store) == ["1", "2", "3"]
+
+
+def test_a_batch_with_one_bad_memory_is_not_kept_at_all(store: MemoryStore) -> None:
+    keep(store, memory("2", "something else"))
+
+    with pytest.raises(IdTaken) as refused:
+        keep(store, *TRIO)
+
+    assert refused.value.field == "memories[1].id"
+    assert working_ids(store) == ["2"]
+    assert counts(store)["working"] == (1, len("something else"))
+
+
+def test_the_same_memory_again_is_known(store: MemoryStore) -> None:
+    first = keep(store, memory("1", hours_ago=1))[0]
+
+    again = keep(store, memory("1"))[0]
+
+    assert not again.stored
+    assert again.created_at == first.created_at
+    assert working_ids(store) == ["1"]
+
+
+def test_the_same_memory_twice_in_one_batch_is_kept_once(store: MemoryStore) -> None:
+    assert [known.stored for known in keep(store, memory("1"), memory("1"))] == [True, False]
+    assert counts(store)["working"][0] == 1
+
+
+def test_an_id_of_other_words_is_taken(store: MemoryStore) -> None:
+    keep(store, memory("1"))
+
+    with pytest.raises(IdTaken) as refused:
+        keep(store, memory("1", "other words"))
+
+    assert refused.value.field == "id"
+    assert got(store, "1").content == "note 1"
+
+
+def test_an_id_in_the_archive_is_known_and_taken_alike(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO)])
+
+    assert not keep(store, memory("1"))[0].stored
+    with pytest.raises(IdTaken):
+        keep(store, memory("1", "other words"))
+
+
+def test_the_id_of_an_episode_is_taken(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO, content="a summary")])
+
+    with pytest.raises(IdTaken):
+        keep(store, memory("e", "a summary"))
+
+
+def test_without_dedupe_the_same_words_are_two_memories(store: MemoryStore) -> None:
+    keep(store, memory("1", "again"), memory("2", "again"))
+
+    assert working_ids(store) == ["1", "2"]
+
+
+def test_dedupe_answers_with_the_earlier_memory(store: MemoryStore) -> None:
+    keep(store, memory("1", "again", hours_ago=1))
+
+    known = keep(store, memory("2", "again"), dedupe=True)[0]
+
+    assert (known.id, known.created_at) == ("1", NOON - timedelta(hours=1))
+    assert not known.stored
+    assert working_ids(store) == ["1"]
+
+
+def test_dedupe_finds_what_is_in_the_archive(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO)])
+
+    assert keep(store, memory("4", "note 1"), dedupe=True)[0].id == "1"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        memory("2", "again", session="other"),
+        memory("2", "again", source="other"),
+        memory("2", "again "),
+        memory("2", "Again"),
+    ],
+)
+def test_dedupe_keeps_what_differs(store: MemoryStore, other: Memory) -> None:
+    keep(store, memory("1", "again"))
+
+    assert keep(store, other, dedupe=True)[0].stored
+    assert working_ids(store) == ["1", "2"]
+
+
+# ------------------------------------------------------------------- reading
+
+
+def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
+    with pytest.raises(NotFound):
+        store.get("1")
+    assert store.originals("1") == []
+
+
+def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> None:
+    keep(store, *TRIO, memory("4", hours_ago=5, pinned=True), memory("5", hours_ago=4, session="s"))
+
+    old = store.pending(before=NOON - timedelta(hours=1), limit=10)
+    of_session = store.pending(session="s", limit=10)
+
+    assert [memory.id for memory in old] == ["5", "1", "2"]
+    assert [memory.id for memory in of_session] == ["5"]
+    assert [memory.id for memory in store.pending(limit=2)] == ["5", "1"]
+    assert old[1].chars == len("note 1")
+
+
+def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
+    keep(store, *TRIO, memory("4", hours_ago=5, pinned=True))
+
+    assert store.count_due(before=NOON, limit=10) == 3
+    assert store.count_due(before=NOON, limit=2) == 2
+    assert store.count_due(before=NOON - timedelta(hours=3), limit=10) == 0
+    assert store.working_count() == 4
+
+
+def test_working_gives_those_that_are_still_there_oldest_first(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.forget([got(store, "2")])
+
+    assert [memory.id for memory in store.working(["3", "2", "1", "9"])] == ["1", "3"]
+
+
+# --------------------------------------------------------------- consolidate
+
+
+def test_consolidated_memories_leave_the_working_tier_for_the_archive(store: MemoryStore) -> None:
+    keep(store, *TRIO, memory("4"))
+
+    store.consolidate([promotion("e", *TRIO)])
+
+    assert working_ids(store) == ["4"]
+    original = got(store, "2")
+    assert (original.tier, original.episode) == (Tier.ARCHIVE, "e")
+    assert original.content == "note 2"
+
+
+def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO, content="three notes")])
+
+    episode = got_episode(store, "e")
+
+    assert (episode.content, episode.item_count) == ("three notes", 3)
+    assert episode.summary_of == ("1", "2", "3")
+    assert (episode.covers_from, episode.covers_until) == (TRIO[0].created_at, TRIO[2].created_at)
+    assert [memory.content for memory in store.originals("e")] == ["note 1", "note 2", "note 3"]
+
+
+def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.forget([got(store, "2")])
+
+    with pytest.raises(BatchChanged):
+        store.consolidate([promotion("e", *TRIO)])
+
+    assert working_ids(store) == ["1", "3"]
+    assert store.log(limit=10) == []
+    assert counts(store)["episodic"] == (0, 0)
+
+
+def test_a_memory_is_promoted_only_once(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO)])
+
+    with pytest.raises(BatchChanged):
+        store.consolidate([promotion("f", *TRIO)])
+
+    assert got(store, "1").episode == "e"
+
+
+def test_a_pinned_memory_cannot_be_evicted(store: MemoryStore) -> None:
+    pinned = memory("4", pinned=True)
+    keep(store, *TRIO, pinned)
+
+    with pytest.raises(BatchChanged):
+        store.consolidate([promotion("e", *TRIO, pinned)])
+
+    assert store.working_count() == 4
+
+
+def test_promotions_of_one_group_stand_or_fall_together(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    gone = memory("gone")
+
+    with pytest.raises(BatchChanged):
+        store.consolidate([promotion("e", TRIO[0]), promotion("f", gone)])
+
+    assert working_ids(store) == ["1", "2", "3"]
+
+
+def test_a_promotion_writes_its_log_row(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    written = promotion("e", *TRIO)
+
+    store.consolidate([written])
+
+    row = store.log(limit=10)[0]
+    assert row.id == 1
+    assert (row.session, row.source, row.episode) == ("default", None, "e")
+    assert (row.items_consolidated, row.status) == (3, GroupStatus.PROMOTED)
+    assert (row.summary_preview, row.created_at) == ("a summary", NOON)
+    assert (row.chars_before, row.chars_after, row.duration_s) == (18, 9, 0.5)
+
+
+def test_the_log_is_read_newest_first_and_by_session(store: MemoryStore) -> None:
+    trio = [memory(f"s{at}", session="s") for at in range(3)]
+    keep(store, *TRIO, *trio)
+    store.consolidate([promotion("e", *TRIO)])
+    store.consolidate([promotion("f", *trio)])
+
+    assert [row.episode for row in store.log(limit=10)] == ["f", "e"]
+    assert [row.episode for row in store.log(limit=1)] == ["f"]
+    assert [row.episode for row in store.log(limit=10, session="default")] == ["e"]
+    assert [row.episode for row in store.log(limit=10, cycle="cycle")] == ["f", "e"]
+    assert store.log(limit=10, cycle="another") == []
+
+
+# -------------------------------------------------------------------- forget
+
+
+def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+
+    store.forget([got(store, "2")])
+
+    with pytest.raises(NotFound):
+        store.get("2")
+    assert working_ids(store) == ["1", "3"]
+
+
+def test_forgetting_what_has_moved_meanwhile_changes_nothing(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    seen_in_working = got(store, "2")
+    store.consolidate([promotion("e", *TRIO)])
+
+    with pytest.raises(BatchChanged):
+        store.forget([seen_in_working])
+
+    assert got(store, "2").tier is Tier.ARCHIVE
+
+
+def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO)])
+
+    store.forget(store.originals("e"))
+
+    with pytest.raises(NotFound):
+        store.get("e")
+    assert counts(store) == {tier.value: (0, 0) for tier in Tier}
+    assert store.log(limit=1)[0].summary_preview == ""
+
+
+def test_forgetting_one_original_rewrites_its_episode(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO)])
+    rest = promotion("e", TRIO[0], TRIO[2], content="what is left").episode
+
+    store.forget([got(store, "2")], episode=rest)
+
+    episode = got_episode(store, "e")
+    assert (episode.content, episode.item_count) == ("what is left", 2)
+    assert episode.summary_of == ("1", "3")
+    assert store.log(limit=1)[0].summary_preview == "what is left"
+
+
+def test_an_episode_is_not_deleted_over_originals_that_remain(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO)])
+
+    with pytest.raises(BatchChanged):
+        store.forget([got(store, "2")])
+
+    assert got_episode(store, "e").summary_of == ("1", "2", "3")
+
+
+def test_a_summary_of_more_than_remains_is_refused(store: MemoryStore) -> None:
+    keep(store, *TRIO)
+    store.consolidate([promotion("e", *TRIO)])
+    stale = promotion("e", *TRIO, content="knows too much").episode
+
+    with pytest.raises(BatchChanged):
+        store.forget([got(store, "2")], episode=stale)
+
+    assert got_episode(store, "e").content == "a summary"
+
+
+# -------------------------------------------------------------------- totals
+
+
+def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
+    keep(store, *TRIO, memory("4", "東京"))
+    assert counts(store) == {"working": (4, 20), "episodic": (0, 0), "archive": (0, 0)}
+
+    store.consolidate([promotion("e", *TRIO, content="short")])
+    assert counts(store) == {"working": (1, 2), "episodic": (1, 5), "archive": (3, 18)}
+
+    rest = promotion("e", TRIO[0], TRIO[2], content="shorter").episode
+    store.forget([got(store, "2")], episode=rest)
+    assert counts(store) == {"working": (1, 2), "episodic": (1, 7), "archive": (2, 12)}
+
+    store.forget([got(store, "4")])
+    assert counts(store) == {"working": (0, 0), "episodic": (1, 7), "archive": (2, 12)}
+
+    store.forget(store.originals("e"))
+    assert counts(store) == {tier.value: (0, 0) for tier in Tier}
+
+
+def test_totals_name_the_oldest_of_each_tier(store: MemoryStore) -> None:
+    late, early = memory("1", hours_ago=1), memory("2", hours_ago=9)
+    keep(store, late, early, memory("3", hours_ago=2))
+    store.consolidate([promotion("e", early, late)])
+
+    totals = store.totals()
+
+    assert totals[Tier.WORKING].oldest == NOON - timedelta(hours=2)
+    assert totals[Tier.ARCHIVE].oldest == NOON - timedelta(hours=9)
+    assert totals[Tier.EPISODIC].oldest == NOON - timedelta(hours=9)
