@@ -34,6 +34,7 @@ CREATE TABLE episodic_memory (
     created_at   TEXT NOT NULL
 ) STRICT;
 CREATE INDEX episodic_memory_parent ON episodic_memory (parent_id);
+CREATE INDEX episodic_memory_covers_from ON episodic_memory (covers_from);
 
 -- The evicted originals, verbatim; `episode_seq` is the provenance of the episode.
 CREATE TABLE archive (

@@ -30,11 +30,6 @@ from mnemosyned.storage.sqlite.schema import schema_version, upgrade
 from mnemosyned.storage.sqlite.search import episode_at, search, show
 
 READERS = 4
-_TABLES = {
-    Tier.WORKING: "working_memory",
-    Tier.EPISODIC: "episodic_memory",
-    Tier.ARCHIVE: "archive",
-}
 
 
 @contextmanager
@@ -202,11 +197,11 @@ def _memory(connection: sqlite3.Connection, id: str) -> Memory | None:
 
 
 def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
-    if tier is Tier.WORKING:
-        (text,) = connection.execute("SELECT min(created_at) FROM working_memory").fetchone()
-        return instant(text) if text else None
-    column = "covers_from" if tier is Tier.EPISODIC else "created_at"
-    row = connection.execute(
-        f"SELECT {column} FROM {_TABLES[tier]} ORDER BY seq LIMIT 1"
-    ).fetchone()
-    return instant(row[0]) if row else None
+    """Where the tier's time begins; the archive's is that of the episodes it went into."""
+    statement = (
+        "SELECT min(created_at) FROM working_memory"
+        if tier is Tier.WORKING
+        else "SELECT min(covers_from) FROM episodic_memory"
+    )
+    (text,) = connection.execute(statement).fetchone()
+    return instant(text) if text else None
