@@ -152,6 +152,7 @@ def test_both_units_differ_only_where_user_and_system_do() -> None:
         "ConfigurationDirectoryMode",
         "DynamicUser",
         "Environment",
+        "ExecReload",
         "ExecStartPre",
         "InaccessiblePaths",
         "ProtectHome",

@@ -1,0 +1,209 @@
+"""The user unit under a real `systemd --user` of an ordinary user, as an installer leaves it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.systemd]
+
+CHECKOUT = Path(__file__).parents[2]
+BESIDE_SYSTEMD = Path(__file__).with_name("with_systemd_user.sh")
+CANNOT_HERE = 77
+TIMEOUT_S = 150
+DUE = "2026-03-13T17:38:00Z"
+
+WAIT_UNTIL = """
+wait_until() { for _ in $(seq 200); do "$@" && return; sleep 0.1; done; return 1; }
+pid() { systemctl --user show -P MainPID mnemosyned; }
+back_with_another_pid() {
+    systemctl --user is-active --quiet mnemosyned && [ "$(pid)" != "$before" ] && mnem status >&2
+}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A user's home with the commands, the unit, and the daemon's log in a file."""
+    home = tmp_path / "home"
+    commands = home / ".local" / "bin"
+    commands.mkdir(parents=True)
+    for command in ("mnemosyned", "mnem", "sqlite-utils"):
+        (commands / command).symlink_to(Path(sys.executable).parent / command)
+    units = home / ".config" / "systemd" / "user"
+    units.mkdir(parents=True)
+    shutil.copy(CHECKOUT / "systemd" / "mnemosyned.service", units)
+    drop_in(home, "log.conf", "StandardError=append:%h/daemon.log")
+    return home
+
+
+def drop_in(home: Path, name: str, *lines: str) -> None:
+    folder = home / ".config" / "systemd" / "user" / "mnemosyned.service.d"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("\n".join(["[Service]", *lines, ""]))
+
+
+def beside_systemd(home: Path, script: str) -> list[str]:
+    """Run a shell script as the user beside the user's systemd; the lines it prints."""
+    keep = {str(CHECKOUT), sys.prefix, os.path.realpath(sys.base_prefix)}
+    done = subprocess.run(
+        [BESIDE_SYSTEMD, home, ":".join(sorted(keep)), "bash", "-euc", WAIT_UNTIL + script],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode == CANNOT_HERE:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_unit_is_ready_serves_and_consolidates_once_more_when_stopped(home: Path) -> None:
+    ready, *shown, logged = beside_systemd(
+        home,
+        f"""
+        systemctl --user start mnemosyned
+        systemctl --user show -P StatusText mnemosyned
+        for word in key box sauna; do
+            mnem remember "the $word of the cabin" --source mail --created-at {DUE} >&2
+        done
+        systemctl --user stop mnemosyned
+        systemctl --user show -p ActiveState -p Result -p ExecMainStatus mnemosyned
+        sqlite-utils ~/.local/state/mnemosyned/memory.db \
+            'select trigger, status, items_consolidated as items from consolidation_log'
+        """,
+    )
+
+    assert ready == "serving on /run/user/60321/mnemosyned/mnemosyned.sock"
+    assert sorted(shown) == ["ActiveState=inactive", "ExecMainStatus=0", "Result=success"]
+    assert json.loads(logged) == [{"trigger": "shutdown", "status": "promoted", "items": 3}]
+
+
+def test_what_the_daemon_keeps_is_for_its_owner_alone(home: Path) -> None:
+    modes = beside_systemd(
+        home,
+        """
+        systemctl --user start mnemosyned
+        stat -c '%a %A' ~/.local/state/mnemosyned ~/.local/state/mnemosyned/memory.db \
+            "$XDG_RUNTIME_DIR"/mnemosyned "$XDG_RUNTIME_DIR"/mnemosyned/mnemosyned.sock
+        """,
+    )
+
+    assert modes == ["700 drwx------", "600 -rw-------", "700 drwx------", "600 srw-------"]
+
+
+def test_a_killed_daemon_is_started_again_and_remembers(home: Path) -> None:
+    *hits, restarts = beside_systemd(
+        home,
+        """
+        systemctl --user start mnemosyned
+        mnem remember "the code of the key box is 4096" >&2
+        before=$(pid)
+        kill -KILL "$before"
+        wait_until back_with_another_pid
+        mnem recall "key box"
+        systemctl --user show -P NRestarts mnemosyned
+        """,
+    )
+
+    assert "the code of the key box is 4096" in "\n".join(hits)
+    assert restarts == "1"
+
+
+def test_a_hung_daemon_is_started_again(home: Path) -> None:
+    drop_in(home, "impatient.conf", "WatchdogSec=2")
+
+    restarts, *log = beside_systemd(
+        home,
+        """
+        systemctl --user start mnemosyned
+        sleep 3  # longer than the watchdog waits: a healthy daemon outlives it
+        before=$(pid)
+        systemctl --user show -P NRestarts mnemosyned
+        kill -STOP "$before"
+        wait_until back_with_another_pid
+        systemctl --user show -P NRestarts mnemosyned
+        """,
+    )
+
+    assert [restarts, *log] == ["0", "1"]
+
+
+def test_reload_reads_the_settings_again(home: Path) -> None:
+    settings = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    settings.parent.mkdir(mode=0o700)
+    settings.write_text("wm_max: 400\n")
+
+    caps = beside_systemd(
+        home,
+        """
+        systemctl --user start mnemosyned
+        mnem status --json | grep -o '"wm_max":[0-9]*'
+        echo 'wm_max: 500' >~/.config/mnemosyned/mnemosyned.yaml
+        systemctl --user reload mnemosyned
+        wait_until grep config_reloaded ~/daemon.log >&2
+        mnem status --json | grep -o '"wm_max":[0-9]*'
+        """,
+    )
+
+    assert caps == ['"wm_max":400', '"wm_max":500']
+
+
+def test_a_daemon_that_cannot_use_its_settings_is_not_started_again(home: Path) -> None:
+    settings = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    settings.parent.mkdir(mode=0o700)
+    settings.write_text("wm_maxx: 500\n")
+
+    shown = beside_systemd(
+        home,
+        """
+        systemctl --user start mnemosyned && exit 1
+        sleep 2
+        systemctl --user show -p ActiveState -p ExecMainStatus -p NRestarts mnemosyned
+        """,
+    )
+
+    assert sorted(shown) == ["ActiveState=failed", "ExecMainStatus=78", "NRestarts=0"]
+
+
+def test_the_daemon_sees_no_other_home_and_no_network(home: Path) -> None:
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id_ed25519").write_text("not for the daemon")
+
+    mounts, interfaces, secrets = beside_systemd(
+        home,
+        """
+        systemctl --user start mnemosyned
+        root=/proc/$(pid)/root
+        awk '$5 == "/home" || $5 == "/" { print $6 }' /proc/$(pid)/mountinfo | cut -d, -f1 | sort -u
+        tail -n +3 /proc/$(pid)/net/dev | cut -d: -f1 | xargs
+        ls $root/home/tester/.ssh 2>/dev/null | wc -l
+        """,
+    )
+
+    assert mounts == "ro"
+    assert interfaces == "lo"
+    assert secrets == "0"
+
+
+def test_the_drop_in_runs_it_without_a_user_namespace(home: Path) -> None:
+    script = """
+        systemctl --user start mnemosyned
+        mnem remember "still here" >&2
+        readlink /proc/self/ns/user /proc/$(pid)/ns/user
+        """
+
+    own, daemons = beside_systemd(home, script)
+    assert own != daemons
+
+    text = (CHECKOUT / "systemd" / "without-user-namespaces.conf").read_text()
+    drop_in(home, "without.conf", *text.partition("[Service]\n")[2].splitlines())
+    own, daemons = beside_systemd(home, script)
+    assert own == daemons
