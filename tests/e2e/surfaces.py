@@ -11,8 +11,8 @@ from typing import Protocol
 import msgspec
 from e2e.daemons import Daemon, Json
 
-from mnemosyned import MnemosynedError
-from mnemosyned.verbs import ALIASES, VERBS, Verbs
+from mnemosyned import Client, Memory, MnemosynedError
+from mnemosyned.verbs import ALIASES, VERBS
 
 POSITIONAL = {"content", "query", "id"}
 
@@ -52,7 +52,7 @@ class OverHttp:
 class InPython:
     """A method of `Client` or `Memory`."""
 
-    caller: Verbs
+    caller: Client | Memory
 
     def call(self, name: str, **fields: Json) -> Json:
         verb = VERBS[ALIASES.get(name, name)]
@@ -105,7 +105,7 @@ def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
             last.append(value)
         elif value is True:
             options.append(option)
-        elif isinstance(value, list):
+        elif isinstance(value, list) and field != "metadata":
             options += [word for member in value for word in (option, member)]
         elif value is not False:
             options += [option, value if isinstance(value, str) else json.dumps(value)]

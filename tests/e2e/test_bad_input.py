@@ -1,0 +1,335 @@
+"""Bad input is refused with the same code and field on every surface, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import datetime
+
+import pytest
+from e2e.daemons import WAIT_S, Daemon, Json, UnixConnection, kept
+from e2e.surfaces import InPython, InTheShell, OverHttp, Refused, Surface
+
+from mnemosyned import Memory, Remember
+from mnemosyned.domain.errors import ContentTooLarge, InvalidText, InvalidTime
+
+pytestmark = pytest.mark.e2e
+
+NAIVE = "2026-03-09T14:30:00"
+AHEAD = {"content": "x", "created_at": "2999-01-01T00:00:00Z"}
+HEAVY = {"content": "x", "importance": 2}
+LONG_NAME = {"content": "x", "session": "s" * 201}
+REFUSALS: dict[str, tuple[str, dict[str, Json], str, str, int]] = {
+    "no words": ("remember", {"content": ""}, "empty_content", "content", 2),
+    "only space": ("remember", {"content": " \n\t "}, "empty_content", "content", 2),
+    "a long text": ("remember", {"content": "é" * 1001}, "content_too_large", "content", 2),
+    "no zone": ("remember", {"content": "x", "created_at": NAIVE}, "invalid_time", "created_at", 2),
+    "a future": ("remember", AHEAD, "invalid_time", "created_at", 2),
+    "no time": ("remember", {"content": "x", "created_at": "now"}, "invalid_time", "created_at", 2),
+    "much weight": ("remember", HEAVY, "invalid_request", "importance", 2),
+    "a word for a number": (
+        "remember",
+        {"content": "x", "importance": "high"},
+        "invalid_request",
+        "importance",
+        2,
+    ),
+    "a list for an object": (
+        "remember",
+        {"content": "x", "metadata": [1]},
+        "invalid_request",
+        "metadata",
+        2,
+    ),
+    "large metadata": (
+        "remember",
+        {"content": "x", "metadata": {"all": "x" * 65536}},
+        "content_too_large",
+        "metadata",
+        2,
+    ),
+    "no session": ("remember", {"content": "x", "session": ""}, "invalid_request", "session", 2),
+    "a long session": ("remember", LONG_NAME, "invalid_request", "session", 2),
+    "a taken id": ("remember", {"content": "other", "id": "tea"}, "id_taken", "id", 5),
+    "no query": ("recall", {"query": ""}, "invalid_request", "query", 2),
+    "a long query": ("recall", {"query": "q" * 4097}, "invalid_request", "query", 2),
+    "no hits asked for": ("recall", {"query": "x", "limit": 0}, "invalid_request", "limit", 2),
+    "a query since no zone": ("recall", {"query": "x", "since": NAIVE}, "invalid_time", "since", 2),
+    "an unknown id to show": ("get", {"id": "nobody"}, "not_found", "id", 4),
+    "an unknown id to expand": ("expand", {"id": "nobody"}, "not_found", "id", 4),
+    "an unknown id to forget": ("forget", {"id": "nobody"}, "not_found", "id", 4),
+    "an original to expand": ("expand", {"id": "tea"}, "invalid_request", "id", 2),
+    "many rows of the log": ("log", {"limit": 1001}, "invalid_request", "limit", 2),
+}  # fmt: skip
+TEA: dict[str, Json] = {"content": "Tea at four.", "id": "tea"}
+CONTENT_BYTES_MAX = 2000  # as the shared daemon has it
+
+
+@pytest.fixture(scope="module")
+def surfaces(shared: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Surface]]:
+    home = tmp_path_factory.mktemp("surfaces")
+    limits: dict[str, Json] = {"limits.content_bytes_max": CONTENT_BYTES_MAX}
+    with shared.client() as client, Memory(home / "memory.db", **limits) as embedded:
+        shared.post("remember", **TEA)
+        embedded.remember(**TEA)
+        yield [OverHttp(shared), InPython(client), InTheShell(shared, home), InPython(embedded)]
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_bad_input_is_refused_alike_by_every_surface(
+    surfaces: list[Surface], shared: Daemon, case: str
+) -> None:
+    verb, fields, code, field, exit_code = REFUSALS[case]
+    before = kept(shared.database)
+
+    refused = []
+    for surface in surfaces:
+        with pytest.raises(Refused) as caught:
+            surface.call(verb, **fields)
+        refused.append(caught.value)
+
+    http, client, shell, embedded = refused
+    assert http.code == client.code == embedded.code == code
+    assert http.field == client.field == embedded.field == field
+    assert shell.exit_code == exit_code
+    assert client.message == embedded.message == http.message
+    assert shell.message == http.message
+    assert kept(shared.database) == before
+
+
+def test_a_bad_memory_of_a_batch_is_named_by_its_place(
+    surfaces: list[Surface], shared: Daemon
+) -> None:
+    before = kept(shared.database)
+    batch = [{"content": "good"}, {"content": "good"}, {"content": " "}]
+
+    for surface in (surface for surface in surfaces if not isinstance(surface, InTheShell)):
+        with pytest.raises(Refused) as caught:
+            surface.call("remember_many", memories=batch)
+        assert (caught.value.code, caught.value.field) == ("empty_content", "memories[2].content")
+
+    assert kept(shared.database) == before
+
+
+def test_a_batch_is_neither_empty_nor_endless(surfaces: list[Surface]) -> None:
+    for batch in ([], [{"content": "x"}] * 1001):
+        for surface in (surface for surface in surfaces if not isinstance(surface, InTheShell)):
+            with pytest.raises(Refused) as caught:
+                surface.call("remember_many", memories=batch)
+            assert (caught.value.code, caught.value.field) == ("invalid_request", "memories")
+
+
+def test_a_field_nobody_knows_is_refused(shared: Daemon) -> None:
+    with shared.client() as client:
+        answer = shared.post("remember", content="x", colour="red")
+        typed = shared.mnem("remember", "--colour", "red", "x")
+        with pytest.raises(TypeError, match="colour"):
+            client.remember(content="x", colour="red")  # type: ignore[call-arg]
+
+    assert (answer.status, *answer.error) == (400, "invalid_request", "colour")
+    assert (typed.returncode, b"--colour" in typed.stderr) == (2, True)
+
+
+def test_a_time_without_a_zone_is_refused_as_an_object_too(surfaces: list[Surface]) -> None:
+    naive = datetime.fromisoformat(NAIVE)
+
+    for surface in surfaces:
+        if isinstance(surface, InPython):
+            with pytest.raises(InvalidTime) as caught:
+                surface.caller.remember("x", created_at=naive)
+            assert caught.value.field == "created_at"
+
+
+def test_bytes_that_are_not_utf8_are_refused_by_every_surface(
+    surfaces: list[Surface], shared: Daemon
+) -> None:
+    before = kept(shared.database)
+
+    answer = shared.request("POST", "/v1/remember", b'{"content": "caf\xe9"}')
+    half = shared.request("POST", "/v1/remember", rb'{"content": "\ud83d"}')
+    argument = shared.mnem("remember", b"caf\xe9")
+    piped = shared.mnem("remember", stdin=b"caf\xe9")
+    for surface in (surface for surface in surfaces if isinstance(surface, InPython)):
+        with pytest.raises(InvalidText):
+            surface.caller.remember("caf\udce9")
+
+    assert (answer.status, answer.error[0]) == (400, "invalid_text")
+    assert (half.status, half.error[0]) == (400, "malformed_json")
+    assert (argument.returncode, piped.returncode) == (2, 2)
+    assert b"not valid Unicode at character" in argument.stderr
+    assert b"not UTF-8 at byte 3" in piped.stderr
+    assert kept(shared.database) == before
+
+
+def test_a_nul_character_is_refused_by_every_surface(
+    surfaces: list[Surface], shared: Daemon
+) -> None:
+    http = shared.post("remember", content="a\0b")
+    session = shared.post("remember", content="x", session="a\0b")
+    query = shared.post("recall", query="a\0b")
+    piped = shared.mnem("remember", stdin=b"a\0b")
+    for surface in (surface for surface in surfaces if isinstance(surface, InPython)):
+        with pytest.raises(InvalidText) as caught:
+            surface.caller.remember("a\0b")
+        assert caught.value.field == "content"
+
+    assert (http.status, *http.error) == (400, "invalid_text", "content")
+    assert session.error == ("invalid_text", "session")
+    assert query.error == ("invalid_text", "query")
+    assert piped.returncode == 2
+    assert b"NUL" in piped.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"content": "x"', "malformed_json"),
+        (b"tea at four", "malformed_json"),
+        (b'{"content": "x", "importance": NaN}', "malformed_json"),
+        (b'{"content": "x", "metadata": ' + b'{"":' * 9000 + b"0" + b"}" * 9001, "malformed_json"),
+        (b"[]", "invalid_request"),
+        (b"null", "invalid_request"),
+        (b"", "invalid_request"),
+    ],
+    ids=["cut short", "no json", "nan", "deep", "array", "null", "nothing"],
+)  # fmt: skip
+def test_a_body_that_is_no_request_is_refused(shared: Daemon, body: bytes, code: str) -> None:
+    answer = shared.request("POST", "/v1/remember", body)
+
+    assert (answer.status, answer.error[0]) == (400, code)
+
+
+OPERATORS = [
+    "saffron AND", "NOT saffron", "saffron OR", "NEAR(saffron paella)", '"saffron', "saffron*",
+    "content:saffron", "(saffron", "^saffron", "-saffron", "saffron + paella", "{saffron}",
+    "'; DROP TABLE working_memory; -- saffron",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", OPERATORS)
+def test_operators_in_a_query_are_words(shared: Daemon, query: str) -> None:
+    shared.post("remember", id="dish", content="Saffron goes into a paella.")
+
+    answer = shared.post("recall", query=query)
+
+    assert answer.status == 200
+    assert "dish" in [hit["id"] for hit in answer.body["hits"]]
+
+
+def test_a_query_without_a_word_finds_nothing(shared: Daemon) -> None:
+    answer = shared.post("recall", query="*** ()")
+
+    assert (answer.status, answer.body) == (200, {"hits": []})
+
+
+def test_a_body_over_the_limit_is_refused_in_json(shared: Daemon) -> None:
+    answer = shared.request("POST", "/v1/remember", b"x" * 150_000)
+
+    assert (answer.status, *answer.error) == (413, "content_too_large", None)
+
+
+@pytest.mark.parametrize("size", [150_000, 8_000_000])
+def test_the_client_is_told_that_a_body_is_too_large(shared: Daemon, size: int) -> None:
+    with shared.client() as client, pytest.raises(ContentTooLarge, match="body_bytes_max"):
+        client.remember_many([Remember("x" * size)])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("POST", "/v1/dream", 404, "unknown_verb"),
+        ("GET", "/", 404, "unknown_verb"),
+        ("POST", "/remember", 404, "unknown_verb"),
+        ("POST", "/v1/remember/", 404, "unknown_verb"),
+        ("PUT", "/v1/remember", 400, "invalid_request"),
+        ("DELETE", "/v1/forget", 400, "invalid_request"),
+        ("GET", "/v1/remember?content=x", 400, "invalid_request"),
+        ("GET", "/v1/recall?colour=red", 400, "invalid_request"),
+        ("GET", "/v1/recall", 400, "invalid_request"),
+    ],
+)
+def test_a_path_or_method_nobody_serves_is_refused(
+    shared: Daemon, method: str, path: str, status: int, code: str
+) -> None:
+    answer = shared.request(method, path, b'{"content": "x"}' if method == "PUT" else None)
+
+    assert (answer.status, answer.error[0]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"tea at four\r\n\r\n",
+        b"POST /v1/remember HTTP/1.1\r\nContent-Length: many\r\n\r\n",
+        b"POST /v1/remember HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/remember HTTP/1.1\r\nX: " + b"x" * 300_000 + b"\r\n\r\n",
+    ],
+    ids=["tls", "words", "no length", "negative length", "long header"],
+)
+def test_what_is_not_http_is_answered_in_json(shared: Daemon, garbage: bytes) -> None:
+    with raw(shared) as connection:
+        with suppress(BrokenPipeError):  # answered and hung up before the end
+            connection.sendall(garbage)
+        head, _, body = everything(connection).partition(b"\r\n\r\n")
+
+    assert head.split()[1] in (b"400", b"431")
+    assert json.loads(body)["error"]["code"] == "malformed_request"
+    assert shared.post("status").status == 200
+
+
+def test_a_client_that_hangs_up_within_its_body_leaves_nothing(shared: Daemon) -> None:
+    before = kept(shared.database)
+
+    with raw(shared) as connection:
+        connection.sendall(b"POST /v1/remember HTTP/1.1\r\nContent-Length: 16\r\n\r\n")
+        connection.sendall(b'{"content": "')
+
+    assert shared.post("status").status == 200
+    assert kept(shared.database) == before
+
+
+def test_a_slow_client_keeps_nobody_waiting(shared: Daemon) -> None:
+    slow = [raw(shared) for _ in range(20)]  # more than there are threads
+
+    for connection in slow:
+        connection.sendall(b"POST /v1/recall HTTP/1.1\r\nContent-Length: 15\r\n\r\n{")
+    answer = shared.post("recall", query="tea")
+    for connection in slow:
+        connection.sendall(b'"query":"tea"}')
+
+    assert answer.status == 200
+    assert all(connection.recv(12) == b"HTTP/1.1 200" for connection in slow)
+    for connection in slow:
+        connection.close()
+
+
+def test_a_body_in_chunks_is_a_body(shared: Daemon) -> None:
+    with closing(UnixConnection(shared.socket)) as connection:
+        chunks = iter([b'{"content": "in ch', b'unks", "id": "chunks"}'])
+        connection.request("POST", "/v1/remember", chunks, encode_chunked=True)
+        response = connection.getresponse()
+        response.read()
+
+    assert response.status == 200
+    assert shared.post("get", id="chunks").body["memory"]["content"] == "in chunks"
+
+
+def raw(daemon: Daemon) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(WAIT_S)
+    connection.connect(str(daemon.socket))
+    return connection
+
+
+def everything(connection: socket.socket) -> bytes:
+    """All that comes until the other side hangs up."""
+    received = b""
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except ConnectionResetError:
+        pass  # it hung up on what was sent after its answer
+    return received
