@@ -48,7 +48,7 @@ class Client(Verbs):
         given = socket or os.environ.get(SOCKET_VARIABLE)
         self.socket = Path(given) if given else default_socket()
         self._timeout_s = timeout_s
-        self._idle: deque[_Connection] = deque(maxlen=IDLE_MAX)
+        self._idle: deque[_Connection] = deque()
 
     def __enter__(self) -> Self:
         return self
@@ -74,39 +74,41 @@ class Client(Verbs):
     def _send(self, path: str, body: bytes, request: Request[Any]) -> tuple[int, bytes]:
         repeatable = not request.writes or isinstance(request, Remember | RememberMany)
         timeout_s = SLEEP_TIMEOUT_S if isinstance(request, Sleep) else self._timeout_s
-        if repeatable:
-            with contextlib.suppress(IndexError):
-                connection = self._idle.pop()
-                with contextlib.suppress(HTTPException, OSError):
-                    return self._exchange(connection, path, body)
-                connection.close()
-        return self._exchange(_Connection(self.socket, timeout_s), path, body)
-
-    def _exchange(self, connection: _Connection, path: str, body: bytes) -> tuple[int, bytes]:
         try:
-            connection.request("POST", path, body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            answer = response.read()
+            if repeatable:
+                with contextlib.suppress(IndexError, ConnectionError, HTTPException):
+                    return self._exchange(self._idle.pop(), path, body)
+            return self._exchange(_Connection(self.socket, timeout_s), path, body)
         except (FileNotFoundError, ConnectionRefusedError, PermissionError) as error:
-            connection.close()
             raise DaemonUnreachable(
                 f"no daemon answers on {self.socket} ({error.strerror}). Start it with "
                 "`systemctl --user start mnemosyned`, or `mnemosyned` in another terminal"
             ) from error
         except TimeoutError as error:
-            connection.close()
             raise DaemonUnreachable(
                 f"the daemon on {self.socket} did not answer in time; see its log"
             ) from error
         except (HTTPException, OSError) as error:
-            connection.close()
             raise DaemonUnreachable(
                 f"the daemon on {self.socket} hung up ({error!r}); see its log, then try again"
             ) from error
-        if response.will_close:
+
+    def _exchange(self, connection: _Connection, path: str, body: bytes) -> tuple[int, bytes]:
+        """One request and its answer; the connection is kept for the next, or closed."""
+        try:
+            # A daemon that refuses a large body hangs up before its end; the reason is readable.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request("POST", path, body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = response.read()
+        except BaseException:
             connection.close()
-        else:
+            raise
+        usual = connection.timeout == self._timeout_s
+        if usual and not response.will_close and len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
+        else:
+            connection.close()
         return response.status, answer
 
 
