@@ -48,7 +48,6 @@ class Match:
     score: float
     """The engine's, higher is better."""
     session: str
-    source: str | None
     importance: float = 0.5
     episode: int | None = None
     """The episode it went into, as the store knows it."""
@@ -140,7 +139,7 @@ def _worths(matches: Sequence[Match]) -> Iterator[tuple[Match, float]]:
         for distance, share in enumerate(NEIGHBOUR_SHARES, 1):
             for position in (match.position - distance, match.position + distance):
                 other = by_position.get(position)
-                if other and (other.session, other.source) == (match.session, match.source):
+                if other and other.session == match.session:
                     score += share * other.score
         yield match, score * (1 + IMPORTANCE_SHARE * (match.importance - 0.5))
 

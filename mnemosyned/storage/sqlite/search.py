@@ -177,9 +177,9 @@ def _matches(connection: sqlite3.Connection, scores: Mapping[int, float]) -> lis
     for chunk in _chunks(list(scores)):
         marks = ", ".join("?" * len(chunk))
         rows = connection.execute(
-            "SELECT seq, session_id, source, importance, NULL FROM working_memory "
+            "SELECT seq, session_id, importance, NULL FROM working_memory "
             f"WHERE seq IN ({marks}) UNION ALL "
-            "SELECT seq, session_id, source, importance, episode_seq FROM archive "
+            "SELECT seq, session_id, importance, episode_seq FROM archive "
             f"WHERE seq IN ({marks})",
             (*chunk, *chunk),
         )
