@@ -32,10 +32,11 @@ POLL_S = 0.005
 CLEARED = ("MNEMOSYNE_", "XDG_", "NOTIFY_SOCKET", "WATCHDOG_")
 
 
-def environment(home: Path, **settings: str) -> dict[str, str]:
-    """The environment of a machine on which nothing is configured but these settings."""
+def environment(home: Path, **settings: str | None) -> dict[str, str]:
+    """The environment of a machine on which nothing is configured but these; None takes one out."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
-    return {**bare, "HOME": str(home), "MNEMOSYNE_AUTO_SLEEP": "false", **settings}
+    wanted = {"HOME": str(home), "MNEMOSYNE_AUTO_SLEEP": "false", **settings}
+    return bare | {name: value for name, value in wanted.items() if value is not None}
 
 
 def eventually(claim: Callable[[], object], what: str, *, timeout_s: float = WAIT_S) -> None:
@@ -164,7 +165,7 @@ class Daemon:
 
 
 def mnem(
-    *words: str | bytes, home: Path, stdin: bytes = b"", **settings: str
+    *words: str | bytes, home: Path, stdin: bytes = b"", **settings: str | None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the shell client as its own process."""
     return subprocess.run(
@@ -177,7 +178,7 @@ def mnem(
     )
 
 
-def spawn(*options: str, home: Path, log: Path, **settings: str) -> subprocess.Popen[bytes]:
+def spawn(*options: str, home: Path, log: Path, **settings: str | None) -> subprocess.Popen[bytes]:
     """Start `mnemosyned`; its log goes to the file."""
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -191,7 +192,7 @@ def spawn(*options: str, home: Path, log: Path, **settings: str) -> subprocess.P
 
 @contextmanager
 def running(
-    home: Path, *options: str, database: Path | None = None, **settings: str
+    home: Path, *options: str, database: Path | None = None, **settings: str | None
 ) -> Iterator[Daemon]:
     """A daemon that has said READY=1, killed in the end if it still runs."""
     database = database or home / "memory.db"
