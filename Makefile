@@ -9,6 +9,7 @@ PREFIX ?= $(HOME)/.local
 APP := $(PREFIX)/share/mnemosyned
 XDG_CONFIG_HOME ?= $(HOME)/.config
 CONFIG := $(XDG_CONFIG_HOME)/mnemosyned/mnemosyned.yaml
+STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
 UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
 # pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
@@ -79,10 +80,13 @@ install: ## package, user unit and config for the present user
 	mkdir -p build
 	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
 	$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check -c build/constraints.txt .
-	mkdir -p $(PREFIX)/bin $(dir $(CONFIG)) $(dir $(UNIT))
+	mkdir -p $(PREFIX)/bin $(dir $(UNIT))
+	mkdir -p -m 700 $(dir $(CONFIG)) $(STATE)
 	ln -sf $(APP)/venv/bin/mnemosyned $(APP)/venv/bin/mnem $(PREFIX)/bin/
 	test -e $(CONFIG) || install -m 600 config/mnemosyned.yaml $(CONFIG)
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
+	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
+		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
 	-systemctl --user daemon-reload
 	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
 	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
@@ -90,11 +94,11 @@ install: ## package, user unit and config for the present user
 uninstall: ## undo `make install`; your memory and a config you changed stay
 	-systemctl --user disable --now mnemosyned
 	rm -f $(PREFIX)/bin/mnemosyned $(PREFIX)/bin/mnem $(UNIT)
-	rm -rf $(APP)/venv
+	rm -rf $(APP)/venv $(UNIT).d
 	-rmdir $(APP)
 	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi
 	-systemctl --user daemon-reload
-	@echo "uninstalled. Your memory stays in $${XDG_STATE_HOME:-$$HOME/.local/state}/mnemosyned"
+	@echo "uninstalled. Your memory stays in $(STATE)"
 
 lock: $(READY) ## resolve the dependencies anew into requirements.lock
 	$(BIN)/python -m pip install -q uv

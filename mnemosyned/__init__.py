@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mnemosyned.library import Memory
     from mnemosyned.verbs import Remember
 
+__version__ = "0.1.0"
 __all__ = ["Client", "Memory", "MnemosynedError", "Remember"]
 
 _HOMES = {

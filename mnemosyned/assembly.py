@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import version
 from pathlib import Path
 
 from tzlocal import get_localzone
 
+from mnemosyned import __version__
 from mnemosyned.config import Config
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
 from mnemosyned.domain.ports import Clock, Summarizer
@@ -63,7 +63,7 @@ def open_memory(
             clock=clock,
             limits=_limits(config),
             about=About(
-                version=version("mnemosyned"),
+                version=__version__,
                 database=database,
                 schema_version=store.schema_version,
             ),

@@ -12,6 +12,7 @@ import click
 import msgspec
 from click.shell_completion import get_completion_class
 
+from mnemosyned import __version__
 from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
@@ -38,7 +39,7 @@ POSITIONAL = {"content", "query", "id"}
     "answers; 4 unknown id; 5 conflict, such as a sleep cycle under way; 6 the daemon failed.",
 )
 @click.option("--socket", help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.")
-@click.version_option(package_name="mnemosyned")
+@click.version_option(__version__)
 @click.pass_context
 def mnem(context: click.Context, socket: str | None) -> None:
     """Ask the memory daemon: remember, recall, sleep, expand, forget."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import config_dir, default_socket, state_dir
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
 
 ENVIRONMENT_PREFIX = "MNEMOSYNE_"
 CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
@@ -123,6 +125,9 @@ def variable(key: str) -> str:
 
 
 def _read_file(path: Path, values: dict[str, Any]) -> None:
+    # Loaded here: without a file the start need not wait for it.
+    import yaml  # noqa: PLC0415
+
     try:
         text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -145,8 +150,8 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
         _set(values, key, _checked(key, value, where=where, strict=True))
 
 
-def _flatten(path: Path, node: yaml.Node, prefix: str) -> Iterator[tuple[str, yaml.Node]]:
-    if not isinstance(node, yaml.MappingNode):
+def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
+    if node.tag != "tag:yaml.org,2002:map":
         where = f"{path}, line {node.start_mark.line + 1}"
         raise ConfigInvalid(f"{where}: {prefix.rstrip('.') or 'the file'} must be a mapping")
     for name, value in node.value:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from mnemosyned import __version__
 from mnemosyned.assembly import OpenMemory, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
@@ -40,7 +41,7 @@ log = logger()
 @click.option("--database", help="The SQLite file; wins over the settings.")
 @click.option("--socket", help="The Unix socket; wins over the settings.")
 @click.option("--check", is_flag=True, help="Check the settings and exit.")
-@click.version_option(package_name="mnemosyned")
+@click.version_option(__version__)
 def main(file: Path | None, database: str | None, socket: str | None, *, check: bool) -> None:
     """Keep memory for AI agents: remember, sleep, recall. Runs until SIGTERM or SIGINT.
 
@@ -55,7 +56,7 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
         if check:
             click.echo("the settings are valid")
             return
-        Daemon(config, file=file or config_file(), overrides=overrides).run()
+        Daemon(config, file=file, overrides=overrides).run()
     except MnemosynedError as error:
         click.echo(f"mnemosyned: {error.message}", err=True)
         code = EXIT_CONFIG if isinstance(error, ConfigInvalid) else EXIT_FAILED
@@ -138,7 +139,7 @@ class Daemon:
 
     def _reload(self, memory: OpenMemory) -> None:
         try:
-            config = load_config(self._file, overrides=self._overrides)
+            config = load_config(self._file or config_file(), overrides=self._overrides)
             memory.reconfigure(config)
         except ConfigInvalid as error:
             log.error("config_refused", reason=error.message)  # noqa: TRY400 no bug of ours

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 import click
-from tabulate import tabulate
 
-from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus
+from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
 
 WIDTH_MAX = 120
-GROUPS_SHOWN_MAX = 30
+GROUPS_SHOWN_MAX = 12
+LINE_CHARS = 400
 
 
 def width() -> int:
@@ -41,18 +42,21 @@ def _recalled(result: Recalled) -> str:
 
 
 def _hit(number: int, hit: Hit) -> str:
-    head = click.style(f"{number}. {_when(hit.created_at)}  {hit.tier.value}", bold=True)
     where = "  ".join(part for part in (hit.session, hit.source or "", hit.role) if part)
-    lines = [f"{head}  {where}  {click.style(hit.id, dim=True)}"]
-    if hit.lines:
-        for line in hit.lines:
-            who = f"{line.role}: " if line.role else ""
-            lines.append(_indented(f"“{who}{_cut(line.content, 400)}”"))
-        lines.append(
-            click.style(f"   from {len(hit.summary_of)} originals: mnem expand {hit.id}", dim=True)
-        )
-    else:
-        lines.append(_indented(hit.snippet))
+    head = click.style(f"{number}. {_when(hit.created_at)}  {hit.tier.value}  {where}", bold=True)
+    lines = [head, click.style(f"   {hit.id}", dim=True)]
+    if not hit.lines:
+        lines.append(_wrapped(hit.snippet))
+        return "\n".join(lines)
+    for line in hit.lines:
+        who = f"{line.role}: " if line.role else ""
+        stamp = "" if len(hit.summary_of) == 1 else f"{_when(line.created_at)}  "
+        lines.append(_wrapped(f"{stamp}{who}“{_cut(line.content, LINE_CHARS)}”"))
+    if len(hit.summary_of) > 1:
+        more = f"   one of {len(hit.summary_of)} originals: mnem expand {hit.id}"
+        if len(hit.lines) > 1:
+            more = more.replace("one of", f"{len(hit.lines)} of")
+        lines.append(click.style(more, dim=True))
     return "\n".join(lines)
 
 
@@ -115,43 +119,64 @@ def _cycle(report: CycleReport) -> str:
             head += click.style(
                 f"; {report.failed} groups failed and stay in working memory", fg="red"
             )
-    rows = [
-        (
-            group.session,
-            group.source or "",
-            f"{_when(group.covers_from)} to {_when(group.covers_until)}",
-            group.items,
-            _status(group.status),
-            group.chars_before,
-            group.chars_after or "",
-        )
-        for group in report.groups[:GROUPS_SHOWN_MAX]
-    ]
-    headers = ("session", "source", "covers", "items", "status", "chars", "after")
-    hidden = len(report.groups) - GROUPS_SHOWN_MAX
-    more = f"\n… and {hidden:,} more groups: mnem log" if hidden > 0 else ""
+    rows = _by_group(report) if len(report.groups) <= GROUPS_SHOWN_MAX else _by_source(report)
+    headers = ("session", "source", "covers", "groups", "items", "status", "chars", "after")
+    more = ""
+    if len(report.groups) > GROUPS_SHOWN_MAX and report.cycle:
+        more = f"\nevery group: mnem log --cycle {report.cycle} --limit {len(report.groups)}"
     return f"{head}\n{_table(headers, rows)}{more}"
+
+
+def _by_group(report: CycleReport) -> list[tuple[object, ...]]:
+    return [_cycle_row([group]) for group in report.groups]
+
+
+def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
+    """A row for each source and outcome: a week has too many groups to read."""
+    together: dict[tuple[str, str | None, str], list[GroupReport]] = {}
+    for group in report.groups:
+        together.setdefault((group.session, group.source, group.status), []).append(group)
+    return [_cycle_row(groups) for groups in together.values()]
+
+
+def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
+    first = min(group.covers_from for group in groups).astimezone()
+    last = max(group.covers_until for group in groups).astimezone()
+    until = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%m-%d %H:%M}"
+    after = sum(group.chars_after for group in groups)
+    return (
+        _cut(groups[0].session, 20),
+        _cut(groups[0].source or "", 14),
+        f"{first:%Y-%m-%d %H:%M} to {until}",
+        len(groups),
+        sum(group.items for group in groups),
+        _status(groups[0].status),
+        f"{sum(group.chars_before for group in groups):,}",
+        "" if groups[0].status is GroupStatus.PLANNED else f"{after:,}",
+    )
 
 
 def _logged(result: Logged) -> str:
     if not result.rows:
         return "the log is empty: nothing was consolidated yet"
-    room = max(20, width() - 84)
     rows = [
-        (
+        [
             _when(row.created_at),
-            _cut(row.session, 18),
+            _cut(row.session, 16),
             _cut(row.source or "", 12),
             row.trigger,
             _status(row.status),
-            row.items_consolidated,
-            row.summarizer,
-            _cut(row.error or row.summary_preview, room),
-        )
+            str(row.items_consolidated),
+            row.summarizer if row.summarizer != row.status else "",
+        ]
         for row in result.rows
     ]
-    headers = ("when", "session", "source", "trigger", "status", "items", "by", "summary")
-    return _table(headers, rows)
+    headers = ["when", "session", "source", "trigger", "status", "items", "by"]
+    columns = [max(len(click.unstyle(row[i])) for row in [*rows, headers]) for i in range(7)]
+    room = max(20, width() - sum(columns) - 2 * len(columns))
+    for cells, row in zip(rows, result.rows, strict=True):
+        cells.append(_cut(row.error or row.summary_preview, room))
+    return _table([*headers, "summary"], rows)
 
 
 def _forgotten(result: Forgotten) -> str:
@@ -187,6 +212,9 @@ def _stats(stats: Stats) -> str:
 
 
 def _table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    # Loaded here: most answers are no tables.
+    from tabulate import tabulate  # noqa: PLC0415
+
     return tabulate(list(rows), headers=list(headers), tablefmt="simple", disable_numparse=True)
 
 
@@ -214,6 +242,13 @@ def _span(seconds: float) -> str:
 def _cut(text: str, room: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= room else line[: room - 1] + "…"
+
+
+def _wrapped(text: str) -> str:
+    indent = " " * 3
+    return textwrap.fill(
+        text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def _indented(text: str) -> str:

@@ -111,8 +111,11 @@ class MemoryStore(Protocol):
         """Those of these memories that are still in the working tier, oldest first."""
         ...
 
-    def consolidate(self, promotions: Sequence[Promotion]) -> None:
-        """Promote, evict and log one group, all or nothing. Raises `BatchChanged`."""
+    def consolidate(self, groups: Sequence[Sequence[Promotion]]) -> list[Exception | None]:
+        """Promote, evict and log groups, each all or nothing and whatever becomes of the others.
+
+        Answers for each with None or what went wrong, `BatchChanged` where a memory has moved.
+        """
         ...
 
     def record_failure(self, entry: LogEntry) -> None:

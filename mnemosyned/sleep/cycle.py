@@ -1,4 +1,4 @@
-"""The sleep cycle: pending, plan, summarise, promote and evict, log; group by group."""
+"""The sleep cycle: what is pending, planned and consolidated group by group, one at a time."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.consolidation import (
-    VERBATIM,
-    Batch,
     CycleReport,
     CycleStatus,
     GroupLimits,
     GroupReport,
     GroupStatus,
-    LogEntry,
     Pending,
     Trigger,
     make_episode,
     plan,
-    preview,
 )
-from mnemosyned.domain.errors import MnemosynedError, SleepInProgress, SummarizerFailed
+from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer
+from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer
 from mnemosyned.logs import logger
+from mnemosyned.sleep.run import CycleRun, unfinished
 
 CANDIDATES_MAX = 200_000
 """What one cycle looks at; the rest waits for the next."""
@@ -93,23 +90,33 @@ class SleepCycle:
         before = None if force or oldest is not None else self.policy.cutoff(now)
         if dry_run:
             pending = self._pending(before, session, oldest)
-            groups = [_planned(batch) for batch in plan(pending, limits=self.policy.groups)]
+            groups = [
+                unfinished(batch, GroupStatus.PLANNED)
+                for batch in plan(pending, limits=self.policy.groups)
+            ]
             return _report(groups, trigger, pending, started, dry_run=True)
         wait_s = deadline_s if trigger is Trigger.SHUTDOWN else None
         with self._alone(wait_s):
             pending = self._pending(before, session, oldest)
             cycle = new_id(now)
-            groups = []
+            run = CycleRun(
+                cycle=cycle,
+                trigger=trigger,
+                store=self._store,
+                summarizer=self.summarizer,
+                clock=self._clock,
+                summarize_min=self.policy.groups.summarize_min,
+            )
             for batch in plan(pending, limits=self.policy.groups):
                 late = ends is not None and time.monotonic() >= ends
                 if late or (self._interrupted.is_set() and trigger is not Trigger.SHUTDOWN):
                     break
-                if group := self._consolidate(batch, cycle, trigger):
-                    groups.append(group)
+                run.consolidate(batch)
                 if go_on and not go_on():
                     break
+            run.commit()
             self.last_finished = self._clock.now()
-            report = _report(groups, trigger, pending, started, cycle=cycle)
+            report = _report(run.reports, trigger, pending, started, cycle=cycle)
         log.info(
             "cycle_finished",
             cycle=cycle,
@@ -152,121 +159,6 @@ class SleepCycle:
     ) -> list[Pending]:
         limit = CANDIDATES_MAX if oldest is None else min(oldest, CANDIDATES_MAX)
         return self._store.pending(before=before, session=session, limit=limit)
-
-    def _consolidate(self, batch: Batch, cycle: str, trigger: Trigger) -> GroupReport | None:
-        started = time.monotonic()
-        try:
-            memories = self._store.working(batch.ids)
-            if not memories:  # all forgotten since the plan was made
-                return None
-            promotions = self._promotions(memories, cycle, trigger, started)
-            self._store.consolidate(promotions)
-        except Exception as error:  # noqa: BLE001 one group's failure must not end the others'
-            return self._failed(batch, cycle, trigger, started, error)
-        entries = [promotion.entry for promotion in promotions]
-        return GroupReport(
-            session=batch.session,
-            source=batch.source,
-            status=entries[0].status,
-            items=len(memories),
-            covers_from=batch.covers_from,
-            covers_until=batch.covers_until,
-            episodes=tuple(promotion.episode.id for promotion in promotions),
-            chars_before=sum(entry.chars_before for entry in entries),
-            chars_after=sum(entry.chars_after for entry in entries),
-        )
-
-    def _promotions(
-        self, memories: Sequence[Memory], cycle: str, trigger: Trigger, started: float
-    ) -> list[Promotion]:
-        """One episode of the group, or each memory word for word where it is too small."""
-        if len(memories) < self.policy.groups.summarize_min:
-            texts = [([memory], memory.content, VERBATIM) for memory in memories]
-        else:
-            summary = self.summarizer.summarize(memories)
-            if not summary.text.strip():
-                raise SummarizerFailed(f"{summary.summarizer} gave an empty summary")
-            texts = [(list(memories), summary.text, summary.summarizer)]
-        now = self._clock.now()
-        return [
-            self._promotion(
-                make_episode(
-                    originals, id=new_id(now), content=text, summarizer=summarizer, now=now
-                ),
-                originals,
-                cycle=cycle,
-                trigger=trigger,
-                duration_s=time.monotonic() - started,
-            )
-            for originals, text, summarizer in texts
-        ]
-
-    @staticmethod
-    def _promotion(
-        episode: Episode,
-        originals: Sequence[Memory],
-        *,
-        cycle: str,
-        trigger: Trigger,
-        duration_s: float,
-    ) -> Promotion:
-        verbatim = episode.summarizer == VERBATIM
-        entry = LogEntry(
-            cycle=cycle,
-            created_at=episode.created_at,
-            session=episode.session,
-            source=episode.source,
-            trigger=trigger,
-            status=GroupStatus.VERBATIM if verbatim else GroupStatus.PROMOTED,
-            items_consolidated=len(originals),
-            episode=episode.id,
-            summarizer=episode.summarizer,
-            summary_preview=preview(episode.content),
-            duration_s=duration_s,
-            chars_before=sum(len(memory.content) for memory in originals),
-            chars_after=len(episode.content),
-        )
-        return Promotion(episode, entry)
-
-    def _failed(
-        self, batch: Batch, cycle: str, trigger: Trigger, started: float, error: Exception
-    ) -> GroupReport:
-        code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
-        log.error("group_failed", cycle=cycle, items=len(batch.members), error=code, exc_info=error)
-        self._store.record_failure(
-            LogEntry(
-                cycle=cycle,
-                created_at=self._clock.now(),
-                session=batch.session,
-                source=batch.source,
-                trigger=trigger,
-                status=GroupStatus.FAILED,
-                items_consolidated=0,
-                episode=None,
-                summarizer=self.summarizer.name,
-                summary_preview="",
-                error=code,
-                duration_s=time.monotonic() - started,
-                chars_before=batch.chars,
-                chars_after=0,
-            )
-        )
-        return _planned(batch, status=GroupStatus.FAILED, error=code)
-
-
-def _planned(
-    batch: Batch, *, status: GroupStatus = GroupStatus.PLANNED, error: str | None = None
-) -> GroupReport:
-    return GroupReport(
-        session=batch.session,
-        source=batch.source,
-        status=status,
-        items=len(batch.members),
-        covers_from=batch.covers_from,
-        covers_until=batch.covers_until,
-        chars_before=batch.chars,
-        error=error,
-    )
 
 
 def _report(

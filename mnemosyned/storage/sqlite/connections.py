@@ -7,7 +7,7 @@ import queue
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -17,6 +17,8 @@ from mnemosyned.domain.errors import StorageFailed
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
+CHECKPOINT_PAGES = 4_000
+"""16 MB of log before it is folded in: a sleep writes much, and folds less often."""
 COMMIT_SHARE_MAX = 256
 """How many waiting writes one commit takes along."""
 
@@ -36,6 +38,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA cache_size = -16000")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     return connection
 
 
@@ -61,7 +64,7 @@ class _Ticket(Generic[T]):
     def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
         self.work = work
         self.done = False
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
         self.result: T | None = None
 
     def outcome(self) -> T:
@@ -87,13 +90,25 @@ class Writer:
 
         Raises what `work` raised, and `StorageFailed` where the database refused.
         """
-        ticket = _Ticket(work)
-        self._waiting.append(ticket)  # type: ignore[arg-type]  # the queue forgets the type
-        while not ticket.done:
-            with self._lock:
-                if not ticket.done:
-                    self._commit_waiting()
+        (ticket,) = self._commit([work])
         return ticket.outcome()
+
+    def write_each(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
+        """Run each of `works` by itself, all or nothing, with as few commits as can be.
+
+        What one raised stands in its place; the others are on disk.
+        """
+        return [ticket.error or ticket.outcome() for ticket in self._commit(works)]
+
+    def _commit(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[_Ticket[T]]:
+        tickets = [_Ticket(work) for work in works]
+        self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
+        for ticket in tickets:
+            while not ticket.done:
+                with self._lock:
+                    if not ticket.done:
+                        self._commit_waiting()
+        return tickets
 
     def _commit_waiting(self) -> None:
         share = min(len(self._waiting), COMMIT_SHARE_MAX)

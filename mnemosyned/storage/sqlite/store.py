@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
@@ -74,8 +75,10 @@ class SqliteStore:
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         return self._writer.write(lambda connection: changes.remember(connection, drafts))
 
-    def consolidate(self, promotions: Sequence[Promotion]) -> None:
-        self._writer.write(lambda connection: changes.consolidate(connection, promotions))
+    def consolidate(self, groups: Sequence[Sequence[Promotion]]) -> list[Exception | None]:
+        return self._writer.write_each(
+            [partial(changes.consolidate, promotions=promotions) for promotions in groups]
+        )
 
     def record_failure(self, entry: LogEntry) -> None:
         self._writer.write(lambda connection: changes.insert_log(connection, entry))
@@ -86,9 +89,7 @@ class SqliteStore:
     def scrub(self) -> None:
         for table in changes.INDEXES:
             for _ in range(changes.SCRUB_STEPS_MAX):
-                if not self._writer.write(
-                    lambda connection, table=table: changes.scrub_step(connection, table)  # type: ignore[misc]
-                ):
+                if not self._writer.write(partial(changes.scrub_step, table=table)):
                     break
         self._writer.checkpoint()
 
