@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -57,6 +57,8 @@ class Score:
     recall_10: float
     recall_5: float
     hit_10: float
+    shown: float
+    """How many turns ten results put before the reader: an episode shows up to three."""
     questions: int
 
 
@@ -120,7 +122,9 @@ def turn_ids(sample: str, evidence: Sequence[str]) -> set[str]:
 
 def shown_turns(hit: Hit) -> frozenset[str]:
     """The turns a result puts before the reader."""
-    return frozenset([hit.id, *(line.id for line in hit.lines[:LINES_MAX])])
+    if hit.tier is Tier.EPISODIC:
+        return frozenset(line.id for line in hit.lines[:LINES_MAX])
+    return frozenset([hit.id])
 
 
 def daemon_search(client: Client, *, scoped: bool) -> Search:
@@ -180,6 +184,7 @@ def score(answers: Sequence[tuple[Asked, Sequence[frozenset[str]]]]) -> Score:
         recall_10=statistics.mean(at_10),
         recall_5=statistics.mean(at_5),
         hit_10=statistics.mean(share > 0 for share in at_10),
+        shown=statistics.mean(len(frozenset().union(*results)) for _, results in answers),
         questions=len(answers),
     )
 
@@ -254,17 +259,13 @@ def publish(report: Report, runs: dict[str, dict[str, Score]]) -> None:
     rows: list[list[object]] = []
     for run, kinds in runs.items():
         for kind, reached in kinds.items():
-            rows.append(
-                [run, kind, reached.questions, reached.recall_10, reached.recall_5, reached.hit_10]
-            )
+            rows.append([run, kind, *astuple(reached)])
             report.figure(f"{run}/{kind}/recall@10", reached.recall_10)
         report.figure(f"{run}/all/recall@5", kinds["all"].recall_5)
         report.figure(f"{run}/all/hit@10", kinds["all"].hit_10)
-    report.table(
-        "Evidence turns found",
-        ["run", "kind", "questions", "recall@10", "recall@5", "hit@10"],
-        rows,
-    )
+        report.figure(f"{run}/all/shown", kinds["all"].shown)
+    headers = ["run", "kind", "recall@10", "recall@5", "hit@10", "shown", "questions"]
+    report.table("Evidence turns found", headers, rows)
     before = runs["before, per conversation"]["all"].recall_10
     after = runs["after, per conversation"]["all"].recall_10
     report.bar("recall@10 before sleep", before, ">=", BEFORE_BAR)

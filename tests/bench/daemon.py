@@ -51,6 +51,8 @@ class Daemon:
     pid: int
     ready_s: float
     """From the start of the process to its READY=1."""
+    ready_cpu_s: float
+    """What it computed for that, which a busy machine does not change much."""
 
     def client(self) -> Client:
         """Open a client on its socket; the caller closes it."""
@@ -69,7 +71,8 @@ def running(database: Path, env: Mapping[str, str] | None = None) -> Iterator[Da
             try:
                 wait_ready(process, inbox)
                 ready_s = time.perf_counter() - started
-                yield Daemon(database, address, process.pid, ready_s)
+                cpu_s = cpu_seconds(process.pid)
+                yield Daemon(database, address, process.pid, ready_s, cpu_s)
                 expect_running(process)
             except Exception as error:
                 error.add_note(f"the daemon's log ends with:\n{tail(log)}")
@@ -108,6 +111,12 @@ def wait_ready(process: subprocess.Popen[bytes], inbox: socket.socket) -> None:
             if process.poll() is not None:
                 break
     raise EndedEarly("the daemon did not become ready")
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has computed so far, in user and system mode (proc(5), fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def expect_running(process: subprocess.Popen[bytes]) -> None:

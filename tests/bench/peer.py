@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import venv
@@ -14,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 from bench.corpus import Entry
-from bench.measure import RESULTS, bytes_on_disk, say
+from bench.measure import RESULTS, say
 
 T = TypeVar("T")
 
@@ -64,13 +65,14 @@ class Peer:
     def age(self, hours_oldest: float, hours_newest: float) -> None:
         self._ask(object, "age", hours_oldest=hours_oldest, hours_newest=hours_newest)
 
-    def sleep(self) -> tuple[float, int, int]:
-        """Seconds, memories consolidated, summaries written."""
-        return self._ask(tuple[float, int, int], "sleep")
+    def sleep(self) -> tuple[float, float, int]:
+        """Seconds, CPU seconds, memories consolidated."""
+        return self._ask(tuple[float, float, int], "sleep")
 
-    def bytes_on_disk(self) -> int:
+    def checkpoint(self) -> Path:
+        """The database file, with all that was written in it."""
         self._ask(object, "checkpoint")
-        return bytes_on_disk(self._database)
+        return self._database
 
     def _ask(self, answer: type[T], verb: str, **arguments: object) -> T:
         requests, answers = self._process.stdin, self._process.stdout
@@ -84,11 +86,13 @@ class Peer:
 
 
 @contextmanager
-def running_peer() -> Iterator[Peer]:
-    """A peer over an empty database, with no model, no embeddings and no network to use."""
+def running_peer(content: Path | None = None) -> Iterator[Peer]:
+    """A peer over a copy of a database, or an empty one; with no model, embeddings or network."""
     python = installed()
     with tempfile.TemporaryDirectory(prefix="peer-") as room:
         database = Path(room, "peer.db")
+        if content:
+            shutil.copy(content, database)
         env = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": room,
