@@ -36,7 +36,7 @@ class OpenMemory:
             _schedule(self.scheduler, config)
         self.cycle.policy = _policy(config)
         self.cycle.summarizer = _summarizer(config)
-        self.service.limits = _limits(config)
+        self.service.use_limits(_limits(config))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import isnan
@@ -23,6 +24,7 @@ from mnemosyned.domain.errors import (
     InvalidText,
     InvalidTime,
     ShuttingDown,
+    SleepInProgress,
 )
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
@@ -100,7 +102,6 @@ class MemoryService:
         about: About,
         scheduler: SleepScheduler | None = None,
     ) -> None:
-        self.limits = limits
         self._store = store
         self._cycle = cycle
         self._clock = clock
@@ -108,8 +109,8 @@ class MemoryService:
         self._scheduler = scheduler
         self._started = time.monotonic()
         self._stopping = False
-        self._relieve_above = limits.wm_max
         self._relieving = threading.Lock()
+        self.use_limits(limits)
         self._verbs: dict[type[Request[Any]], Callable[[Any], Any]] = {
             Remember: self.remember,
             RememberMany: self.remember_many,
@@ -135,6 +136,11 @@ class MemoryService:
         """From now on, refuse every verb that changes the store."""
         self._stopping = True
 
+    def use_limits(self, limits: Limits) -> None:
+        """From now on, take this much."""
+        self.limits = limits
+        self._relieve_above = limits.wm_max
+
     def use_scheduler(self, scheduler: SleepScheduler) -> None:
         """Have this scheduler relieve working memory in the background, and report it."""
         self._scheduler = scheduler
@@ -158,7 +164,8 @@ class MemoryService:
             if self._scheduler:
                 self._scheduler.relieve_soon()
             else:
-                self.relieve()
+                with suppress(SleepInProgress):  # which relieves it too
+                    self.relieve()
         return acknowledged
 
     def _draft(self, request: Remember, now: datetime, *, place: str = "") -> Draft:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -18,7 +19,8 @@ from mnemosyned.logs import logger
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
 JOB = "sleep"
-RELIEF = "relief"
+THREADS = 3
+"""A cycle, a relief, and a relief that waits for the one before it."""
 
 log = logger()
 
@@ -32,9 +34,11 @@ class SleepScheduler:
         self._sleep = sleep
         self._relieve = relieve
         self._description = "off"
+        self._relief_asked = threading.Event()
+        self._relief_running = threading.Lock()
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={"default": ThreadPoolExecutor(2)},
+            executors={"default": ThreadPoolExecutor(THREADS)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
@@ -47,26 +51,27 @@ class SleepScheduler:
 
     def set_schedule(self, *, auto: bool, interval: timedelta, cron: str | None) -> None:
         """Take over a schedule, in place of an earlier one. Raises `ConfigInvalid`."""
+        trigger = _cron(cron) if cron else _every(interval)
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
         if not auto:
             self._description = "off"
             return
-        if cron:
-            try:
-                trigger = CronTrigger.from_crontab(cron, timezone=UTC)
-            except ValueError as error:
-                raise ConfigInvalid(f"sleep.cron: {error}; it says {cron!r}") from error
-            self._description = f"cron {cron} (UTC)"
-        else:
-            trigger = IntervalTrigger(seconds=interval.total_seconds(), timezone=UTC)
-            self._description = f"every {_readable(interval)}"
+        self._description = f"cron {cron} (UTC)" if cron else f"every {_readable(interval)}"
         first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
         self._scheduler.add_job(self._run, trigger, id=JOB, next_run_time=first)
 
     def relieve_soon(self) -> None:
         """Have working memory brought under its cap in the background, now."""
-        self._scheduler.add_job(self._guarded(self._relieve), id=RELIEF, replace_existing=True)
+        if not self._relief_asked.is_set():
+            self._relief_asked.set()
+            self._scheduler.add_job(self._guarded(self._relieve_once))
+
+    def _relieve_once(self) -> None:
+        """Whoever asks while one runs gets one more, which sees what that one did not."""
+        with self._relief_running:
+            self._relief_asked.clear()
+            self._relieve()
 
     def wake(self) -> None:
         """Look at the wall clock again: after suspend a timed wait has lost its measure."""
@@ -100,6 +105,19 @@ class SleepScheduler:
                 log.exception("cycle_failed")
 
         return run
+
+
+def _cron(fields: str) -> CronTrigger:
+    try:
+        return CronTrigger.from_crontab(fields, timezone=UTC)
+    except ValueError as error:
+        raise ConfigInvalid(
+            f"sleep.cron: {error}; it says {fields!r}", field="sleep.cron"
+        ) from error
+
+
+def _every(interval: timedelta) -> IntervalTrigger:
+    return IntervalTrigger(seconds=interval.total_seconds(), timezone=UTC)
 
 
 def _readable(interval: timedelta) -> str:
