@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import socket
 
+from mnemosyned.logs import logger
+
+TIMEOUT_S = 1.0
+
+log = logger()
+
 
 def notify(*states: str) -> None:
     """Send states such as `READY=1` to the service manager. Source: sd_notify(3)."""
@@ -13,9 +19,13 @@ def notify(*states: str) -> None:
         return
     if address.startswith("@"):  # an abstract socket
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
-        channel.connect(address)
-        channel.sendall("\n".join(states).encode())
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            channel.settimeout(TIMEOUT_S)
+            channel.connect(address)
+            channel.sendall("\n".join(states).encode())
+    except OSError as error:  # a manager that does not listen is no reason to fail
+        log.warning("notify_failed", address=address, reason=str(error))
 
 
 def watchdog_s() -> float | None:
