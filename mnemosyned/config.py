@@ -105,9 +105,7 @@ def load_config(
     _read_environment(environ, values)
     for key, value in (overrides or {}).items():
         _set(values, key, _checked(key, value, where="argument", strict=True))
-    config = msgspec.convert(values, Config)
-    _check_cron(config.sleep.cron)
-    return config
+    return msgspec.convert(values, Config)
 
 
 def keys(section: type[_Section] = Config, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -185,17 +183,13 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
     if key not in _KEYS:
         raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
     try:
-        return msgspec.convert(value, _KEYS[key], strict=strict)
+        converted = msgspec.convert(value, _KEYS[key], strict=strict)
     except msgspec.ValidationError as error:
         raise ConfigInvalid(f"{where}: {key}: {error}; it says {value!r}", field=key) from error
-
-
-def _check_cron(cron: str | None) -> None:
-    if cron is not None and len(cron.split()) != 5:
-        raise ConfigInvalid(
-            f"sleep.cron: expected five fields such as '30 3 * * *'; it says {cron!r}",
-            field="sleep.cron",
-        )
+    if key == "sleep.cron" and converted is not None and len(converted.split()) != 5:
+        problem = f"expected five fields such as '30 3 * * *'; it says {converted!r}"
+        raise ConfigInvalid(f"{where}: {key}: {problem}", field=key)
+    return converted
 
 
 def _set(values: dict[str, Any], key: str, value: object) -> None:
@@ -209,7 +203,7 @@ def _suggestion(wrong: str) -> str:
     # Loaded here: only a mistake needs it.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    known = [*_KEYS, *(variable(key) for key in _KEYS)]
+    known = [*_KEYS, *_SECTIONS, *(variable(key) for key in _KEYS)]
     close = get_close_matches(wrong, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
