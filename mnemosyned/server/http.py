@@ -124,7 +124,13 @@ def bind(path: Path) -> socket.socket:
             f"the socket's path has over {SOCKET_PATH_MAX} bytes; choose a shorter one: {path}",
             field="socket",
         )
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidRequest(
+            f"no socket can be made in {path.parent}: {error.strerror}; choose another place",
+            field="socket",
+        ) from error
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         _remove_stale(path)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
-from mnemosyned.domain.errors import NotFound
+from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.ports import Draft, Promotion
 from mnemosyned.domain.recall import Found, Place, Query, Shown
@@ -39,21 +39,29 @@ def open_store(
 ) -> Iterator[SqliteStore]:
     """Own the file, bring it up to date and serve it while the block runs.
 
-    Raises `DatabaseInUse` and `SchemaTooNew`.
+    Raises `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
-    with owned(database, socket=socket):
-        create_private(database)
-        connection = open_writer(database)
+    with ExitStack() as stack:
         try:
-            upgrade(connection, migrations)
-        except BaseException:
-            connection.close()
-            raise
-        store = SqliteStore(database, connection)
-        try:
-            yield store
-        finally:
-            store.close()
+            stack.enter_context(owned(database, socket=socket))
+            create_private(database)
+            store = SqliteStore(database, _up_to_date(database, migrations))
+        except (OSError, sqlite3.Error) as error:
+            raise StorageFailed(
+                f"{database} cannot be opened as a memory: {error}; choose another file"
+            ) from error
+        stack.callback(store.close)
+        yield store
+
+
+def _up_to_date(database: Path, migrations: Path) -> sqlite3.Connection:
+    connection = open_writer(database)
+    try:
+        upgrade(connection, migrations)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class SqliteStore:
