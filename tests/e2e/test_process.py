@@ -1,0 +1,304 @@
+"""The process: how it starts, what it owns, what it logs, and how it fails."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Start
+from e2e.daemons import (
+    BIN,
+    WAIT_S,
+    Daemon,
+    environment,
+    eventually,
+    mnem,
+    running,
+    short_room,
+    spawn,
+)
+
+pytestmark = pytest.mark.e2e
+
+HUSHED = "the-violet-hour"
+
+
+# --------------------------------------------------------------------- start
+
+
+@pytest.mark.parametrize("manager", [None, "/nowhere/notify"], ids=["none", "gone"])
+def test_it_serves_in_the_foreground_without_systemd(tmp_path: Path, manager: str | None) -> None:
+    with short_room() as room:
+        log = room / "log"
+        options = ("--database", str(tmp_path / "memory.db"), "--socket", str(room / "s"))
+        process = spawn(*options, home=tmp_path, log=log, NOTIFY_SOCKET=manager)
+        try:
+            eventually(
+                lambda: b'"ready"' in log.read_bytes() or process.poll() is not None, "ready"
+            )
+            answer = mnem("--socket", str(room / "s"), "status", home=tmp_path)
+            process.terminate()
+
+            assert (answer.returncode, process.wait(WAIT_S)) == (0, 0)
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+
+
+def test_the_service_manager_is_told_when_it_is_ready_and_when_it_stops(daemon: Daemon) -> None:
+    first, *_ = daemon.notices.received
+    daemon.stop()
+
+    assert first == "READY=1"
+    assert "STOPPING=1" in daemon.notices.received
+    assert "WATCHDOG=1" not in daemon.notices.received
+
+
+def test_an_abstract_notify_socket_is_told_too(tmp_path: Path) -> None:
+    with short_room() as room, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
+        inbox.settimeout(WAIT_S)
+        inbox.bind(f"\0{room}/notify")
+        options = ("--database", str(tmp_path / "memory.db"), "--socket", str(room / "s"))
+        process = spawn(*options, home=tmp_path, log=room / "log", NOTIFY_SOCKET=f"@{room}/notify")
+        try:
+            assert inbox.recv(4096).startswith(b"READY=1")
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+
+
+def test_the_watchdog_is_fed(start: Start) -> None:
+    daemon = start(WATCHDOG_USEC="100000")
+
+    eventually(lambda: daemon.notices.received.count("WATCHDOG=1") >= 3, "three signs of life")
+
+    assert daemon.process.poll() is None
+
+
+def test_a_watchdog_meant_for_another_process_is_not_fed(start: Start) -> None:
+    daemon = start(WATCHDOG_USEC="100000", WATCHDOG_PID="1")
+
+    daemon.process.send_signal(signal.SIGHUP)  # the same turn of the loop would feed it
+    eventually(lambda: daemon.events("config_reloaded"), "one turn of the loop")
+    daemon.stop()
+
+    assert "WATCHDOG=1" not in daemon.notices.received
+
+
+# ----------------------------------------------------------------- ownership
+
+
+def test_a_second_daemon_on_the_same_file_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+    code, said = refused("--database", str(daemon.database), home=tmp_path)
+
+    assert code == 1
+    assert said.startswith(f"mnemosyned: {daemon.database} is in use by process")
+    assert str(daemon.process.pid) in said
+    assert str(daemon.socket) in said
+    assert daemon.post("status").status == 200
+
+
+def test_a_second_daemon_on_the_same_socket_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+    options = ("--database", str(tmp_path / "other.db"), "--socket", str(daemon.socket))
+
+    code, said = refused(*options, home=tmp_path)
+
+    assert code == 1
+    assert said.startswith(f"mnemosyned: another daemon listens on {daemon.socket}")
+    assert daemon.post("status").body["pid"] == daemon.process.pid
+
+
+def test_a_killed_daemon_starts_again_over_its_stale_socket(start: Start) -> None:
+    first = start()
+    first.post("remember", id="tea", content="Tea at four.")
+    first.kill()
+    assert first.socket.exists()
+
+    start("--socket", str(first.socket))
+
+    assert first.post("get", id="tea").body["memory"]["content"] == "Tea at four."
+
+
+def test_a_file_in_the_place_of_the_socket_is_left_alone(tmp_path: Path) -> None:
+    with short_room() as room:
+        (room / "s").write_text("mine")
+
+        code, said = refused("--socket", str(room / "s"), home=tmp_path)
+
+        assert (code, (room / "s").read_text()) == (1, "mine")
+        assert "not a socket" in said
+
+
+def test_what_it_makes_is_private(tmp_path: Path) -> None:
+    with short_room() as room:
+        settings = {"XDG_RUNTIME_DIR": str(room), "XDG_STATE_HOME": str(tmp_path / "state")}
+        address = room / "mnemosyned" / "mnemosyned.sock"
+        process = spawn(home=tmp_path, log=room / "log", **settings)
+        try:
+            eventually(lambda: b'"ready"' in (room / "log").read_bytes(), "ready")
+            made = [address, address.parent, *(tmp_path / "state").rglob("*")]
+            modes = {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in made}
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+
+    assert modes["mnemosyned.sock"] == "0o600"
+    assert modes["mnemosyned"] == "0o700"
+    assert {modes[f"memory.db{end}"] for end in ("", "-wal", "-shm", ".lock")} == {"0o600"}
+
+
+# ------------------------------------------------------------------- refusal
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("wm_max: 5\nslep:\n  ttl_hours: 1\n", "line 2: unknown key slep; did you mean sleep"),
+        ("sleep:\n  ttl_hours: long\n", "line 2: sleep.ttl_hours: "),
+        ("auto_sleep: true\nwm_max: 0\n", "line 2: wm_max: "),
+        ("sleep:\n  cron: every day\n", "line 2: sleep.cron: "),
+        ("sleep:\n  cron: 99 3 * * *\n", "sleep.cron: Error validating expression '99'"),
+        ("wm_max: [1\n", "line 2"),
+    ],
+    ids=["unknown key", "wrong type", "out of range", "no cron", "impossible cron", "no yaml"],
+)
+def test_a_mistake_in_the_settings_names_file_line_and_key(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(text)
+
+    code, said = refused("--config", str(file), home=tmp_path)
+
+    assert code == 78
+    assert expected in said
+    assert str(file) in said or "99" in said
+
+
+def test_a_mistake_in_a_variable_names_it(tmp_path: Path) -> None:
+    misspelt = refused(home=tmp_path, MNEMOSYNE_WM_MACKS="5")
+    mistyped = refused(home=tmp_path, MNEMOSYNE_WM_MAX="many")
+
+    assert (misspelt[0], mistyped[0]) == (78, 78)
+    assert "MNEMOSYNE_WM_MACKS; did you mean MNEMOSYNE_WM_MAX?" in misspelt[1]
+    assert "MNEMOSYNE_WM_MAX: wm_max: " in mistyped[1]
+
+
+def test_the_settings_can_be_checked_without_a_start(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("wm_max: 5\n")
+    bad.write_text("wm_max: five\n")
+
+    codes = [refused("--check", "--config", str(file), home=tmp_path)[0] for file in (good, bad)]
+
+    assert codes == [0, 78]
+
+
+@pytest.mark.parametrize("kind", ["no database", "a directory", "under a file", "too new"])
+def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path, kind: str) -> None:
+    database = tmp_path / "memory.db"
+    if kind == "no database":
+        database.write_text("Dear diary, this is no database at all. " * 200)
+    elif kind == "a directory":
+        database.mkdir()
+    elif kind == "under a file":
+        (tmp_path / "file").touch()
+        database = tmp_path / "file" / "memory.db"
+    else:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA user_version = 9999")
+
+    with short_room() as room:
+        options = ("--database", str(database), "--socket", str(room / "s"))
+        code, said = refused(*options, home=tmp_path)
+
+    assert code == 1
+    assert said.startswith("mnemosyned: ")
+    assert "Traceback" not in said
+    assert str(database if kind != "too new" else 9999) in said
+
+
+def test_a_socket_path_beyond_the_kernels_limit_is_refused(tmp_path: Path) -> None:
+    long = str(tmp_path / ("x" * 120))
+
+    code, said = refused("--socket", long, home=tmp_path)
+
+    assert code in (1, 78)
+    assert "107 bytes" in said
+
+
+def refused(*options: str, home: Path, **settings: str) -> tuple[int, str]:
+    """Start a daemon that ends by itself: its exit code and all it said."""
+    log = home / "refused.log"
+    process = spawn(*options, home=home, log=log, **settings)
+    try:
+        return process.wait(WAIT_S), log.read_text()
+    finally:
+        process.kill()
+        process.wait(WAIT_S)
+
+
+# ----------------------------------------------------------------------- log
+
+
+def test_the_log_is_json_unless_on_a_terminal(daemon: Daemon) -> None:
+    daemon.stop()
+
+    assert [line["event"] for line in daemon.events()][:1] == ["ready"]
+    assert all({"event", "level", "timestamp"} <= line.keys() for line in daemon.events())
+
+
+def test_the_log_is_made_for_reading_on_a_terminal(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with short_room() as room:
+        process = subprocess.Popen(
+            [str(BIN / "mnemosyned"), "--socket", str(room / "s")],
+            env=environment(tmp_path, TERM="xterm"),
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        try:
+            said = b""
+            while b"socket" not in said:
+                said += os.read(ours, 4096)
+            process.terminate()
+            code = process.wait(WAIT_S)
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+            os.close(ours)
+
+    assert code == 0
+    assert b"ready" in said
+    assert b'{"event"' not in said
+
+
+def test_no_memory_is_in_the_log(tmp_path: Path) -> None:
+    with running(tmp_path, MNEMOSYNE_LOG_LEVEL="debug") as daemon:
+        for turn in range(4):
+            content = f"{HUSHED} number {turn}"
+            daemon.post("remember", content=content, session=HUSHED, metadata={HUSHED: 1})
+        daemon.post("remember", content=HUSHED, colour=HUSHED)
+        daemon.post("recall", query=HUSHED)
+        daemon.request("GET", f"/v1/recall?query={HUSHED}")
+        daemon.post("sleep", force=True)
+        with closing(sqlite3.connect(daemon.database)) as connection:
+            connection.execute("DROP TABLE memory_fts")
+        broken = daemon.post("remember", content=HUSHED)
+        daemon.stop()
+        failures = daemon.events("request_failed")
+        said = daemon.log.read_text()
+
+    assert (broken.status, broken.error[0]) == (503, "storage_failed")
+    assert failures
+    assert failures[0]["exception"], "what failed is logged with its traceback"
+    assert HUSHED not in said
