@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -14,32 +15,55 @@ from mnemosyned.domain.memory import Memory
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
 KEYWORD_SHARE = 0.35
-QUESTION = 0.75
+KEYWORD_SHARE_SMALL = 0.3
+SMALL_CHARS = 320
+"""With less room than this, one sentence more says more than the words of several."""
+
+QUESTION = 0.7
 BARE = 0.2
-LISTING = 0.5
+LISTING = 0.35
+CLIPPED = 0.7
 PROSE_STOP_SHARE = 0.15
-"""Prose has its share of little words; log lines, tables and code have fewer."""
-SENTENCE_COST_CHARS = 24
-"""Added to each sentence's length when its worth per character is judged, or the shortest
-exclamation with one rare word would beat every statement."""
+"""Prose has its share of little words; log lines, tables and code have fewer. So have notes and
+appointments ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
+
+SENTENCE_COST_CHARS = 16
+LENGTH_POWER = 0.55
+"""A sentence's worth is judged per character, or only the longest would be kept; yet to a power
+below one and with some characters added, or the shortest remark would beat every statement."""
 
 BARE_WORDS = 3
 """With fewer words a sentence is an exclamation; scripts without spaces are not judged so."""
 
-FRESH_MIN = 0.9
-"""A sentence must add at least about one ordinary word."""
+FRESH_MIN = 2.3
+"""A sentence must add more than two ordinary words, or one exact value."""
 
-CHARS_MIN = 120
+CHARS_MIN = 160
 CHARS_MAX = 12_000
 UNITS_MAX = 1_500
-CLIP_CHARS_MIN = 80
+CLIP_CHARS_MIN = 40
+CLIPS_MAX = 12
+SPARE_CHARS = 40
+"""What keywords must leave unused for the lines to be chosen again with it."""
+
 ROLES_SHOWN_MAX = 6
+SILENT_ROLES = frozenset(
+    "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
+)
+"""Roles that a heading need not tell: every group has them, or the lines show them."""
+
 KEYWORDS = "Keywords: "
 VALUES = EXACT_KINDS - {Kind.IDENTIFIER}
 """Kinds that can make a statement of two words; code has identifiers everywhere."""
 
 UNSPACED = ("。", "！", "？")
 QUESTION_MARKS = ("?", "？", "؟")
+SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
+_SIGNS = re.compile(r"[{}<>=|$\\\[\]]|::|->|\(\)")
+"""What code and commands have, and prose has not."""
+_STAMP = re.compile(r"\[?(?:\w{3}\s\d+|\d{4}-\d\d-\d\d)[T\s]\d\d:\d\d:\d\d")
+"""How a log line begins."""
+_CLAUSE = re.compile(r"[,;:、，；：](?:\s+|(?<=[、，；：]))|\s[–—]\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +97,7 @@ class _Unit:
     words: tuple[Token, ...]
     stems: frozenset[str]
     emphasis: float
+    clipped: bool = False
 
 
 def extract(memories: Sequence[Memory], *, ratio: float, zone: tzinfo = UTC) -> Extract:
@@ -86,31 +111,38 @@ def extract(memories: Sequence[Memory], *, ratio: float, zone: tzinfo = UTC) -> 
     if size <= budget:
         return Extract("", tuple(_lines(_fitting(memories, size))), ())
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
-    heading = _heading(memories, roles, zone)
+    heading = _heading(memories, roles if budget > SMALL_CHARS else (), zone)
     if len(heading) > budget // 3:
         heading = ""
     units = _units(memories, zone=zone, named=len(roles) > 1)
-    texts = [unit.words for unit in units]
-    worth = weights(texts, known=roles)
+    worth = weights((unit.words for unit in units), known=roles)
     room = budget - len(heading) - 1
-    lines = _lines(_choose(units, worth, chars_max=int(room * (1 - KEYWORD_SHARE))))
+    share = KEYWORD_SHARE if room >= SMALL_CHARS else KEYWORD_SHARE_SMALL
+    kept = _filled(units, worth, room=room, lines_max=int(room * (1 - share)), heading=heading)
+    spare = room - len(kept.text) + len(heading)
+    if spare >= SPARE_CHARS:
+        lines_max = sum(len(line) + 1 for line in kept.lines) + spare
+        again = _filled(units, worth, room=room, lines_max=lines_max, heading=heading)
+        kept = max(kept, again, key=lambda one: len("".join(one.lines)))
+    return kept
+
+
+def _filled(
+    units: Sequence[_Unit], worth: Mapping[str, float], *, room: int, lines_max: int, heading: str
+) -> Extract:
+    """The best lines within `lines_max`, and keywords as far as there is room beside them."""
+    lines = _lines(_choose(units, worth, chars_max=lines_max))
     body = sum(len(line) + 1 for line in lines)
     told = {token.stem for line in lines for token in tokens(line)}
-    return Extract(
-        heading,
-        tuple(lines),
-        keywords(
-            texts,
-            worth,
-            covered=told,
-            chars_max=min(room, 2 * body - len(heading)) - body - len(KEYWORDS) - 2,
-        ),
-    )
+    chars_max = min(room - body, body) - len(KEYWORDS) - 2
+    texts = [unit.words for unit in units]
+    return Extract(heading, tuple(lines), keywords(texts, worth, covered=told, chars_max=chars_max))
 
 
 def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> str:
     days = [memory.created_at.astimezone(zone).date() for memory in (memories[0], memories[-1])]
-    who = ", ".join(roles[:ROLES_SHOWN_MAX])
+    telling = not SILENT_ROLES.issuperset(map(str.lower, roles))
+    who = ", ".join(roles[:ROLES_SHOWN_MAX]) if telling else ""
     return " · ".join(part for part in (dates.period(*days), who) if part)
 
 
@@ -132,7 +164,8 @@ def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> l
                 continue
             seen.add(key)
             text = dates.anchor(sentence, said) if zone else sentence
-            words = tuple(tokens(text))
+            stamp = _STAMP.match(text)
+            words = tuple(tokens(text[stamp.end() :] if stamp else text))
             units.append(
                 _Unit(
                     at=len(units),
@@ -151,68 +184,119 @@ def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> l
 def _emphasis(sentence: str, words: Sequence[Token]) -> float:
     """How much more, or less, a sentence matters than the words in it."""
     factor = emphasis(words)
-    if [word.kind for word in words].count(Kind.STOP) < PROSE_STOP_SHARE * len(words):
+    kinds = [word.kind for word in words]
+    terse = kinds.count(Kind.STOP) < PROSE_STOP_SHARE * len(words)
+    if _STAMP.match(sentence) or (terse and _listing(sentence, kinds)):
         factor *= LISTING
     if sentence.endswith(QUESTION_MARKS):
         factor *= QUESTION
     bare = len(words) < BARE_WORDS and sentence.isascii()
-    if bare and not any(word.kind in VALUES for word in words):
+    if bare and VALUES.isdisjoint(kinds):
         factor *= BARE
     return factor
 
 
+def _listing(sentence: str, kinds: Sequence[Kind]) -> bool:
+    """Whether a line of few little words is a row, a command or a log line, not a note."""
+    if _SIGNS.search(sentence):
+        return True
+    exact = sum(kind in EXACT_KINDS for kind in kinds)
+    return exact > len(kinds) / 2 or not (sentence.endswith(SENTENCE_ENDS) or "," in sentence)
+
+
+class _Selection:
+    """Sentences kept greedily while there is room: whatever adds most for its length."""
+
+    def __init__(self, worth: Mapping[str, float], *, chars_max: int) -> None:
+        self.room = chars_max
+        self.kept: list[_Unit] = []
+        self._worth = worth
+        self._told: set[str] = set()
+        self._speakers: set[int] = set()
+        self._clips = 0
+
+    def value(self, unit: _Unit) -> float:
+        """What a sentence adds for its length to what is covered already."""
+        fresh = sum(self._worth.get(word, 0.0) for word in unit.stems if word not in self._told)
+        if fresh < FRESH_MIN:
+            return 0.0
+        length: float = (len(unit.text) + SENTENCE_COST_CHARS) ** LENGTH_POWER
+        return unit.emphasis * fresh / length
+
+    def cost(self, unit: _Unit) -> int:
+        """The characters it takes, with the name of its speaker."""
+        named = unit.role and unit.memory not in self._speakers
+        return len(unit.text) + 1 + (len(unit.role) + 2 if named else 0)
+
+    def keep(self, unit: _Unit) -> None:
+        """Take it in."""
+        self.room -= self.cost(unit)
+        self.kept.append(unit)
+        self._told |= unit.stems
+        self._speakers.add(unit.memory)
+
+    def clipped(self, unit: _Unit) -> _Unit | None:
+        """The first clauses of a sentence too long to keep whole, if they fit."""
+        if self._clips >= CLIPS_MAX or unit.clipped:
+            return None
+        self._clips += 1
+        size = len(unit.text) - (self.cost(unit) - self.room) - 1
+        stop = max((at.start() for at in _CLAUSE.finditer(unit.text, 0, size + 1)), default=0)
+        return _cut(unit, stop) if stop >= CLIP_CHARS_MIN else None
+
+
 def _choose(units: Sequence[_Unit], worth: Mapping[str, float], *, chars_max: int) -> list[_Unit]:
-    """Greedily, whatever adds most per character to what is covered already.
+    """Greedily, whatever adds most to what is covered already.
 
     What a sentence adds can only shrink while others are kept, so a heap of stale values is
     enough: the top is valued afresh, and is the best if it stays on top.
     """
-    told: set[str] = set()
-
-    def value(unit: _Unit) -> float:
-        fresh = sum(worth[word] for word in unit.stems if word not in told)
-        if fresh < FRESH_MIN:
-            return 0.0
-        return unit.emphasis * fresh / (len(unit.text) + SENTENCE_COST_CHARS)
-
-    heap = nlargest(UNITS_MAX, ((value(unit), -unit.at) for unit in units))
+    selection = _Selection(worth, chars_max=chars_max)
+    pool = list(units)
+    heap = nlargest(UNITS_MAX, ((selection.value(unit), -unit.at) for unit in units))
     heap = [(-gain, -at) for gain, at in heap]
     heapify(heap)
-    kept: list[_Unit] = []
-    passed: _Unit | None = None
-    speakers: set[int] = set()
+    first = pool[heap[0][1]] if heap else None
     while heap:
         stale, at = heappop(heap)
-        unit = units[at]
-        cost = len(unit.text) + 1
-        if unit.role and unit.memory not in speakers:
-            cost += len(unit.role) + 2
-        if cost > chars_max:
-            passed = passed or unit
+        unit = pool[at]
+        if selection.cost(unit) > selection.room:
+            part = selection.clipped(unit)
+            if part:
+                pool.append(part)
+                heappush(heap, (-selection.value(part), len(pool) - 1))
             continue
-        gain = -value(unit)
+        gain = -selection.value(unit)
         if gain > stale and heap and (gain, at) > heap[0]:
             heappush(heap, (gain, at))
-        elif gain < 0 or not kept:
-            kept.append(unit)
-            told |= unit.stems
-            speakers.add(unit.memory)
-            chars_max -= cost
+        elif gain < 0 or not selection.kept:
+            selection.keep(unit)
         else:
             break
-    if passed and (not kept or chars_max >= CLIP_CHARS_MIN):
-        kept.append(_clipped(passed, chars_max))
-    return sorted(kept, key=lambda unit: unit.at)
+    if first and not selection.kept:
+        selection.keep(_shortened(first, chars_max))
+    return sorted(selection.kept, key=lambda unit: unit.at)
 
 
-def _clipped(unit: _Unit, chars_max: int) -> _Unit:
-    """The beginning of a sentence too long to keep whole, cut between words if it has any."""
+def _cut(unit: _Unit, stop: int) -> _Unit:
+    text = f"{unit.text[:stop].rstrip(' ,;:、，；：')}…"
+    words = tuple(tokens(text))
+    return replace(
+        unit,
+        text=text,
+        words=words,
+        stems=frozenset([word.stem for word in words if word.kind is not Kind.STOP]),
+        emphasis=_emphasis(text, words) * CLIPPED,
+        clipped=True,
+    )
+
+
+def _shortened(unit: _Unit, chars_max: int) -> _Unit:
+    """The beginning of the only sentence there is, cut between words if it has any."""
     room = max(chars_max - len(unit.role) - len(": …\n"), 1)
     head = unit.text[:room]
     cut = head.rfind(" ")
-    if cut > room // 2:
-        head = head[:cut]
-    return replace(unit, text=f"{head.rstrip(' ,;:')}…")
+    return _cut(unit, cut if cut > room // 2 else room)
 
 
 def _lines(kept: Iterable[_Unit]) -> list[str]:

@@ -7,8 +7,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 
+from mnemosyned.domain.cues import (
+    ACKNOWLEDGEMENT,
+    ANSWERS,
+    CUES,
+    ECHO,
+    FOREIGN_COMMON,
+    HAN_RULINGS,
+    LABEL_ENDINGS,
+    LABELS,
+    MONTHS,
+    ORDERS,
+    REFERENCES,
+    RULING,
+    RULING_PAIRS,
+    TITLES,
+    UNITS,
+)
 from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 
 SENTENCE_CHARS_MAX = 320
@@ -27,6 +44,9 @@ class Kind(StrEnum):
     VERSION = "version"
     NUMBER = "number"
     IDENTIFIER = "identifier"
+    MONTH = "month"
+    UNIT = "unit"
+    TITLE = "title"
     WORD = "word"
     COMMON = "common"
     STOP = "stop"
@@ -58,41 +78,12 @@ PATTERNS: dict[Kind, str] = {
 
 EXACT_KINDS = frozenset(PATTERNS)
 
-RULINGS: frozenset[str] = frozenset(
-    """
-    decide decided decision decisions agreed chose chosen settled concluded approved rejected
-    must mustn't required requires prefer prefers preferred preference
-    preferences allergic policy rule instruction instructions convention deadline todo owns password
-    """.split()
-)
-"""Words that announce what binds later: a decision, an instruction, a preference."""
-
-ORDERS: frozenset[str] = frozenset(
-    ("never", "always", "don't", "don’t", "do not", "avoid", "ensure")
-)
-"""Words that bind when a sentence opens with them; "it never ran" only tells."""
-
-EVENTS: frozenset[str] = frozenset(
-    """
-    choose picked accepted switched replaced resolved confirmed don't favorite favourite due plan
-    plans planning planned schedule scheduled appointment meeting booked
-    error failed fails failure fix fixed cause caused because bug broke broken crash crashed
-    warning timeout exception root
-    moved bought started joined adopted married born graduated hired launched released deployed
-    merged shipped signed won received named called lives works remember note key token
-    """.split()
-)
-"""Words that announce something worth telling: a plan, a failure, its cause, a change."""
-
-RULING = 2.0
-EVENT = 1.3
-CUES = dict.fromkeys(EVENTS, EVENT) | dict.fromkeys(RULINGS, RULING)
-
 _EXACT = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items()))
 _BOUNDARY = re.compile(r"[.!?…]+[\"'”’»)\]*_]*\s+|[。！？｡．]+[」』”’）】]*\s*")
 _LAST_WORD = re.compile(r"(\S+?)\.[\"'”’»)\]*_]*\s+$")
 _ABBREVIATION = re.compile(
-    r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|z\.b|usw|bzw)",
+    r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
+    r"|z\.b|usw|bzw|str|hr|fr|inkl|zzgl|evtl|sra|dra|núm|pág|mme)",
     re.IGNORECASE,
 )
 _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
@@ -100,8 +91,17 @@ _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PARTICLES = "的了是和与们这那也都就还把被"
 _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
+_HAN_RULING = re.compile(HAN_RULINGS)
+_NAME = re.compile(rf"(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
+"""Names joined by a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
+_VALUE = (
+    r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*-\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*"
+    r"|(?:\d+年)?\d+月(?:\d+日)?|\d[\d,.:]*[万億亿]?(?:円|元|時半?|时|分|日|年|名|人|泊|階|号)"
+)
+"""An exact value inside a run without spaces."""
 _INNER = re.compile(
-    rf"(?P<han>(?:(?![{_PARTICLES}])[{_HAN}])+)"
+    rf"(?P<value>{_VALUE})"
+    rf"|(?P<han>(?:(?![{_PARTICLES}])[{_HAN}])+)"
     r"|[\u30a0-\u30ff]+"  # Katakana; Hiragana, which carries grammar, is passed over
     rf"|{_LETTER}+(?:[_.'’]{_LETTER}+)*"
 )
@@ -123,6 +123,8 @@ class Token:
     """Punctuation follows it, so that it makes no phrase with the next."""
     cue: float = 1.0
     """How much more a sentence matters for having it."""
+    label: bool = False
+    """It says what the exact value after it is."""
 
 
 def sentences(text: str) -> Iterator[tuple[str, bool]]:
@@ -175,11 +177,19 @@ def tokens(sentence: str) -> list[Token]:
 
 
 def emphasis(words: Sequence[Token]) -> float:
-    """How much more a sentence matters for what it announces."""
-    opening = [word.surface.lower() for word in words[:2]]
-    if not ORDERS.isdisjoint((*opening[:1], " ".join(opening))):
+    """How much more, or less, a sentence matters for what it announces."""
+    lower = [word.surface.lower() for word in words]
+    if not ORDERS.isdisjoint((*lower[:1], " ".join(lower[:2]))):
         return RULING
-    return max([word.cue for word in words], default=1.0)
+    if not RULING_PAIRS.isdisjoint(pairwise(lower)):
+        return RULING
+    factor = max([word.cue for word in words], default=1.0)
+    if factor < RULING and lower:
+        if lower[0] in ANSWERS:
+            factor *= ACKNOWLEDGEMENT
+        elif lower[0] in REFERENCES:
+            factor *= ECHO
+    return factor
 
 
 def stem(word: str) -> str:
@@ -203,6 +213,7 @@ def stem(word: str) -> str:
 
 
 _COMMON_STEMS = frozenset(map(stem, COMMON_WORDS))
+_BESIDES = dict.fromkeys(UNITS, Kind.UNIT) | dict.fromkeys(TITLES, Kind.TITLE)
 
 
 def _analyse(chunk: str) -> tuple[Token, ...]:
@@ -213,11 +224,13 @@ def _analyse(chunk: str) -> tuple[Token, ...]:
         core += "()"  # a call
     closes = not chunk.endswith(core)
     lower = core.lower().replace("’", "'")
-    if lower in STOP_WORDS:
+    if core in MONTHS or lower in STOP_WORDS or lower in _BESIDES or _NAME.fullmatch(core):
         return (_plain(core, closes=closes),)
     exact = _EXACT.fullmatch(core) if len(core) <= SENTENCE_CHARS_MAX else None
     if exact and exact.lastgroup:
-        return (Token(lower, core, Kind(exact.lastgroup), core[0].isupper(), closes),)
+        kind = Kind(exact.lastgroup)
+        label = kind is Kind.IDENTIFIER and lower.endswith(LABEL_ENDINGS)
+        return (Token(lower, core, kind, core[0].isupper(), closes, label=label),)
     return tuple(_parts(core, closes=closes))
 
 
@@ -226,7 +239,9 @@ def _parts(core: str, *, closes: bool) -> Iterator[Token]:
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
         tail = core[end : end + 1] != "-" if end < len(core) else closes
-        if not match["han"]:
+        if match["value"]:
+            yield Token(run.lower(), run, _inner_kind(run), capital=False, closes=tail)
+        elif not match["han"]:
             exact = _EXACT.fullmatch(run)
             kind = Kind(exact.lastgroup) if exact and exact.lastgroup else None
             yield (
@@ -235,7 +250,9 @@ def _parts(core: str, *, closes: bool) -> Iterator[Token]:
                 else _plain(run, closes=tail)
             )
         elif 1 < len(run) <= HAN_WORD_MAX:
-            yield Token(run, run, Kind.WORD, capital=False, closes=tail)
+            cue = RULING if _HAN_RULING.search(run) else 1.0
+            label = run.endswith(LABEL_ENDINGS)
+            yield Token(run, run, Kind.WORD, capital=False, closes=tail, cue=cue, label=label)
         else:
             # No border shows where words end: overlapping pairs tell repetition, no more.
             for at in range(max(len(run) - 1, 1)):
@@ -243,18 +260,38 @@ def _parts(core: str, *, closes: bool) -> Iterator[Token]:
                 yield Token(pair, pair, Kind.COMMON, capital=False, closes=True)
 
 
+def _inner_kind(run: str) -> Kind:
+    if run.isascii():
+        return Kind.IDENTIFIER
+    return Kind.MONEY if run[-1] in "円元" else Kind.DATE
+
+
 def _plain(word: str, *, closes: bool) -> Token:
     lower = word.lower().replace("’", "'")
     root = stem(word)
+    return Token(
+        root,
+        word,
+        _kind(word, lower, root),
+        word[0].isupper(),
+        closes,
+        cue=CUES.get(lower, 1.0),
+        label=lower in LABELS or lower.endswith(LABEL_ENDINGS),
+    )
+
+
+def _kind(word: str, lower: str, root: str) -> Kind:
+    if word in MONTHS:
+        return Kind.MONTH
+    if lower in _BESIDES:
+        return _BESIDES[lower]
     if lower in STOP_WORDS or root in STOP_WORDS or lower.partition("'")[0] in STOP_WORDS:
-        kind = Kind.STOP
-    elif word.isdigit():
-        kind = Kind.NUMBER
-    elif root in _COMMON_STEMS or (len(word) == 1 and word.isascii()):
-        kind = Kind.COMMON
-    else:
-        kind = Kind.WORD
-    return Token(root, word, kind, word[0].isupper(), closes, cue=CUES.get(lower, 1.0))
+        return Kind.STOP
+    if word.isdigit():
+        return Kind.NUMBER
+    if root in _COMMON_STEMS or lower in FOREIGN_COMMON or (len(word) == 1 and word.isascii()):
+        return Kind.COMMON
+    return Kind.WORD
 
 
 _cached = lru_cache(maxsize=1 << 14)(_analyse)

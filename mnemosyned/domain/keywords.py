@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from mnemosyned.domain.cues import CONNECTORS, CURRENCIES, SECRETS
 from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, stem
 
 NAME = 1.5
 EXACT = 2.0
 NUMBER = 1.2
-TIME = 0.6
+TIME = 1.2
+MEASURE = 1.5
+AMOUNT = 2.5
+LABELLED = 3.5
 ORDINARY = 1.0
 COMMON = 0.3
-BY_KIND = {Kind.NUMBER: NUMBER, Kind.TIME: TIME}
+BY_KIND = {
+    Kind.NUMBER: NUMBER,
+    Kind.TIME: TIME,
+    Kind.COMMON: COMMON,
+    Kind.UNIT: COMMON,
+    Kind.TITLE: COMMON,
+} | dict.fromkeys(EXACT_KINDS - {Kind.NUMBER, Kind.TIME}, EXACT)
+
+WORTH_MIN = 1.2
+"""What a keyword is worth at least where only few have room: names and values."""
+ROOMY_CHARS = 120
+"""With less room than this, ordinary words are no keywords."""
+
+SHORT_CHARS = 4
+SHORT = 0.7
+"""Ordinary words of at most so many characters ("fit", "run", "pick") say little alone."""
+
 SURFACE_CHARS_MAX = 80
+CONNECTORS_MAX = 2
+NEVER_KEYWORDS = frozenset({Kind.STOP, Kind.COMMON, Kind.UNIT, Kind.TITLE})
+BESIDE = frozenset({Kind.UNIT, Kind.MONTH})
+"""Kinds that make one value with the number beside them."""
+
 SEPARATOR = ", "
 
 
@@ -23,7 +48,9 @@ class _Candidate(NamedTuple):
     worth: float
     sentence: int
     place: int
-    token: Token
+    tokens: tuple[Token, ...]
+    """The word or value, with its label before it and its unit beside it."""
+    exact: bool
 
 
 def weights(texts: Iterable[Sequence[Token]], *, known: Iterable[str]) -> dict[str, float]:
@@ -36,19 +63,54 @@ def weights(texts: Iterable[Sequence[Token]], *, known: Iterable[str]) -> dict[s
         for place, token in enumerate(words):
             if token.kind is Kind.STOP:
                 continue
-            value = _value(token, opens=place == 0)
+            value = _value(words, place)
             if value > worth.get(token.stem, 0.0):
                 worth[token.stem] = value
     worth.update((stem(part), 0.0) for name in known for part in name.split())
     return worth
 
 
-def _value(token: Token, *, opens: bool) -> float:
+def _value(words: Sequence[Token], place: int) -> float:
+    token = words[place]
     if token.kind in EXACT_KINDS:
-        return BY_KIND.get(token.kind, EXACT)
-    if token.kind is Kind.COMMON:
-        return COMMON
-    return NAME if token.capital and not opens else ORDINARY
+        value = BY_KIND[token.kind]
+        if _label(words, place) is not None:
+            return LABELLED
+        if token.kind is Kind.MONEY:
+            return AMOUNT
+        return max(value, _measured(words, place)) if token.kind is Kind.NUMBER else value
+    if token.kind is Kind.WORD and _secret(words, place):
+        return LABELLED
+    return BY_KIND.get(token.kind) or (NAME if token.capital and place else ORDINARY)
+
+
+def _measured(words: Sequence[Token], place: int) -> float:
+    units = words[max(place - 1, 0) : place + 2]
+    if any(unit.kind is Kind.UNIT and unit.stem in _CURRENCY_STEMS for unit in units):
+        return AMOUNT
+    return MEASURE if any(unit.kind in (Kind.UNIT, Kind.MONTH) for unit in units) else 0.0
+
+
+_CURRENCY_STEMS = frozenset(map(stem, CURRENCIES))
+
+
+def _label(words: Sequence[Token], place: int) -> int | None:
+    """Where the label of this value stands: `code` in "the code is 4711"."""
+    for at in range(place - 1, max(place - 2 - CONNECTORS_MAX, -1), -1):
+        token = words[at]
+        if token.label:
+            return at
+        if token.surface.lower() not in CONNECTORS:
+            return None
+    return None
+
+
+def _secret(words: Sequence[Token], place: int) -> bool:
+    """Whether an ordinary word is the value of a label: "password: marigold"."""
+    at = _label(words, place)
+    if at is None or words[at].surface.lower() not in SECRETS:
+        return False
+    return at < place - 1 or words[at].closes or words[place].capital
 
 
 def keywords(
@@ -58,39 +120,96 @@ def keywords(
     covered: AbstractSet[str],
     chars_max: int,
 ) -> tuple[str, ...]:
-    """The most telling words not yet covered, as they were written and in that order.
+    """The most telling words not yet covered, as they were written: exact values, then the rest.
 
-    Neighbours become one phrase ("support group"), which reads better and costs no more.
+    A value brings its label and unit. Neighbours become one phrase ("support group"), which
+    reads better and costs no more.
     """
     chosen: list[_Candidate] = []
     room = chars_max + len(SEPARATOR)
-    for candidate in sorted(_candidates(texts, worth, covered), key=_best_first):
-        cost = len(candidate.token.surface) + len(SEPARATOR)
+    worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
+    for candidate in sorted(_candidates(texts, worth, covered, worth_min), key=_best_first):
+        cost = _size(candidate.tokens) + len(SEPARATOR)
         if cost <= room:
             chosen.append(candidate)
             room -= cost
-    return tuple(_phrases(sorted(chosen, key=lambda one: (one.sentence, one.place))))
+    chosen.sort(key=lambda one: (one.sentence, one.place))
+    values = [_written(one.tokens) for one in chosen if one.exact]
+    return (*dict.fromkeys(values), *_phrases(one for one in chosen if not one.exact))
 
 
 def _candidates(
-    texts: Sequence[Sequence[Token]], worth: Mapping[str, float], covered: AbstractSet[str]
-) -> Iterable[_Candidate]:
+    texts: Sequence[Sequence[Token]],
+    worth: Mapping[str, float],
+    covered: AbstractSet[str],
+    worth_min: float,
+) -> Iterator[_Candidate]:
     seen = set(covered)
     for sentence, words in enumerate(texts):
         for place, token in enumerate(words):
-            if token.kind in (Kind.STOP, Kind.COMMON) or token.stem in seen:
+            if token.kind in NEVER_KEYWORDS or token.stem in seen:
                 continue
             seen.add(token.stem)
-            size = len(token.surface)
-            if worth[token.stem] > 0 and _telling(token):
-                value = worth[token.stem] / (size + len(SEPARATOR)) ** 0.5
-                yield _Candidate(value, sentence, place, token)
+            value = worth[token.stem]
+            exact = value >= MEASURE and (token.kind in EXACT_KINDS or value >= LABELLED)
+            span = _span(words, place) if exact else _named(words, place)
+            if value < worth_min or value <= 0 or not _telling(span):
+                continue
+            seen.update(one.stem for one in span)
+            if value <= ORDINARY and len(token.surface) <= SHORT_CHARS:
+                value *= SHORT
+            value /= (_size(span) + len(SEPARATOR)) ** 0.5
+            yield _Candidate(value, sentence, place, span, exact)
 
 
-def _telling(token: Token) -> bool:
+def _span(words: Sequence[Token], place: int) -> tuple[Token, ...]:
+    """A value with the label before it and the months and units beside it: "2 h 50 min"."""
+    label = _label(words, place)
+    before = [words[label]] if label is not None else []
+    if label != place - 1 and _leads(words, place - 1):
+        before.append(words[place - 1])
+    stop = place + 1
+    while stop < len(words) and not words[stop - 1].closes and _follows(words, stop):
+        stop += 1
+    return (*before, *words[place:stop])
+
+
+def _named(words: Sequence[Token], place: int) -> tuple[Token, ...]:
+    """A word, with the title before it if it is a name."""
+    titled = place > 0 and words[place].capital and words[place - 1].kind is Kind.TITLE
+    return tuple(words[place - titled : place + 1])
+
+
+def _leads(words: Sequence[Token], place: int) -> bool:
+    """Whether a unit or month belongs to the number after it: "EUR 20", "May 4", not "3 h 20"."""
+    if place < 0 or words[place].closes or words[place].kind not in BESIDE:
+        return False
+    return place == 0 or words[place - 1].kind is not Kind.NUMBER
+
+
+def _follows(words: Sequence[Token], place: int) -> bool:
+    if words[place].kind in BESIDE:
+        return True
+    if words[place].kind is not Kind.NUMBER or words[place - 1].kind not in BESIDE:
+        return False
+    month = words[place - 1].kind is Kind.MONTH
+    return month or (place + 1 < len(words) and words[place + 1].kind is Kind.UNIT)
+
+
+def _telling(span: Sequence[Token]) -> bool:
     """A small number says nothing by itself, and a blob nothing to anyone."""
-    size = len(token.surface)
-    return size <= SURFACE_CHARS_MAX and (token.kind is not Kind.NUMBER or size > 2)
+    size = _size(span)
+    return size <= SURFACE_CHARS_MAX and (
+        len(span) > 1 or span[0].kind is not Kind.NUMBER or size > 2
+    )
+
+
+def _size(span: Sequence[Token]) -> int:
+    return sum(len(token.surface) for token in span) + len(span) - 1
+
+
+def _written(span: Sequence[Token]) -> str:
+    return " ".join(token.surface for token in span)
 
 
 def _best_first(candidate: _Candidate) -> tuple[float, int, int]:
@@ -100,10 +219,10 @@ def _best_first(candidate: _Candidate) -> tuple[float, int, int]:
 def _phrases(chosen: Iterable[_Candidate]) -> list[str]:
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
-    for _, sentence, place, token in chosen:
+    for _, sentence, place, span, _ in chosen:
         if open_at == (sentence, place):
-            phrases[-1] += f" {token.surface}"
+            phrases[-1] += f" {_written(span)}"
         else:
-            phrases.append(token.surface)
-        open_at = None if token.closes else (sentence, place + 1)
+            phrases.append(_written(span))
+        open_at = None if span[-1].closes else (sentence, place + 1)
     return phrases

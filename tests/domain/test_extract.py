@@ -84,7 +84,7 @@ def test_what_was_said_twice_is_kept_once() -> None:
 
 
 def test_the_heading_tells_when_and_who() -> None:
-    assert extract(DEBUGGING, ratio=RATIO).heading == "Tue 3 March 2026 · user, assistant, tool"
+    assert extract(DEBUGGING, ratio=RATIO).heading == "Tue 3 March 2026"
 
 
 def test_the_speaker_is_named_where_it_changes_and_only_if_there_are_several() -> None:
@@ -98,16 +98,18 @@ def test_the_speaker_is_named_where_it_changes_and_only_if_there_are_several() -
 def test_sentences_keep_their_order() -> None:
     lines = extract(DEBUGGING, ratio=0.6).lines
     everything = "\n".join(memory.content for memory in DEBUGGING)
-    found = [everything.find(line.partition(": ")[2][-20:]) for line in lines]
+    found = [everything.find(line[-20:]) for line in lines]
 
-    assert [at for at in found if at >= 0] == sorted(at for at in found if at >= 0)
+    assert len(lines) > 2
+    assert -1 not in found
+    assert found == sorted(found)
 
 
 def test_keywords_are_words_of_the_sources_that_the_lines_lack() -> None:
     kept = extract(DEBUGGING, ratio=RATIO)
     everything = " ".join([*(memory.content for memory in DEBUGGING), "2 March 2026"])
 
-    assert "OPS-4127" in kept.keywords
+    assert "131 GB" in kept.keywords
     for keyword in kept.keywords:
         assert all(word in everything for word in keyword.split())
         assert not any(keyword in line.split() for line in kept.lines)
