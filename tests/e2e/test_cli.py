@@ -1,0 +1,330 @@
+"""`mnem`: what it says, what it prints, and the code it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from e2e.conftest import Start
+from e2e.daemons import BIN, WAIT_S, Daemon, Json, environment, mnem, short_room
+
+from mnemosyned.verbs import ALIASES, VERBS
+
+pytestmark = pytest.mark.e2e
+
+COMMANDS = sorted({*VERBS, *ALIASES, "import", "completion"} - {"remember_many"})
+COLOUR = b"\x1b["
+
+
+@pytest.fixture(scope="module")
+def filled(shared: Daemon) -> Daemon:
+    """A daemon with an episode of three originals, one working memory and a row in the log."""
+    for number in range(3):
+        shared.post("remember", id=f"old-{number}", content=f"Old news, number {number}.")
+    shared.post("sleep", force=True)
+    shared.post("remember", id="tea", content="Tea at four.", metadata={"pot": 1})
+    return shared
+
+
+@pytest.fixture(scope="module")
+def episode(filled: Daemon) -> str:
+    found: str = filled.post("get", id="old-0").body["memory"]["episode"]
+    return found
+
+
+def words_of(command: str, episode: str, file: Path) -> list[str]:
+    file.write_text('{"content": "from a file", "id": "from-a-file"}\n')
+    return {
+        "remember": ["remember", "--id", "said", "said"],
+        "import": ["import", str(file)],
+        "recall": ["recall", "tea"],
+        "get": ["get", "tea"],
+        "expand": ["expand", episode],
+        "sleep": ["sleep", "--dry-run"],
+        "consolidate": ["consolidate", "--dry-run", "--force"],
+        "forget": ["forget", "said"],
+        "status": ["status"],
+        "log": ["log"],
+    }[command]
+
+
+# ------------------------------------------------------------------- printing
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "completion"])
+def test_what_is_printed_is_plain_or_json(
+    filled: Daemon, episode: str, tmp_path: Path, command: str
+) -> None:
+    words = words_of(command, episode, tmp_path / "m.jsonl")
+    filled.post("remember", id="said", content="said")
+
+    printed = filled.mnem(*words)
+    filled.post("remember", id="said", content="said")
+    as_json = filled.mnem(*words, "--json")
+
+    assert (printed.returncode, as_json.returncode) == (0, 0)
+    assert printed.stdout.strip()
+    assert COLOUR not in printed.stdout + printed.stderr + as_json.stdout + as_json.stderr
+    assert isinstance(json.loads(as_json.stdout), dict)
+
+
+def test_a_terminal_sees_colours(filled: Daemon) -> None:
+    with on_terminal(filled, "recall", "tea") as (process, seen):
+        assert process.wait(WAIT_S) == 0
+
+        assert COLOUR in seen()
+
+
+def test_standard_input_is_remembered_without_its_last_newline(filled: Daemon) -> None:
+    done = filled.mnem("remember", "--id", "piped", stdin="Grüße\naus der Küche\n".encode())
+
+    assert (done.returncode, done.stdout) == (0, b"piped\n")
+    assert filled.post("get", id="piped").body["memory"]["content"] == "Grüße\naus der Küche"
+
+
+def test_on_a_terminal_nothing_to_remember_is_said_at_once(filled: Daemon) -> None:
+    with on_terminal(filled, "remember") as (process, seen):
+        assert process.wait(WAIT_S) == 2
+
+        assert b"say what to remember" in seen()
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(filled: Daemon) -> None:
+    command = f"set -o pipefail; {BIN}/mnem --socket {filled.socket} log | head -0"
+
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env=environment(filled.home),
+        capture_output=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_importing_shows_its_progress_on_a_terminal(filled: Daemon, tmp_path: Path) -> None:
+    file = tmp_path / "many.jsonl"
+    file.write_text("".join(json.dumps({"content": f"n {n}"}) + "\n" for n in range(1200)))
+
+    with on_terminal(filled, "import", str(file)) as (process, seen):
+        assert process.wait(WAIT_S) == 0
+        said = seen().decode()
+
+    assert "checking" in said
+    assert re.search(r"importing .*#+.* 100%", said)
+    assert "1,200 remembered" in said
+
+
+# ----------------------------------------------------------------- exit codes
+
+
+def test_done_is_zero_and_nothing_found_is_one(filled: Daemon) -> None:
+    assert filled.mnem("recall", "tea").returncode == 0
+
+    nothing = filled.mnem("recall", "zeppelin")
+
+    assert (nothing.returncode, nothing.stdout) == (1, b"nothing found\n")
+
+
+@pytest.mark.parametrize("words", [["recall"], ["recall", "--limit", "x", "tea"], ["dream"]])
+def test_bad_input_is_two(filled: Daemon, words: list[str]) -> None:
+    done = filled.mnem(*words)
+
+    assert done.returncode == 2
+    assert done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "recall", "remember"])
+def test_no_daemon_is_three_and_says_how_to_start_one(tmp_path: Path, command: str) -> None:
+    words = [command, *(["tea"] if command != "status" else [])]
+
+    done = mnem("--socket", str(tmp_path / "none"), *words, home=tmp_path)
+
+    assert done.returncode == 3
+    assert b"systemctl --user start mnemosyned" in done.stderr
+
+
+def test_an_unknown_id_is_four(filled: Daemon) -> None:
+    done = filled.mnem("get", "nobody")
+
+    assert done.returncode == 4
+    assert done.stderr.startswith(b"mnem: nothing has the id 'nobody'")
+
+
+def test_a_conflict_is_five(filled: Daemon) -> None:
+    assert filled.mnem("remember", "--id", "tea", "coffee").returncode == 5
+
+
+def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
+    body = b'{"error": {"code": "internal_error", "message": "unexpected", "field": null}}'
+    head = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with short_room() as room, socket.socket(socket.AF_UNIX) as listener:
+        listener.settimeout(WAIT_S)
+        listener.bind(str(room / "s"))
+        listener.listen()
+        asking = popen(room / "s", "status", home=tmp_path)
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(head + body)
+            _, said = asking.communicate(timeout=WAIT_S)
+
+    assert (asking.returncode, said) == (6, b"mnem: unexpected\n")
+
+
+def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
+    with short_room() as room, socket.socket(socket.AF_UNIX) as silent:
+        silent.settimeout(WAIT_S)
+        silent.bind(str(room / "s"))
+        silent.listen()
+        asking = popen(room / "s", "sleep", home=tmp_path)
+        connection, _ = silent.accept()
+        with connection:
+            connection.recv(65536)
+
+            asking.send_signal(signal.SIGINT)
+            out, said = asking.communicate(timeout=WAIT_S)
+
+    assert asking.returncode == 130
+    assert (out, said.strip()) == (b"", b"")
+
+
+def test_the_socket_is_found_by_option_variable_file_or_habit(start: Start, tmp_path: Path) -> None:
+    with short_room() as room:
+        usual = room / "mnemosyned" / "mnemosyned.sock"
+        daemon = start("--socket", str(usual))
+        file = tmp_path / ".config" / "mnemosyned" / "mnemosyned.yaml"
+        elsewhere: dict[str, Json] = {"XDG_RUNTIME_DIR": str(tmp_path)}
+
+        by_habit = mnem("status", home=tmp_path, XDG_RUNTIME_DIR=str(room))
+        by_option = mnem("--socket", str(usual), "status", home=tmp_path, **elsewhere)
+        by_variable = mnem("status", home=tmp_path, MNEMOSYNE_SOCKET=str(usual), **elsewhere)
+        nowhere = mnem("status", home=tmp_path, **elsewhere)
+        file.parent.mkdir(parents=True)
+        file.write_text(f"socket: {usual}\n")
+        by_file = mnem("status", home=tmp_path, **elsewhere)
+        daemon.stop()
+
+    found = [by_habit, by_option, by_variable, by_file]
+    assert [done.returncode for done in found] == [0, 0, 0, 0]
+    assert nowhere.returncode == 3
+
+
+# ----------------------------------------------------------- help, completion
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) -> None:
+    done = mnem(command, "--help", home=tmp_path)
+
+    shown = done.stdout.decode()
+    verb = VERBS.get(ALIASES.get(command, command))
+    fields = [field.name for field in msgspec.structs.fields(verb)] if verb else []
+    assert done.returncode == 0
+    for name in fields:
+        assert f"--{name.replace('_', '-')} " in shown or f"{name.upper()}" in shown, name
+    if verb:
+        assert str(verb.__doc__).splitlines()[0] in " ".join(shown.split())
+
+
+def test_the_help_names_every_command_and_exit_code(tmp_path: Path) -> None:
+    shown = mnem("--help", home=tmp_path).stdout.decode()
+
+    codes = " ".join(shown.partition("Exit codes:")[2].split())
+    assert all(f"\n  {command} " in shown for command in COMMANDS)
+    assert re.findall(r"\d", codes) == ["0", "1", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
+    done = mnem("completion", shell, home=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert f"_MNEM_COMPLETE={shell}_complete" in done.stdout.decode()
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=done.stdout, timeout=WAIT_S, check=True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("mnem rec", {"recall"}),
+        ("mnem re", {"recall", "remember"}),
+        ("mnem recall --li", {"--limit"}),
+        ("mnem recall --tier ", {"archive", "episodic", "working"}),
+        ("mnem completion z", {"zsh"}),
+    ],
+)
+def test_completion_completes(tmp_path: Path, typed: str, expected: set[str]) -> None:
+    place = str(len(typed.split(" ")) - 1)
+
+    done = mnem(
+        home=tmp_path, _MNEM_COMPLETE="bash_complete", COMP_WORDS=typed, COMP_CWORD=place
+    )  # fmt: skip
+
+    offered = {line.partition(",")[2] for line in done.stdout.decode().splitlines()}
+    assert offered == expected
+
+
+# -------------------------------------------------------------------- running
+
+
+def popen(address: Path, *words: str, home: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [str(BIN / "mnem"), "--socket", str(address), *words],
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+class Seen:
+    """All that a terminal has shown once its program has ended."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+
+    def __call__(self) -> bytes:
+        shown = b""
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline and select.select([self._terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(self._terminal, 65536)
+            except OSError:  # how Linux says that the other side is closed
+                break
+        return shown
+
+
+@contextmanager
+def on_terminal(daemon: Daemon, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Seen]]:
+    """The shell client as a person at a terminal has it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
+        env=environment(daemon.home, TERM="xterm"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    try:
+        yield process, Seen(ours)
+    finally:
+        process.kill()
+        process.wait(WAIT_S)
+        os.close(ours)
