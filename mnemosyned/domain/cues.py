@@ -48,7 +48,7 @@ _EVENTS = _words(
 """Words that announce something worth telling: a plan, a failure, its cause, a change."""
 
 ORDERS = frozenset(("never", "always", "don't", "don’t", "do not", "avoid", "ensure", "no more"))
-"""Words that bind when a sentence opens with them; "it never ran" only tells."""
+"""Words that bind when a sentence or clause opens with them; "it never ran" only tells."""
 
 RULING_PAIRS = _pairs(
     "root cause,not before,no later,at most,i want,we take,we'll take,we use,for good,"
@@ -118,6 +118,9 @@ CONNECTORS = _words(
 )
 """What may stand between a label and its value."""
 
+COPULAS = _words("is was = ist lautet es est")
+"""With one of these before the value, its label may stand further off."""
+
 TITLES = _words(
     "mr mrs ms dr prof herr frau señor señora sr sra don doña monsieur madame mme st sankt saint"
 )
@@ -138,8 +141,12 @@ UNITS = CURRENCIES | _words(
     """
 )
 
-MONTHS = _words(
+CALENDAR = _words(
     """
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday
+    Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag
+    lunes martes miércoles jueves viernes sábado domingo
+    lundi mardi mercredi jeudi vendredi samedi dimanche
     January February March April May June July August September October November December
     Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec
     Januar Jänner Februar März Mai Juni Juli Oktober Dezember
@@ -147,7 +154,7 @@ MONTHS = _words(
     janvier février mars avril juin juillet août septembre octobre novembre décembre
     """
 )
-"""As they are written; in lower case, "may" and "march" are other words."""
+"""Months and days as they are written; in lower case, "may" and "march" are other words."""
 
 FOREIGN_COMMON = _words(
     """

@@ -14,14 +14,21 @@ from mnemosyned.domain.keywords import keywords, weights
 from mnemosyned.domain.memory import Memory
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
-KEYWORD_SHARE = 0.35
-KEYWORD_SHARE_SMALL = 0.3
+SHARES = (0.35,)
+"""Of the room, what is left to keywords."""
+SHARES_SMALL = (0.3, 0.2, 0.1)
 SMALL_CHARS = 320
-"""With less room than this, one sentence more says more than the words of several."""
+"""With less room than this, several shares are tried: one sentence more can say the most."""
+KEYWORD_GAIN = 0.8
+"""What a word counts without its sentence."""
 
 QUESTION = 0.7
+PLAIN = 0.85
+"""A sentence without a name, a value or a cue."""
 BARE = 0.2
 LISTING = 0.35
+LISTING_TOLD = 0.6
+"""A row or command that tells of an event, such as a failure."""
 CLIPPED = 0.7
 PROSE_STOP_SHARE = 0.15
 """Prose has its share of little words; log lines, tables and code have fewer. So have notes and
@@ -35,7 +42,7 @@ below one and with some characters added, or the shortest remark would beat ever
 BARE_WORDS = 3
 """With fewer words a sentence is an exclamation; scripts without spaces are not judged so."""
 
-FRESH_MIN = 2.3
+FRESH_MIN = 2.5
 """A sentence must add more than two ordinary words, or one exact value."""
 
 CHARS_MIN = 160
@@ -43,8 +50,6 @@ CHARS_MAX = 12_000
 UNITS_MAX = 1_500
 CLIP_CHARS_MIN = 40
 CLIPS_MAX = 12
-SPARE_CHARS = 40
-"""What keywords must leave unused for the lines to be chosen again with it."""
 
 ROLES_SHOWN_MAX = 6
 SILENT_ROLES = frozenset(
@@ -117,26 +122,28 @@ def extract(memories: Sequence[Memory], *, ratio: float, zone: tzinfo = UTC) -> 
     units = _units(memories, zone=zone, named=len(roles) > 1)
     worth = weights((unit.words for unit in units), known=roles)
     room = budget - len(heading) - 1
-    share = KEYWORD_SHARE if room >= SMALL_CHARS else KEYWORD_SHARE_SMALL
-    kept = _filled(units, worth, room=room, lines_max=int(room * (1 - share)), heading=heading)
-    spare = room - len(kept.text) + len(heading)
-    if spare >= SPARE_CHARS:
-        lines_max = sum(len(line) + 1 for line in kept.lines) + spare
-        again = _filled(units, worth, room=room, lines_max=lines_max, heading=heading)
-        kept = max(kept, again, key=lambda one: len("".join(one.lines)))
-    return kept
+    shares = SHARES if room >= SMALL_CHARS else SHARES_SMALL
+    kept = (_filled(units, worth, room=room, share=share, heading=heading) for share in shares)
+    return max(kept, key=lambda one: one[0])[1]
 
 
 def _filled(
-    units: Sequence[_Unit], worth: Mapping[str, float], *, room: int, lines_max: int, heading: str
-) -> Extract:
-    """The best lines within `lines_max`, and keywords as far as there is room beside them."""
-    lines = _lines(_choose(units, worth, chars_max=lines_max))
+    units: Sequence[_Unit], worth: Mapping[str, float], *, room: int, share: float, heading: str
+) -> tuple[float, Extract]:
+    """The best lines, with keywords as far as there is room beside them, and what that is worth."""
+    gain, kept = _choose(units, worth, chars_max=int(room * (1 - share)))
+    lines = _lines(kept)
     body = sum(len(line) + 1 for line in lines)
-    told = {token.stem for line in lines for token in tokens(line)}
-    chars_max = min(room - body, body) - len(KEYWORDS) - 2
-    texts = [unit.words for unit in units]
-    return Extract(heading, tuple(lines), keywords(texts, worth, covered=told, chars_max=chars_max))
+    told = {token.stem for line in (heading, *lines) for token in tokens(line)}
+    found = keywords(
+        [unit.words for unit in units],
+        worth,
+        covered=told,
+        chars_max=min(room - body, body) - len(KEYWORDS) - 2,
+    )
+    named = {token.stem for token in tokens(" ".join(found))}
+    gain += KEYWORD_GAIN * sum(worth.get(word, 0.0) for word in named)
+    return gain, Extract(heading, tuple(lines), found)
 
 
 def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> str:
@@ -149,7 +156,8 @@ def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> 
 def _fitting(memories: Sequence[Memory], size: int) -> list[_Unit]:
     """Everything that fits into the size of a group too short to be summarised."""
     units = _units(memories, zone=None, named=False)
-    return _choose(units, weights((unit.words for unit in units), known=()), chars_max=size + 1)
+    worth = weights((unit.words for unit in units), known=())
+    return _choose(units, worth, chars_max=size + 1)[1]
 
 
 def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> list[_Unit]:
@@ -186,8 +194,12 @@ def _emphasis(sentence: str, words: Sequence[Token]) -> float:
     factor = emphasis(words)
     kinds = [word.kind for word in words]
     terse = kinds.count(Kind.STOP) < PROSE_STOP_SHARE * len(words)
-    if _STAMP.match(sentence) or (terse and _listing(sentence, kinds)):
+    if _STAMP.match(sentence):
         factor *= LISTING
+    elif terse and _listing(sentence, kinds):
+        factor *= LISTING_TOLD if factor > 1 else LISTING
+    elif factor == 1 and EXACT_KINDS.isdisjoint(kinds) and not any(w.capital for w in words[1:]):
+        factor *= PLAIN
     if sentence.endswith(QUESTION_MARKS):
         factor *= QUESTION
     bare = len(words) < BARE_WORDS and sentence.isascii()
@@ -210,6 +222,7 @@ class _Selection:
     def __init__(self, worth: Mapping[str, float], *, chars_max: int) -> None:
         self.room = chars_max
         self.kept: list[_Unit] = []
+        self.gain = 0.0
         self._worth = worth
         self._told: set[str] = set()
         self._speakers: set[int] = set()
@@ -217,11 +230,14 @@ class _Selection:
 
     def value(self, unit: _Unit) -> float:
         """What a sentence adds for its length to what is covered already."""
-        fresh = sum(self._worth.get(word, 0.0) for word in unit.stems if word not in self._told)
+        fresh = self._fresh(unit)
         if fresh < FRESH_MIN:
             return 0.0
         length: float = (len(unit.text) + SENTENCE_COST_CHARS) ** LENGTH_POWER
         return unit.emphasis * fresh / length
+
+    def _fresh(self, unit: _Unit) -> float:
+        return sum(self._worth.get(word, 0.0) for word in unit.stems if word not in self._told)
 
     def cost(self, unit: _Unit) -> int:
         """The characters it takes, with the name of its speaker."""
@@ -231,6 +247,7 @@ class _Selection:
     def keep(self, unit: _Unit) -> None:
         """Take it in."""
         self.room -= self.cost(unit)
+        self.gain += unit.emphasis * self._fresh(unit)
         self.kept.append(unit)
         self._told |= unit.stems
         self._speakers.add(unit.memory)
@@ -245,8 +262,10 @@ class _Selection:
         return _cut(unit, stop) if stop >= CLIP_CHARS_MIN else None
 
 
-def _choose(units: Sequence[_Unit], worth: Mapping[str, float], *, chars_max: int) -> list[_Unit]:
-    """Greedily, whatever adds most to what is covered already.
+def _choose(
+    units: Sequence[_Unit], worth: Mapping[str, float], *, chars_max: int
+) -> tuple[float, list[_Unit]]:
+    """Greedily, whatever adds most to what is covered already; and what all of it is worth.
 
     What a sentence adds can only shrink while others are kept, so a heap of stale values is
     enough: the top is valued afresh, and is the best if it stays on top.
@@ -275,7 +294,7 @@ def _choose(units: Sequence[_Unit], worth: Mapping[str, float], *, chars_max: in
             break
     if first and not selection.kept:
         selection.keep(_shortened(first, chars_max))
-    return sorted(selection.kept, key=lambda unit: unit.at)
+    return selection.gain, sorted(selection.kept, key=lambda unit: unit.at)
 
 
 def _cut(unit: _Unit, stop: int) -> _Unit:

@@ -12,13 +12,13 @@ from itertools import chain, pairwise
 from mnemosyned.domain.cues import (
     ACKNOWLEDGEMENT,
     ANSWERS,
+    CALENDAR,
     CUES,
     ECHO,
     FOREIGN_COMMON,
     HAN_RULINGS,
     LABEL_ENDINGS,
     LABELS,
-    MONTHS,
     ORDERS,
     REFERENCES,
     RULING,
@@ -44,7 +44,7 @@ class Kind(StrEnum):
     VERSION = "version"
     NUMBER = "number"
     IDENTIFIER = "identifier"
-    MONTH = "month"
+    CALENDAR = "calendar"
     UNIT = "unit"
     TITLE = "title"
     WORD = "word"
@@ -90,9 +90,10 @@ _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PARTICLES = "的了是和与们这那也都就还把被"
+_CJK = re.compile(rf"[\u3040-\u30ff{_HAN}]")
 _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
 _HAN_RULING = re.compile(HAN_RULINGS)
-_NAME = re.compile(rf"(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
+_NAME = re.compile(rf"(?!.*\d)(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
 """Names joined by a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
 _VALUE = (
     r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*-\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*"
@@ -179,7 +180,8 @@ def tokens(sentence: str) -> list[Token]:
 def emphasis(words: Sequence[Token]) -> float:
     """How much more, or less, a sentence matters for what it announces."""
     lower = [word.surface.lower() for word in words]
-    if not ORDERS.isdisjoint((*lower[:1], " ".join(lower[:2]))):
+    opening = [word for at, word in enumerate(lower) if not at or words[at - 1].closes]
+    if not ORDERS.isdisjoint((*opening, " ".join(lower[:2]))):
         return RULING
     if not RULING_PAIRS.isdisjoint(pairwise(lower)):
         return RULING
@@ -224,9 +226,10 @@ def _analyse(chunk: str) -> tuple[Token, ...]:
         core += "()"  # a call
     closes = not chunk.endswith(core)
     lower = core.lower().replace("’", "'")
-    if core in MONTHS or lower in STOP_WORDS or lower in _BESIDES or _NAME.fullmatch(core):
+    if core in CALENDAR or lower in STOP_WORDS or lower in _BESIDES or _NAME.fullmatch(core):
         return (_plain(core, closes=closes),)
-    exact = _EXACT.fullmatch(core) if len(core) <= SENTENCE_CHARS_MAX else None
+    whole = len(core) <= SENTENCE_CHARS_MAX and (core.isascii() or not _CJK.search(core))
+    exact = _EXACT.fullmatch(core) if whole else None
     if exact and exact.lastgroup:
         kind = Kind(exact.lastgroup)
         label = kind is Kind.IDENTIFIER and lower.endswith(LABEL_ENDINGS)
@@ -281,8 +284,8 @@ def _plain(word: str, *, closes: bool) -> Token:
 
 
 def _kind(word: str, lower: str, root: str) -> Kind:
-    if word in MONTHS:
-        return Kind.MONTH
+    if word in CALENDAR:
+        return Kind.CALENDAR
     if lower in _BESIDES:
         return _BESIDES[lower]
     if lower in STOP_WORDS or root in STOP_WORDS or lower.partition("'")[0] in STOP_WORDS:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from mnemosyned.domain.cues import CONNECTORS, CURRENCIES, SECRETS
+from mnemosyned.domain.cues import CONNECTORS, COPULAS, CURRENCIES, SECRETS
 from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, stem
 
 NAME = 1.5
@@ -14,9 +15,13 @@ EXACT = 2.0
 NUMBER = 1.2
 TIME = 1.2
 MEASURE = 1.5
+CODE_NAME = 1.4
+"""An identifier without a digit: the name of a function or module."""
 AMOUNT = 2.5
 LABELLED = 3.5
+SECRET = 5.0
 ORDINARY = 1.0
+CALENDAR = 1.1
 COMMON = 0.3
 BY_KIND = {
     Kind.NUMBER: NUMBER,
@@ -24,6 +29,7 @@ BY_KIND = {
     Kind.COMMON: COMMON,
     Kind.UNIT: COMMON,
     Kind.TITLE: COMMON,
+    Kind.CALENDAR: CALENDAR,
 } | dict.fromkeys(EXACT_KINDS - {Kind.NUMBER, Kind.TIME}, EXACT)
 
 WORTH_MIN = 1.2
@@ -32,16 +38,26 @@ ROOMY_CHARS = 120
 """With less room than this, ordinary words are no keywords."""
 
 SHORT_CHARS = 4
-SHORT = 0.7
-"""Ordinary words of at most so many characters ("fit", "run", "pick") say little alone."""
+WEAK = 0.7
+"""Ordinary words of at most so many characters ("fit", "run", "pick") say little alone, and so
+do times and numbers without a unit."""
 
 SURFACE_CHARS_MAX = 80
+WORD_POWER = 0.5
+VALUE_POWER = 0.25
+"""How much length counts against a keyword: a long value is one all the same."""
+
 CONNECTORS_MAX = 2
+COPULA_REACH = 6
+"""How far before "is" a label stands: "the code of the back gate is 4711"."""
 NEVER_KEYWORDS = frozenset({Kind.STOP, Kind.COMMON, Kind.UNIT, Kind.TITLE})
-BESIDE = frozenset({Kind.UNIT, Kind.MONTH})
+BESIDE = frozenset({Kind.UNIT, Kind.CALENDAR})
 """Kinds that make one value with the number beside them."""
 
 SEPARATOR = ", "
+
+
+_DIGIT = re.compile(r"\d")
 
 
 class _Candidate(NamedTuple):
@@ -74,13 +90,16 @@ def _value(words: Sequence[Token], place: int) -> float:
     token = words[place]
     if token.kind in EXACT_KINDS:
         value = BY_KIND[token.kind]
-        if _label(words, place) is not None:
-            return LABELLED
+        label = _label(words, place)
+        if label is not None:
+            return SECRET if words[label].surface.lower() in SECRETS else LABELLED
         if token.kind is Kind.MONEY:
             return AMOUNT
+        if token.kind is Kind.IDENTIFIER and not _DIGIT.search(token.surface):
+            return CODE_NAME
         return max(value, _measured(words, place)) if token.kind is Kind.NUMBER else value
     if token.kind is Kind.WORD and _secret(words, place):
-        return LABELLED
+        return SECRET
     return BY_KIND.get(token.kind) or (NAME if token.capital and place else ORDINARY)
 
 
@@ -88,7 +107,7 @@ def _measured(words: Sequence[Token], place: int) -> float:
     units = words[max(place - 1, 0) : place + 2]
     if any(unit.kind is Kind.UNIT and unit.stem in _CURRENCY_STEMS for unit in units):
         return AMOUNT
-    return MEASURE if any(unit.kind in (Kind.UNIT, Kind.MONTH) for unit in units) else 0.0
+    return MEASURE if any(unit.kind in (Kind.UNIT, Kind.CALENDAR) for unit in units) else 0.0
 
 
 _CURRENCY_STEMS = frozenset(map(stem, CURRENCIES))
@@ -96,11 +115,13 @@ _CURRENCY_STEMS = frozenset(map(stem, CURRENCIES))
 
 def _label(words: Sequence[Token], place: int) -> int | None:
     """Where the label of this value stands: `code` in "the code is 4711"."""
-    for at in range(place - 1, max(place - 2 - CONNECTORS_MAX, -1), -1):
+    far = place and words[place - 1].surface.lower() in COPULAS
+    reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
+    for at in range(place - 1, max(place - 1 - reach, -1), -1):
         token = words[at]
         if token.label:
             return at
-        if token.surface.lower() not in CONNECTORS:
+        if not far and token.surface.lower() not in CONNECTORS:
             return None
     return None
 
@@ -156,9 +177,11 @@ def _candidates(
             if value < worth_min or value <= 0 or not _telling(span):
                 continue
             seen.update(one.stem for one in span)
-            if value <= ORDINARY and len(token.surface) <= SHORT_CHARS:
-                value *= SHORT
-            value /= (_size(span) + len(SEPARATOR)) ** 0.5
+            short = value <= ORDINARY and len(token.surface) <= SHORT_CHARS
+            bare = token.kind is Kind.NUMBER and len(span) == 1
+            if short or bare or token.kind is Kind.TIME:
+                value *= WEAK
+            value /= (_size(span) + len(SEPARATOR)) ** (VALUE_POWER if exact else WORD_POWER)
             yield _Candidate(value, sentence, place, span, exact)
 
 
@@ -192,8 +215,8 @@ def _follows(words: Sequence[Token], place: int) -> bool:
         return True
     if words[place].kind is not Kind.NUMBER or words[place - 1].kind not in BESIDE:
         return False
-    month = words[place - 1].kind is Kind.MONTH
-    return month or (place + 1 < len(words) and words[place + 1].kind is Kind.UNIT)
+    dated = words[place - 1].kind is Kind.CALENDAR
+    return dated or (place + 1 < len(words) and words[place + 1].kind is Kind.UNIT)
 
 
 def _telling(span: Sequence[Token]) -> bool:

@@ -87,6 +87,13 @@ def test_splitting_loses_nothing_but_white_space(text: str) -> None:
         ("keep_days", Kind.IDENTIFIER),
         ("--keep-days", Kind.IDENTIFIER),
         ("camelCase", Kind.IDENTIFIER),
+        ("larch-17-brisk", Kind.IDENTIFIER),
+        ("7719-Falke", Kind.IDENTIFIER),
+        ("Wi-Fi", Kind.WORD),
+        ("Nord-Atelier", Kind.WORD),
+        ("EUR", Kind.UNIT),
+        ("Dr", Kind.TITLE),
+        ("März", Kind.CALENDAR),
         ("backups", Kind.WORD),
         ("thing", Kind.COMMON),
         ("because", Kind.STOP),
@@ -115,6 +122,26 @@ def test_endings_do_not_hide_a_repetition() -> None:
 )
 def test_instructions_decisions_and_preferences_matter_most(text: str) -> None:
     assert emphasis(tokens(text)) == RULING
+
+
+def test_an_order_binds_where_a_clause_opens_too() -> None:
+    assert emphasis(tokens("For the record: always ask first.")) == RULING
+
+
+@pytest.mark.parametrize("text", ["Noted, we go on.", "Danke, bis bald.", "It rained in Rome."])
+def test_an_answer_or_a_sentence_without_its_subject_matters_less(text: str) -> None:
+    assert emphasis(tokens(text)) < 1
+
+
+def test_japanese_values_are_found_between_the_words() -> None:
+    kinds = {
+        token.surface: token.kind
+        for token in tokens("予約番号はKR-77-Aで、4月12日、48,000円です。")
+    }
+
+    assert kinds["KR-77-A"] is Kind.IDENTIFIER
+    assert kinds["4月12日"] is Kind.DATE
+    assert kinds["48,000円"] is Kind.MONEY
 
 
 def test_telling_that_something_never_ran_is_no_instruction() -> None:
