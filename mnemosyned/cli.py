@@ -58,9 +58,6 @@ def main() -> None:
     except MnemosynedError as error:
         click.echo(f"mnem: {error.message}", err=True)
         code = EXIT_OF_KIND[error.kind]
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     sys.exit(code)
 
 
@@ -146,12 +143,20 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields["metadata"] = _object(fields["metadata"])
         with _client(context) as client:
             result = client.call(parse_text(verb, fields))
-        click.echo(msgspec.json.encode(result) if as_json else render(result))
+        _say(msgspec.json.encode(result) if as_json else render(result))
         empty = isinstance(result, Recalled) and not result.hits
         failed = isinstance(result, CycleReport) and result.failed
         return EXIT_NOTHING if empty or failed else 0
 
     return run
+
+
+def _say(text: str | bytes) -> None:
+    """Print; a reader who has seen enough, such as `head`, is no failure."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _standard_input() -> str:
@@ -222,7 +227,7 @@ def import_file(context: click.Context, file: str, bad_lines: str, *, as_json: b
         if report is None or not report.refused:
             report = _pass(file, client, label="importing", check_only=False)
     if as_json:
-        click.echo(msgspec.json.encode(msgspec.to_builtins(report)))
+        _say(msgspec.json.encode(msgspec.to_builtins(report)))
     else:
         _tell(report)
     return EXIT_OF_KIND[Kind.INVALID] if report.refused else 0
@@ -251,7 +256,7 @@ def _tell(report: ImportReport) -> None:
     if report.refused and not report.stored + report.known:
         click.echo("nothing was kept; mend the lines, or use --bad-lines skip", err=True)
     else:
-        click.echo(f"{report.stored:,} remembered, {report.known:,} already known")
+        _say(f"{report.stored:,} remembered, {report.known:,} already known")
 
 
 @mnem.command()
