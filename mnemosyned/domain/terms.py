@@ -28,7 +28,9 @@ class Terms:
     """What to look for."""
 
     words: tuple[str, ...]
-    """Words, and codes such as `QX-48213`, which only match with their parts side by side."""
+    """Words as typed, as the index folds case in its own way (it keeps the `ß` that Python's
+    `casefold` gives up), and codes such as `QX-48213`, which only match with their parts side
+    by side."""
     grams: tuple[str, ...]
     """Character pairs of scripts without spaces."""
 
@@ -38,16 +40,16 @@ class Terms:
 
 def terms(text: str) -> Terms:
     """Read a question: stop words go, unless there is nothing else."""
-    found: dict[str, None] = {}
-    stopped: dict[str, None] = {}
+    found: dict[str, str] = {}
+    stopped: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
         for word in _parts(token):
-            folded = word.casefold()
-            (stopped if folded in FUNCTION_WORDS else found)[folded] = None
+            lower = word.lower()
+            (stopped if lower in FUNCTION_WORDS else found).setdefault(lower, word)
     grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
     words = found or ({} if grams else stopped)
-    return Terms(tuple(words)[:TERMS_MAX], grams)
+    return Terms(tuple(words.values())[:TERMS_MAX], grams)
 
 
 def grams(text: str) -> str:
