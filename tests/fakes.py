@@ -90,6 +90,13 @@ def promotion(id: str, *memories: Memory, content: str = "a summary") -> Promoti
     return Promotion(episode, entry)
 
 
+def consolidate(store: MemoryStore, *promotions: Promotion) -> None:
+    """Promote these as one group; raises what went wrong with it."""
+    (problem,) = store.consolidate([promotions])
+    if problem:
+        raise problem
+
+
 def working_ids(store: MemoryStore) -> list[str]:
     """The unpinned memories of the working tier, oldest first."""
     return [memory.id for memory in store.pending(limit=1_000)]

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from fakes import NOON, keep, memory, promotion, working_ids
+from fakes import NOON, consolidate, keep, memory, promotion, working_ids
 
 from mnemosyned.domain.consolidation import GroupStatus
 from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
@@ -115,7 +115,7 @@ def test_an_id_of_other_words_is_taken(store: MemoryStore) -> None:
 
 def test_an_id_in_the_archive_is_known_and_taken_alike(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
 
     assert not keep(store, memory("1"))[0].stored
     with pytest.raises(IdTaken):
@@ -124,7 +124,7 @@ def test_an_id_in_the_archive_is_known_and_taken_alike(store: MemoryStore) -> No
 
 def test_the_id_of_an_episode_is_taken(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO, content="a summary")])
+    consolidate(store, promotion("e", *TRIO, content="a summary"))
 
     with pytest.raises(IdTaken):
         keep(store, memory("e", "a summary"))
@@ -148,7 +148,7 @@ def test_dedupe_answers_with_the_earlier_memory(store: MemoryStore) -> None:
 
 def test_dedupe_finds_what_is_in_the_archive(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
 
     assert keep(store, memory("4", "note 1"), dedupe=True)[0].id == "1"
 
@@ -212,7 +212,7 @@ def test_working_gives_those_that_are_still_there_oldest_first(store: MemoryStor
 def test_consolidated_memories_leave_the_working_tier_for_the_archive(store: MemoryStore) -> None:
     keep(store, *TRIO, memory("4"))
 
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
 
     assert working_ids(store) == ["4"]
     original = got(store, "2")
@@ -222,7 +222,7 @@ def test_consolidated_memories_leave_the_working_tier_for_the_archive(store: Mem
 
 def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO, content="three notes")])
+    consolidate(store, promotion("e", *TRIO, content="three notes"))
 
     episode = got_episode(store, "e")
 
@@ -237,7 +237,7 @@ def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -
     store.forget([got(store, "2")])
 
     with pytest.raises(BatchChanged):
-        store.consolidate([promotion("e", *TRIO)])
+        consolidate(store, promotion("e", *TRIO))
 
     assert working_ids(store) == ["1", "3"]
     assert store.log(limit=10) == []
@@ -246,10 +246,10 @@ def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -
 
 def test_a_memory_is_promoted_only_once(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
 
     with pytest.raises(BatchChanged):
-        store.consolidate([promotion("f", *TRIO)])
+        consolidate(store, promotion("f", *TRIO))
 
     assert got(store, "1").episode == "e"
 
@@ -259,7 +259,7 @@ def test_a_pinned_memory_cannot_be_evicted(store: MemoryStore) -> None:
     keep(store, *TRIO, pinned)
 
     with pytest.raises(BatchChanged):
-        store.consolidate([promotion("e", *TRIO, pinned)])
+        consolidate(store, promotion("e", *TRIO, pinned))
 
     assert store.working_count() == 4
 
@@ -269,7 +269,7 @@ def test_promotions_of_one_group_stand_or_fall_together(store: MemoryStore) -> N
     gone = memory("gone")
 
     with pytest.raises(BatchChanged):
-        store.consolidate([promotion("e", TRIO[0]), promotion("f", gone)])
+        consolidate(store, promotion("e", TRIO[0]), promotion("f", gone))
 
     assert working_ids(store) == ["1", "2", "3"]
 
@@ -278,7 +278,7 @@ def test_a_promotion_writes_its_log_row(store: MemoryStore) -> None:
     keep(store, *TRIO)
     written = promotion("e", *TRIO)
 
-    store.consolidate([written])
+    consolidate(store, written)
 
     row = store.log(limit=10)[0]
     assert row.id == 1
@@ -291,8 +291,8 @@ def test_a_promotion_writes_its_log_row(store: MemoryStore) -> None:
 def test_the_log_is_read_newest_first_and_by_session(store: MemoryStore) -> None:
     trio = [memory(f"s{at}", session="s") for at in range(3)]
     keep(store, *TRIO, *trio)
-    store.consolidate([promotion("e", *TRIO)])
-    store.consolidate([promotion("f", *trio)])
+    consolidate(store, promotion("e", *TRIO))
+    consolidate(store, promotion("f", *trio))
 
     assert [row.episode for row in store.log(limit=10)] == ["f", "e"]
     assert [row.episode for row in store.log(limit=1)] == ["f"]
@@ -317,7 +317,7 @@ def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
 def test_forgetting_what_has_moved_meanwhile_changes_nothing(store: MemoryStore) -> None:
     keep(store, *TRIO)
     seen_in_working = got(store, "2")
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
 
     with pytest.raises(BatchChanged):
         store.forget([seen_in_working])
@@ -327,7 +327,7 @@ def test_forgetting_what_has_moved_meanwhile_changes_nothing(store: MemoryStore)
 
 def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
 
     store.forget(store.originals("e"))
 
@@ -339,7 +339,7 @@ def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) 
 
 def test_forgetting_one_original_rewrites_its_episode(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
     rest = promotion("e", TRIO[0], TRIO[2], content="what is left").episode
 
     store.forget([got(store, "2")], episode=rest)
@@ -352,7 +352,7 @@ def test_forgetting_one_original_rewrites_its_episode(store: MemoryStore) -> Non
 
 def test_an_episode_is_not_deleted_over_originals_that_remain(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
 
     with pytest.raises(BatchChanged):
         store.forget([got(store, "2")])
@@ -362,7 +362,7 @@ def test_an_episode_is_not_deleted_over_originals_that_remain(store: MemoryStore
 
 def test_a_summary_of_more_than_remains_is_refused(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.consolidate([promotion("e", *TRIO)])
+    consolidate(store, promotion("e", *TRIO))
     stale = promotion("e", *TRIO, content="knows too much").episode
 
     with pytest.raises(BatchChanged):
@@ -378,7 +378,7 @@ def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
     keep(store, *TRIO, memory("4", "東京"))
     assert counts(store) == {"working": (4, 20), "episodic": (0, 0), "archive": (0, 0)}
 
-    store.consolidate([promotion("e", *TRIO, content="short")])
+    consolidate(store, promotion("e", *TRIO, content="short"))
     assert counts(store) == {"working": (1, 2), "episodic": (1, 5), "archive": (3, 18)}
 
     rest = promotion("e", TRIO[0], TRIO[2], content="shorter").episode
@@ -395,7 +395,7 @@ def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
 def test_totals_name_the_oldest_of_each_tier(store: MemoryStore) -> None:
     late, early = memory("1", hours_ago=1), memory("2", hours_ago=9)
     keep(store, late, early, memory("3", hours_ago=2))
-    store.consolidate([promotion("e", early, late)])
+    consolidate(store, promotion("e", early, late))
 
     totals = store.totals()
 

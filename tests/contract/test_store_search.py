@@ -1,0 +1,209 @@
+"""What every `MemoryStore` promises of its search."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fakes import NOON, consolidate, keep, memory, promotion
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.recall import LINES_MAX, Hit, Query, hits, rank
+from mnemosyned.domain.terms import terms
+
+
+def recall(store: MemoryStore, question: str, *, limit: int = 10, **where: Any) -> list[Hit]:  # noqa: ANN401
+    query = Query(terms=terms(question), limit=limit, **where)
+    places = rank(query, store.search(query))
+    return hits(query, places, store.show(places))
+
+
+def found(store: MemoryStore, question: str, **where: Any) -> list[str]:  # noqa: ANN401
+    return sorted(hit.id for hit in recall(store, question, **where))
+
+
+@pytest.fixture
+def trip(store: MemoryStore) -> MemoryStore:
+    """A week's notes on a bike: three in an episode, two still fresh."""
+    told = [
+        memory("mon", "the bike was stolen in Lisbon", session="a", source="chat", hours_ago=72),
+        memory("tue", "police report about the bike", session="a", source="chat", hours_ago=71),
+        memory("wed", "weather was fine", session="a", source="chat", hours_ago=70),
+    ]
+    keep(
+        store,
+        *told,
+        memory("thu", "a new bike costs 900 euros", session="a", source="shop", hours_ago=2),
+        memory("fri", "my bike has a flat tyre", session="b", hours_ago=1),
+    )
+    consolidate(store, promotion("e", *told, content="Theft reported in Portugal"))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({}, ["e", "fri", "thu"]),
+        ({"sessions": ("b",)}, ["fri"]),
+        ({"sessions": ("a", "b")}, ["e", "fri", "thu"]),
+        ({"sources": ("shop",)}, ["thu"]),
+        ({"sources": ("shop", "chat")}, ["e", "thu"]),
+        ({"sessions": ("b",), "sources": ("shop",)}, []),
+        ({"sessions": ("nobody",)}, []),
+        ({"tier": Tier.WORKING}, ["fri", "thu"]),
+        ({"tier": Tier.ARCHIVE}, ["mon", "tue"]),
+        ({"tier": Tier.EPISODIC}, []),
+        ({"since": NOON - timedelta(hours=2)}, ["fri", "thu"]),
+        ({"since": NOON - timedelta(hours=1, minutes=59)}, ["fri"]),
+        ({"until": NOON - timedelta(hours=1)}, ["e", "thu"]),
+        ({"until": NOON - timedelta(hours=72)}, []),
+        ({"tier": Tier.ARCHIVE, "since": NOON - timedelta(hours=71)}, ["tue"]),
+        (
+            {"since": datetime(1, 1, 1, tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)},
+            ["e", "fri", "thu"],
+        ),
+    ],
+)
+def test_a_search_stays_within_its_filters(
+    trip: MemoryStore, where: dict[str, Any], expected: list[str]
+) -> None:
+    assert found(trip, "bike", **where) == expected
+
+
+def test_an_episode_shows_the_originals_that_matched(trip: MemoryStore) -> None:
+    episode = recall(trip, "stolen bike", sources=("chat",))[0]
+
+    assert (episode.id, episode.tier) == ("e", Tier.EPISODIC)
+    assert [line.id for line in episode.lines] == ["mon", "tue"]
+    assert episode.lines[0].content == "the bike was stolen in Lisbon"
+    assert episode.summary_of == ("mon", "tue", "wed")
+
+
+def test_an_episode_is_found_by_the_words_of_its_summary(trip: MemoryStore) -> None:
+    assert found(trip, "theft in Portugal") == ["e"]
+    assert found(trip, "theft", tier=Tier.EPISODIC) == ["e"]
+    assert found(trip, "theft", tier=Tier.EPISODIC, sessions=("b",)) == []
+
+
+def test_an_original_from_the_archive_is_given_whole(trip: MemoryStore) -> None:
+    hit = recall(trip, "police", tier=Tier.ARCHIVE)[0]
+
+    assert (hit.id, hit.tier) == ("tue", Tier.ARCHIVE)
+    assert hit.content == "police report about the bike"
+
+
+def test_an_episode_never_crowds_out_the_answer(store: MemoryStore) -> None:
+    told = [memory(str(at), f"apple number {at}") for at in range(20)]
+    keep(store, *told, memory("fresh", "an apple a day"))
+    consolidate(store, promotion("e", *told, content="apples"))
+
+    answer = recall(store, "apple", limit=5)
+
+    assert sorted(hit.id for hit in answer) == ["e", "fresh"]
+    assert max(len(hit.lines) for hit in answer) == LINES_MAX
+
+
+def test_the_limit_is_respected(store: MemoryStore) -> None:
+    keep(store, *(memory(str(at), f"apple number {at}") for at in range(30)))
+
+    assert len(recall(store, "apple", limit=4)) == 4
+    assert len(recall(store, "apple", limit=25)) == 25
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        'bike" OR "tyre',
+        "bike AND NOT bike",
+        "bike NEAR(tyre, 2)",
+        "content: bike",
+        "{content role}: bike",
+        "^bike",
+        "bike*",
+        "-bike + bike",
+        "(bike",
+        "'bike'; DROP TABLE working_memory; --",
+        '"""bike"',
+    ],
+)
+def test_operators_and_quotes_are_read_as_words(trip: MemoryStore, question: str) -> None:
+    assert "fri" in found(trip, question)
+
+
+@pytest.mark.parametrize("question", ["", " ", "?!", '""', "🚲", "_", "zzyzx", "bik", "*"])
+def test_what_nobody_said_is_not_found(trip: MemoryStore, question: str) -> None:
+    assert found(trip, question) == []
+
+
+def test_a_question_of_stop_words_alone_is_still_asked(store: MemoryStore) -> None:
+    keep(store, memory("1", "to be or not to be"), memory("2", "apples"))
+
+    assert found(store, "to be") == ["1"]
+
+
+@pytest.mark.parametrize("question", ["moved", "moving", "MOVES", "move?", "Anna’s move"])
+def test_a_word_is_found_in_its_other_forms(store: MemoryStore, question: str) -> None:
+    keep(store, memory("1", "She moved to Lisbon"), memory("2", "something else"))
+
+    assert found(store, question) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("Wir trafen uns in São Tomé", "sao tome"),
+        ("Größe und Übermut", "übermut"),
+        ("Sie wohnt in der Goethestraße", "GOETHESTRAßE"),
+        ("το σπίτι στην οδό ΟΔΟΣ", "οδος"),
+        ("İstanbul'da buluştuk", "istanbul"),
+        ("我们在东京见面了", "东京"),
+        ("東京都に住んでいます", "東京 引っ越し"),
+        ("서울에서 만났어요", "서울"),
+        ("เราพบกันที่กรุงเทพ", "กรุงเทพ"),
+        ("call getUserProfile first", "user profile"),
+        ("call getUserProfile first", "getUserProfile"),
+        ("order QX-48213 arrived", "QX-48213"),
+        ("order QX-48213 arrived", "qx 48213"),
+        ("see https://example.org/a/b?c=1", "https://example.org/a/b?c=1"),
+        ("mail to anna.b@example.org", "anna.b@example.org"),
+    ],
+)
+def test_names_codes_and_other_scripts_are_found(
+    store: MemoryStore, text: str, question: str
+) -> None:
+    keep(store, memory("1", text), memory("2", "日本語 fooBar plain words"))
+
+    assert found(store, question) == ["1"]
+
+
+def test_another_script_is_found_in_an_episode_and_its_summary(store: MemoryStore) -> None:
+    told = [memory("1", "我们在东京见面了"), memory("2", "b"), memory("3", "c")]
+    keep(store, *told)
+    consolidate(store, promotion("e", *told, content="在大阪总结"))
+
+    assert [line.id for line in recall(store, "东京")[0].lines] == ["1"]
+    assert found(store, "大阪") == ["e"]
+
+
+def test_a_memory_is_found_by_who_said_it(store: MemoryStore) -> None:
+    keep(store, memory("1", "I like tea", role="Caroline"), memory("2", "I like coffee"))
+
+    assert found(store, "Caroline") == ["1"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.text(st.characters(exclude_characters="\0"), max_size=200))
+def test_no_question_breaks_the_search(store: MemoryStore, question: str) -> None:
+    assert recall(store, question) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(st.text("abcxyzÄßİΣ東京都 -'\"*", min_size=1, max_size=40))
+def test_whatever_has_words_is_found_by_itself(store: MemoryStore, text: str) -> None:
+    known = keep(store, memory(f"id {text}", text))[0]
+
+    answer = recall(store, text, limit=100)
+
+    assert not terms(text) or known.id in [hit.id for hit in answer]
