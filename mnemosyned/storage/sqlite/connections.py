@@ -19,6 +19,7 @@ T = TypeVar("T")
 BUSY_TIMEOUT_S = 10.0
 CHECKPOINT_PAGES = 4_000
 """16 MB of log before it is folded in: a sleep writes much, and folds less often."""
+_CLOSED = "the memory is closed; open it again"
 COMMIT_SHARE_MAX = 256
 """How many waiting writes one commit takes along."""
 
@@ -84,6 +85,7 @@ class Writer:
         self._connection = connection
         self._waiting: deque[_Ticket[object]] = deque()
         self._lock = threading.Lock()
+        self._closed = False
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is on disk.
@@ -111,6 +113,8 @@ class Writer:
         return tickets
 
     def _commit_waiting(self) -> None:
+        if self._closed:
+            raise StorageFailed(_CLOSED)
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
         tickets = [self._waiting.popleft() for _ in range(share)]
         try:
@@ -153,6 +157,7 @@ class Writer:
         """Fold the write-ahead log into the file and close."""
         self.checkpoint()
         with self._lock:
+            self._closed = True
             self._connection.close()
 
 
@@ -165,12 +170,15 @@ class Readers:
         for _ in range(size):
             self._pool.put(None)
         self._size = size
+        self._closed = False
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: one state of the file, however many statements."""
         connection = self._pool.get()
         try:
+            if self._closed:
+                raise StorageFailed(_CLOSED)
             if connection is None:
                 connection = open_reader(self._path)
             connection.execute("BEGIN")
@@ -184,11 +192,14 @@ class Readers:
             self._pool.put(connection)
 
     def close(self) -> None:
-        """Wait for running reads and close all connections."""
+        """Wait for running reads and close all connections; later reads are refused."""
         for _ in range(self._size):
             connection = self._pool.get()
             if connection is not None:
                 connection.close()
+        self._closed = True
+        for _ in range(self._size):
+            self._pool.put(None)
 
 
 def _storage_failed(error: BaseException) -> Exception:
