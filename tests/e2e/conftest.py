@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from e2e.daemons import Daemon, running
+from e2e.daemons import Daemon, Json, running
 
 Start = Callable[..., Daemon]
 
@@ -17,7 +17,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Start daemons on `tmp_path`, with settings as MNEMOSYNE_… words; they end with the test."""
     with ExitStack() as stack:
 
-        def begin(*options: str, database: Path | None = None, **settings: str | None) -> Daemon:
+        def begin(*options: str, database: Path | None = None, **settings: Json) -> Daemon:
             return stack.enter_context(running(tmp_path, *options, database=database, **settings))
 
         yield begin

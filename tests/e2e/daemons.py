@@ -178,11 +178,13 @@ def mnem(
     )
 
 
-def spawn(*options: str, home: Path, log: Path, **settings: str | None) -> subprocess.Popen[bytes]:
+def spawn(
+    *options: str, home: Path, log: Path, programs: Path = BIN, **settings: str | None
+) -> subprocess.Popen[bytes]:
     """Start `mnemosyned`; its log goes to the file."""
     with log.open("wb") as output:
         return subprocess.Popen(
-            [str(BIN / "mnemosyned"), *options],
+            [str(programs / "mnemosyned"), *options],
             env=environment(home, **settings),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -192,7 +194,11 @@ def spawn(*options: str, home: Path, log: Path, **settings: str | None) -> subpr
 
 @contextmanager
 def running(
-    home: Path, *options: str, database: Path | None = None, **settings: str | None
+    home: Path,
+    *options: str,
+    database: Path | None = None,
+    programs: Path = BIN,
+    **settings: str | None,
 ) -> Iterator[Daemon]:
     """A daemon that has said READY=1, killed in the end if it still runs."""
     database = database or home / "memory.db"
@@ -203,6 +209,7 @@ def running(
             *("--database", str(database), "--socket", str(address), *options),
             home=home,
             log=log,
+            programs=programs,
             NOTIFY_SOCKET=str(notices.path),
             **settings,
         )

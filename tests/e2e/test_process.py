@@ -18,6 +18,7 @@ from e2e.daemons import (
     BIN,
     WAIT_S,
     Daemon,
+    Json,
     environment,
     eventually,
     mnem,
@@ -139,7 +140,10 @@ def test_a_file_in_the_place_of_the_socket_is_left_alone(tmp_path: Path) -> None
 
 def test_what_it_makes_is_private(tmp_path: Path) -> None:
     with short_room() as room:
-        settings = {"XDG_RUNTIME_DIR": str(room), "XDG_STATE_HOME": str(tmp_path / "state")}
+        settings: dict[str, Json] = {
+            "XDG_RUNTIME_DIR": str(room),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+        }
         address = room / "mnemosyned" / "mnemosyned.sock"
         process = spawn(home=tmp_path, log=room / "log", **settings)
         try:
@@ -235,7 +239,7 @@ def test_a_socket_path_beyond_the_kernels_limit_is_refused(tmp_path: Path) -> No
     assert "107 bytes" in said
 
 
-def refused(*options: str, home: Path, **settings: str) -> tuple[int, str]:
+def refused(*options: str, home: Path, **settings: Json) -> tuple[int, str]:
     """Start a daemon that ends by itself: its exit code and all it said."""
     log = home / "refused.log"
     process = spawn(*options, home=home, log=log, **settings)
