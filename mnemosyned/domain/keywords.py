@@ -76,14 +76,10 @@ def weights(texts: Iterable[Sequence[Token]], *, known: Iterable[str]) -> dict[s
     """
     worth: dict[str, float] = {}
     for words in texts:
-        labels = any([token.label for token in words])
         for place, token in enumerate(words):
             if token.kind is Kind.STOP:
                 continue
-            if token.kind is Kind.WORD and not labels:
-                value = NAME if token.capital and place else ORDINARY
-            else:
-                value = _value(words, place)
+            value = _value(words, place)
             if value > worth.get(token.stem, 0.0):
                 worth[token.stem] = value
     worth.update((stem(part), 0.0) for name in known for part in name.split())
