@@ -7,6 +7,8 @@ import pytest
 from fakes import FakeClock, FakeSummarizer
 
 from mnemosyned.paths import shipped
+from mnemosyned.service import About, Limits, MemoryService
+from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 
 
@@ -29,3 +31,19 @@ def database(tmp_path: Path) -> Path:
 def store(database: Path) -> Iterator[SqliteStore]:
     with open_store(database, migrations=shipped("migrations")) as opened:
         yield opened
+
+
+@pytest.fixture
+def cycle(store: SqliteStore, summarizer: FakeSummarizer, clock: FakeClock) -> SleepCycle:
+    return SleepCycle(store=store, summarizer=summarizer, clock=clock, policy=SleepPolicy())
+
+
+@pytest.fixture
+def service(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> MemoryService:
+    return MemoryService(
+        store=store,
+        cycle=cycle,
+        clock=clock,
+        limits=Limits(content_bytes_max=10_000, wm_max=1_000),
+        about=About(version="0", database=store.database, schema_version=store.schema_version),
+    )

@@ -56,6 +56,11 @@ def memory(id: str, content: str = "", *, hours_ago: float = 0, **changes: Any) 
     return replace(plain, **changes)
 
 
+def trio(name: str, *, hours_ago: float = 20, **where: Any) -> list[Memory]:  # noqa: ANN401
+    """Three memories within three minutes: as many as make a summary."""
+    return [memory(f"{name}{at}", hours_ago=hours_ago - at / 60, **where) for at in range(3)]
+
+
 def pending(id: str, *, hours: float = 0, chars: int = 10, **changes: Any) -> Pending:  # noqa: ANN401
     """A pending memory, some hours after noon."""
     plain = Pending(

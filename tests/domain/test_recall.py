@@ -33,7 +33,7 @@ def query(text: str = "bike", *, limit: int = 10, tier: Tier | None = None) -> Q
 
 
 def match(position: int, score: float = 1.0, **changes: Any) -> Match:  # noqa: ANN401
-    return Match(position, score, **{"session": "s", "source": None, **changes})
+    return Match(position, score, **{"session": "s", **changes})
 
 
 def order(*matches: Match) -> list[int | None]:
@@ -69,9 +69,8 @@ def test_a_match_gains_from_a_better_match_beside_it() -> None:
     assert order(match(1, 3.0), match(9, 1.0), alone) == [1, 100, 9]
 
 
-@pytest.mark.parametrize("elsewhere", [{"session": "other"}, {"source": "other"}])
-def test_neighbours_of_another_session_or_source_lend_nothing(elsewhere: dict[str, Any]) -> None:
-    places = rank(query(), Found([match(1, 1.0), match(2, 9.0, **elsewhere)]))
+def test_neighbours_of_another_session_lend_nothing() -> None:
+    places = rank(query(), Found([match(1, 1.0), match(2, 9.0, session="other")]))
 
     assert {place.memory: place.score for place in places} == {1: 1.0, 2: 9.0}
 

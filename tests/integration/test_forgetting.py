@@ -4,31 +4,18 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-from fakes import FakeClock, FakeSummarizer, keep, memory
+from fakes import keep, memory
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import Memory
-from mnemosyned.service import About, Limits, MemoryService
-from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"
 CJK = "鑫淼焱垚"
 CAMEL = "zqxjvSecretName"
-
-
-@pytest.fixture
-def cycle(store: SqliteStore, summarizer: FakeSummarizer, clock: FakeClock) -> SleepCycle:
-    return SleepCycle(store=store, summarizer=summarizer, clock=clock, policy=SleepPolicy())
-
-
-@pytest.fixture
-def service(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> MemoryService:
-    about = About(version="1", database=store.database, schema_version=1)
-    limits = Limits(content_bytes_max=1_000_000, wm_max=10_000)
-    return MemoryService(store=store, cycle=cycle, clock=clock, limits=limits, about=about)
 
 
 def holding(folder: Path, *words: str) -> list[str]:
