@@ -236,7 +236,7 @@ def import_file(context: click.Context, file: str, bad_lines: str, *, as_json: b
 def _pass(file: str, client: Client, *, label: str, check_only: bool) -> ImportReport:
     path = Path(file)
     with (
-        path.open("rb") as lines,
+        path.open("rb") as opened,
         click.progressbar(
             length=path.stat().st_size,
             label=label,
@@ -244,7 +244,7 @@ def _pass(file: str, client: Client, *, label: str, check_only: bool) -> ImportR
             hidden=not sys.stderr.isatty(),
         ) as bar,
     ):
-        return import_lines(lines, client, check_only=check_only, progress=bar.update)
+        return import_lines(opened, client, check_only=check_only, progress=bar.update)
 
 
 def _tell(report: ImportReport) -> None:

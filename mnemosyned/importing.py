@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 import msgspec
 
@@ -15,6 +16,7 @@ from mnemosyned.verbs import Caller, Remember, RememberMany, parse
 
 BATCH = 500
 PROBLEMS_SHOWN_MAX = 20
+LINE_BYTES_MAX = 64 << 20
 
 
 @dataclass(slots=True)
@@ -35,7 +37,7 @@ class _Line:
 
 
 def import_lines(
-    lines: Iterable[bytes],
+    file: BinaryIO,
     caller: Caller,
     *,
     check_only: bool,
@@ -49,7 +51,7 @@ def import_lines(
     """
     report = ImportReport()
     batch: list[_Line] = []
-    for line in _parsed(lines, report, progress):
+    for line in _parsed(_lines(file), report, progress):
         batch.append(line)
         if len(batch) == BATCH:
             _send(batch, caller, report, check_only=check_only)
@@ -59,6 +61,11 @@ def import_lines(
         _send(batch, caller, report, check_only=check_only)
         progress(sum(line.size for line in batch))
     return report
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    while line := file.readline(LINE_BYTES_MAX):
+        yield line
 
 
 def _parsed(

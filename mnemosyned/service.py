@@ -30,6 +30,7 @@ from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.recall import Query, hits, rank
 from mnemosyned.domain.terms import terms
+from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
@@ -63,6 +64,9 @@ FORGET_TRIES = 5
 DUE_COUNTED_MAX = 100_000
 CAP_HYSTERESIS = 0.1
 """At the cap, this share of it is consolidated at once, so that it is not hit again at once."""
+
+
+log = logger()
 
 
 class SystemClock:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.domain.terms import Terms
@@ -39,8 +41,7 @@ class Query:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A memory whose own words match: what ranking needs of it, without the words."""
 
     position: int
@@ -112,16 +113,44 @@ class Hit:
     """The originals that matched, best first, at most three."""
 
 
+def shortlist(scores: Mapping[int, float], *, places: int) -> set[int]:
+    """The positions that can still take one of so many places, and the neighbours that lift them.
+
+    Exact, and known before anything of a memory is read: a place is worth at most its score with
+    all its neighbours' shares and full importance, and at least its score with none.
+    """
+    if len(scores) <= places:
+        return set(scores)
+    swing = IMPORTANCE_SHARE / 2
+    bar = heapq.nlargest(places, scores.values())[-1] * (1 - swing) / (1 + swing)
+    near, far = NEIGHBOUR_SHARES
+    score_at = scores.get
+    kept = [
+        position
+        for position, score in scores.items()
+        if score
+        + near * (score_at(position - 1, 0.0) + score_at(position + 1, 0.0))
+        + far * (score_at(position - 2, 0.0) + score_at(position + 2, 0.0))
+        >= bar
+    ]
+    reach = len(NEIGHBOUR_SHARES)
+    beside = {place for at in kept for place in range(at - reach, at + reach + 1)}
+    return beside & scores.keys()
+
+
 def rank(query: Query, found: Found) -> list[Place]:
     """The best places, best first: one for each episode, whatever matched in it."""
-    places: list[Place] = []
+    alone: list[tuple[float, int]] = []
     lines: dict[int, list[tuple[int, float]]] = {}
     grouped = query.tier in (None, Tier.EPISODIC)
     for match, worth in _worths(found.memories):
         if match.episode is not None and grouped:
             lines.setdefault(match.episode, []).append((match.position, worth))
         else:
-            places.append(Place(worth, memory=match.position))
+            alone.append((-worth, match.position))
+    places = [
+        Place(-worth, memory=position) for worth, position in heapq.nsmallest(query.limit, alone)
+    ]
     matched = found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
     places.extend(
         _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []))

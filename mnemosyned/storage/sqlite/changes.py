@@ -124,7 +124,6 @@ def forget(
     connection: sqlite3.Connection, memories: Sequence[Memory], episode: Episode | None
 ) -> None:
     """Delete the memories, and mend or delete the summary they went into."""
-    connection.execute("PRAGMA secure_delete = ON")  # overwrites the freed pages with zeros
     for memory in memories:
         _delete(connection, memory)
     if episode is not None:

@@ -40,6 +40,9 @@ def open_writer(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA cache_size = -16000")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    # What is deleted is overwritten: an evicted row must not outlive its memory in a free page.
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
 
@@ -54,6 +57,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA cache_size = -8000")
+    connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
 

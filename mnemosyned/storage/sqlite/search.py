@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.recall import Found, Match, Place, Query, Shown
+from mnemosyned.domain.recall import LINES_MAX, Found, Match, Place, Query, Shown, shortlist
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
@@ -22,6 +22,8 @@ from mnemosyned.storage.sqlite.rows import (
 CANDIDATES_PER_HIT = 20
 CANDIDATES_MIN = 200
 """More than are shown: what stands beside a match raises it (recall@10 .642 with 60, .662)."""
+LINES_SPARE = 2 * LINES_MAX
+"""For each place so many matches are looked at, as an episode shows several of its own."""
 ROLE_WEIGHT = 1.0
 """A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
@@ -38,7 +40,7 @@ def match_any(terms: Iterable[str]) -> str:
 def search(connection: sqlite3.Connection, query: Query) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    memories = _matches(connection, _memory_scores(connection, query, limit))
+    memories = _matches(connection, query, _memory_scores(connection, query, limit))
     if query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories)
     return Found(memories, _episode_scores(connection, query, limit))
@@ -172,9 +174,31 @@ def _episode_filter(query: Query) -> tuple[str, list[Any]]:
     return "".join(f" AND {clause}" for clause in clauses), values
 
 
-def _matches(connection: sqlite3.Connection, scores: Mapping[int, float]) -> list[Match]:
+def _matches(
+    connection: sqlite3.Connection, query: Query, scores: Mapping[int, float]
+) -> list[Match]:
+    """The matches that can be shown; all of them where too few episodes hold the best."""
+    kept = shortlist(scores, places=query.limit * (LINES_SPARE if _sleeps(connection) else 1))
+    matches = _read(connection, scores, kept)
+    places = {match.episode or -match.position for match in matches}
+    if len(places) < query.limit and len(kept) < len(scores):
+        matches += _read(connection, scores, scores.keys() - kept)
+    return matches
+
+
+def _sleeps(connection: sqlite3.Connection) -> bool:
+    """Whether anything was consolidated yet, so that several matches may share a place."""
+    (archived,) = connection.execute(
+        "SELECT count FROM tier_totals WHERE tier = 'archive'"
+    ).fetchone()
+    return bool(archived)
+
+
+def _read(
+    connection: sqlite3.Connection, scores: Mapping[int, float], positions: Iterable[int]
+) -> list[Match]:
     matches: list[Match] = []
-    for chunk in _chunks(list(scores)):
+    for chunk in _chunks(list(positions)):
         marks = ", ".join("?" * len(chunk))
         rows = connection.execute(
             "SELECT seq, session_id, importance, NULL FROM working_memory "
@@ -183,7 +207,7 @@ def _matches(connection: sqlite3.Connection, scores: Mapping[int, float]) -> lis
             f"WHERE seq IN ({marks})",
             (*chunk, *chunk),
         )
-        matches.extend(Match(seq, scores[seq], *row) for seq, *row in rows)
+        matches += [Match(row[0], scores[row[0]], row[1], row[2], row[3]) for row in rows]
     return matches
 
 
