@@ -26,17 +26,24 @@ Json = Any
 """What JSON can hold."""
 
 BIN = Path(sys.executable).parent
+BYTECODE = Path(__file__).parents[2] / ".pytest_cache" / "bytecode"
+"""Where started programs keep what they compiled, so that each start is as fast as installed."""
 WAIT_S = 20.0
 """The most any wait takes before its test fails."""
 POLL_S = 0.005
-CLEARED = ("MNEMOSYNE_", "XDG_", "NOTIFY_SOCKET", "WATCHDOG_")
+CLEARED = ("MNEMOSYNE_", "XDG_", "NOTIFY_SOCKET", "WATCHDOG_", "PYTHONDONTWRITEBYTECODE")
 
 
 def environment(home: Path, **settings: str | None) -> dict[str, str]:
     """The environment of a machine on which nothing is configured but these; None takes one out."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
-    wanted = {"HOME": str(home), "MNEMOSYNE_AUTO_SLEEP": "false", **settings}
-    return bare | {name: value for name, value in wanted.items() if value is not None}
+    usual = {
+        "HOME": str(home),
+        "PYTHONPYCACHEPREFIX": str(BYTECODE),
+        "MNEMOSYNE_AUTO_SLEEP": "false",
+    }
+    wanted = bare | usual | settings
+    return {name: value for name, value in wanted.items() if value is not None}
 
 
 def eventually(claim: Callable[[], object], what: str, *, timeout_s: float = WAIT_S) -> None:

@@ -9,13 +9,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept, short_room
 
-from mnemosyned import Client, Memory
+from mnemosyned import Client, Memory, Remember
 from mnemosyned.domain.errors import (
     DaemonUnreachable,
     DatabaseInUse,
@@ -123,6 +124,40 @@ def test_a_file_that_a_program_embeds_is_refused_to_the_next(tmp_path: Path) -> 
         pytest.raises(DatabaseInUse, match="in use by process"),
     ):
         Memory(tmp_path / "memory.db")
+
+
+class HeldClock:
+    """The machine's clock, which the thread named "asleep" may read once and then waits for."""
+
+    def __init__(self) -> None:
+        self.held = threading.Event()
+        self.released = threading.Event()
+        self._read = 0
+
+    def now(self) -> datetime:
+        if threading.current_thread().name == "asleep":
+            self._read += 1
+            if self._read == 2:
+                self.held.set()
+                self.released.wait(WAIT_S)
+        return datetime.now(UTC)
+
+
+def test_a_memory_over_the_cap_is_kept_while_another_thread_sleeps(tmp_path: Path) -> None:
+    clock = HeldClock()
+    with Memory(tmp_path / "memory.db", clock=clock, wm_max=5) as memory:
+        memory.remember_many([Remember(f"number {number}") for number in range(5)])
+        asleep = threading.Thread(target=lambda: memory.sleep(force=True), name="asleep")
+        asleep.start()
+        assert clock.held.wait(WAIT_S)
+        assert memory.status().sleep.running
+
+        over = memory.remember("one more", id="over")
+
+        clock.released.set()
+        asleep.join(WAIT_S)
+        assert over.stored
+        assert memory.get(id="over").memory is not None
 
 
 def test_a_killed_daemon_keeps_what_it_acknowledged_and_retries_add_nothing(start: Start) -> None:
