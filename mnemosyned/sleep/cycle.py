@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.consolidation import (
+    VERBATIM,
     CycleReport,
     CycleStatus,
     GroupLimits,
@@ -20,9 +21,9 @@ from mnemosyned.domain.consolidation import (
     make_episode,
     plan,
 )
-from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer
+from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer, Summary
 from mnemosyned.logs import logger
 from mnemosyned.sleep.run import CycleRun, unfinished
 
@@ -130,8 +131,15 @@ class SleepCycle:
         return report
 
     def resummarize(self, episode: Episode, remaining: Sequence[Memory]) -> Episode:
-        """The episode as it reads without what was forgotten."""
-        summary = self.summarizer.summarize(remaining)
+        """The episode as it reads without what was forgotten.
+
+        Forgetting must not fail for want of a summary: without one, the rest stands word for word.
+        """
+        words = "\n".join(memory.content for memory in remaining)
+        try:
+            summary = self.summarizer.summarize(remaining)
+        except SummarizerFailed:
+            summary = Summary(text=words, summarizer=VERBATIM)
         return make_episode(
             remaining,
             id=episode.id,
