@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
+from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, Memory
 from mnemosyned.domain.ports import Draft, MemoryStore, Promotion, Summary
 
@@ -40,6 +41,14 @@ class FakeSummarizer:
     calls: list[tuple[str, ...]] = field(default_factory=list)
     meanwhile: Callable[[Sequence[Memory]], object] = _nothing
     """What happens while the model runs; it may raise."""
+
+    def fail(self) -> None:
+        """From now on, no summary comes out."""
+
+        def refuse(_: Sequence[Memory]) -> None:
+            raise SummarizerFailed("no words came")
+
+        self.meanwhile = refuse
 
     def summarize(self, memories: Sequence[Memory]) -> Summary:
         self.calls.append(tuple(memory.id for memory in memories))

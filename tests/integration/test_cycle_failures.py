@@ -110,7 +110,7 @@ def test_a_promotion_that_breaks_half_way_leaves_the_originals(
 def _swap_ids(store: SqliteStore) -> None:
     """One of three goes and another comes: the last row of the promotion is missing."""
     store.forget(store.working(["a2"]))
-    keep(store, memory("new", hours_ago=20))
+    keep(store, memory("new", hours_ago=19))
 
 
 def test_a_memory_forgotten_during_its_summary_is_not_brought_back(

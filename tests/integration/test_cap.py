@@ -1,0 +1,121 @@
+"""Working memory has a cap; what goes beyond it is consolidated early, never dropped."""
+
+from dataclasses import replace
+
+import pytest
+from fakes import FakeSummarizer, keep, memory, trio, working_ids
+
+from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.memory import Acknowledged, Tier
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Remember, RememberMany, Sleep
+
+
+@pytest.fixture(autouse=True)
+def small_cap(service: MemoryService) -> None:
+    service.use_limits(replace(service.limits, wm_max=3))
+
+
+def remember(service: MemoryService, id: str, *, pinned: bool = False) -> Acknowledged:
+    return service.call(Remember(f"note {id}", id=id, pinned=pinned))
+
+
+def everything(store: SqliteStore) -> int:
+    totals = store.totals()
+    return totals[Tier.WORKING].count + totals[Tier.ARCHIVE].count
+
+
+def test_the_memory_beyond_the_cap_sends_the_oldest_to_sleep(
+    service: MemoryService, store: SqliteStore
+) -> None:
+    for id in "1234":
+        remember(service, id)
+
+    assert store.working_count() <= 3
+    assert "4" in working_ids(store)
+    assert everything(store) == 4
+    assert {row.trigger for row in store.log(limit=9)} == {"cap"}
+
+
+def test_at_the_cap_nothing_happens(service: MemoryService, store: SqliteStore) -> None:
+    for id in "123":
+        remember(service, id)
+
+    assert working_ids(store) == ["1", "2", "3"]
+    assert store.log(limit=9) == []
+
+
+def test_a_large_batch_loses_nothing(service: MemoryService, store: SqliteStore) -> None:
+    service.call(RememberMany([Remember(f"note {at}", id=str(at)) for at in range(100)]))
+
+    assert store.working_count() <= 3
+    assert everything(store) == 100
+
+
+def test_pinned_memories_beyond_the_cap_stay_and_are_not_tried_at_every_call(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.use_limits(replace(service.limits, wm_max=20))
+    tries: list[int] = []
+    run = cycle.run
+
+    def counted(*, trigger: Trigger, oldest: int) -> CycleReport:
+        tries.append(oldest)
+        return run(trigger=trigger, oldest=oldest)
+
+    monkeypatch.setattr(cycle, "run", counted)
+
+    for at in range(30):
+        remember(service, str(at), pinned=True)
+
+    assert store.working_count() == 30
+    assert 1 <= len(tries) <= 5
+
+
+def test_when_no_summary_comes_out_everything_stays(
+    service: MemoryService, store: SqliteStore, summarizer: FakeSummarizer
+) -> None:
+    summarizer.fail()
+
+    service.call(RememberMany([Remember(f"note {at}") for at in range(20)]))
+
+    assert store.working_count() == 20
+    assert store.log(limit=1)[0].error == "summarizer_failed"
+
+
+def test_a_lowered_cap_is_in_force_at_the_next_memory(
+    service: MemoryService, store: SqliteStore
+) -> None:
+    for id in "123":
+        remember(service, id)
+    service.use_limits(replace(service.limits, wm_max=1))
+
+    remember(service, "4")
+
+    assert store.working_count() <= 1
+    assert everything(store) == 4
+
+
+def test_a_memory_beyond_the_cap_is_acknowledged_while_a_cycle_runs(
+    service: MemoryService, store: SqliteStore, summarizer: FakeSummarizer
+) -> None:
+    keep(store, *trio("a"))
+    acknowledged: list[Acknowledged] = []
+    summarizer.meanwhile = lambda _: acknowledged.append(remember(service, "new"))
+
+    service.call(Sleep())
+
+    assert [one.stored for one in acknowledged] == [True]
+    assert working_ids(store) == ["new"]
+
+
+def test_what_is_known_already_counts_only_once(service: MemoryService, store: SqliteStore) -> None:
+    keep(store, memory("1", "note 1"))
+
+    for _ in range(10):
+        remember(service, "1")
+
+    assert working_ids(store) == ["1"]
+    assert store.log(limit=9) == []

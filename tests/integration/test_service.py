@@ -1,0 +1,348 @@
+"""The verbs as the service does them: what they answer, and what they refuse."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio
+
+from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
+from mnemosyned.domain.memory import Tier
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import (
+    METADATA_BYTES_MAX,
+    Expand,
+    Forget,
+    Get,
+    Log,
+    Recall,
+    Remember,
+    RememberMany,
+    Request,
+    Sleep,
+    Status,
+    checked,
+)
+
+TOKYO = "+09:00"
+BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [
+    ({"content": ""}, "empty_content", "content"),
+    ({"content": " \n\t\u3000"}, "empty_content", "content"),
+    ({"content": "x" * 10_001}, "content_too_large", "content"),
+    ({"content": "ü" * 5_001}, "content_too_large", "content"),
+    ({"content": "a\0b"}, "invalid_text", "content"),
+    ({"content": "\ud800"}, "invalid_text", "content"),
+    ({"id": "a\0b"}, "invalid_text", "id"),
+    ({"session": "\udfff"}, "invalid_text", "session"),
+    ({"source": "a\0"}, "invalid_text", "source"),
+    ({"role": "a\0"}, "invalid_text", "role"),
+    ({"created_at": NOON + timedelta(minutes=2)}, "invalid_time", "created_at"),
+    ({"created_at": datetime(2026, 1, 1)}, "invalid_time", "created_at"),  # noqa: DTZ001
+    (
+        {"created_at": datetime.fromisoformat("0001-01-01T00:00:00" + TOKYO)},
+        "invalid_time",
+        "created_at",
+    ),
+    ({"importance": float("nan")}, "invalid_request", "importance"),
+    ({"metadata": {"a": "x" * METADATA_BYTES_MAX}}, "content_too_large", "metadata"),
+    ({"metadata": {"a": "\ud800"}}, "invalid_text", "metadata"),
+]
+BAD_REQUESTS: list[tuple[Request[Any], str | None]] = [
+    (Remember("x", importance=1.01), "importance"),
+    (Remember("x", importance=float("nan")), "importance"),
+    (Remember("x", id=""), "id"),
+    (Remember("x", session="s" * 201), "session"),
+    (RememberMany([]), "memories"),
+    (RememberMany([Remember("x"), Remember("x", session="")]), "memories[1].session"),
+    (Recall(""), "query"),
+    (Recall("x" * 4_097), "query"),
+    (Recall("x", limit=0), "limit"),
+    (Recall("x", limit=101), "limit"),
+    (Recall("x", since=datetime(2026, 1, 1)), "since"),  # noqa: DTZ001
+    (Log(limit=0), "limit"),
+    (Get(""), "id"),
+    (Remember("x", metadata={"a": object()}), None),
+]
+
+
+def kept_ids(service: MemoryService, query: str) -> list[str]:
+    return [hit.id for hit in service.call(Recall(query)).hits]
+
+
+# ------------------------------------------------------------------ remember
+
+
+def test_a_memory_without_an_id_or_time_gets_both(
+    service: MemoryService, store: SqliteStore
+) -> None:
+    acknowledged = service.call(Remember("hello", session="s"))
+
+    assert len(acknowledged.id) == 26
+    assert acknowledged.created_at == NOON
+    (kept,) = store.working([acknowledged.id])
+    assert (kept.content, kept.session, kept.source) == ("hello", "s", None)
+
+
+def test_a_clock_a_little_ahead_is_no_future(service: MemoryService) -> None:
+    ahead = NOON + timedelta(seconds=59)
+
+    assert service.call(Remember("hello", created_at=ahead)).created_at == ahead
+
+
+@pytest.mark.parametrize(("given", "code", "field"), BAD_MEMORIES)
+def test_a_bad_memory_is_refused_with_its_code_and_field(
+    service: MemoryService, store: SqliteStore, given: dict[str, Any], code: str, field: str
+) -> None:
+    with pytest.raises(MnemosynedError) as refused:
+        service.call(Remember(**{"content": "fine", **given}))
+
+    assert (refused.value.code, refused.value.field) == (code, field)
+    assert store.working_count() == 0
+
+
+@pytest.mark.parametrize(("given", "code", "field"), BAD_MEMORIES)
+def test_a_bad_memory_in_a_batch_is_named_by_its_place(
+    service: MemoryService, store: SqliteStore, given: dict[str, Any], code: str, field: str
+) -> None:
+    batch = [Remember("fine"), Remember(**{"content": "fine", **given})]
+
+    with pytest.raises(MnemosynedError) as refused:
+        service.call(RememberMany(batch))
+
+    assert (refused.value.code, refused.value.field) == (code, f"memories[1].{field}")
+    assert store.working_count() == 0
+
+
+def test_a_taken_id_in_a_batch_is_named_by_its_place(service: MemoryService) -> None:
+    service.call(Remember("one", id="1"))
+
+    with pytest.raises(IdTaken) as refused:
+        service.call(RememberMany([Remember("two"), Remember("other", id="1")]))
+
+    assert refused.value.field == "memories[1].id"
+
+
+@pytest.mark.parametrize(("request_", "field"), BAD_REQUESTS)
+def test_a_request_out_of_range_is_refused_naming_its_field(
+    request_: Request[Any], field: str | None
+) -> None:
+    with pytest.raises(MnemosynedError) as refused:
+        checked(request_)
+
+    assert refused.value.code in {"invalid_request", "invalid_time"}
+    assert refused.value.field == field
+
+
+def test_a_dry_run_of_a_batch_keeps_nothing(service: MemoryService, store: SqliteStore) -> None:
+    assert service.call(RememberMany([Remember("x")], dry_run=True)).memories == []
+
+    with pytest.raises(MnemosynedError):
+        service.call(RememberMany([Remember("")], dry_run=True))
+    assert store.working_count() == 0
+
+
+# -------------------------------------------------------------------- recall
+
+
+def test_recall_answers_with_provenance(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    cycle.run(trigger=Trigger.EXPLICIT)
+
+    (hit,) = service.call(Recall("note a1")).hits
+
+    assert hit.tier is Tier.EPISODIC
+    assert hit.summary_of == ("a0", "a1", "a2")
+    assert hit.lines[0].content == "note a1"
+
+
+def test_recall_takes_one_name_or_several(service: MemoryService) -> None:
+    for session in "abc":
+        service.call(Remember("apple", id=session, session=session, source=session))
+
+    def found(**where: Any) -> list[str]:  # noqa: ANN401
+        return sorted(hit.id for hit in service.call(Recall("apple", **where)).hits)
+
+    assert found(session="a") == ["a"]
+    assert found(session=["a", "b"]) == ["a", "b"]
+    assert found(source="c") == ["c"]
+    assert found(session=["a", "b"], source=["b", "c"]) == ["b"]
+
+
+@pytest.mark.parametrize("query", ["a\0b", "\ud800"])
+def test_a_question_that_is_no_text_is_refused(service: MemoryService, query: str) -> None:
+    with pytest.raises(MnemosynedError) as refused:
+        service.call(Recall(query))
+
+    assert (refused.value.code, refused.value.field) == ("invalid_text", "query")
+
+
+def test_a_time_outside_the_calendar_is_refused(service: MemoryService) -> None:
+    since = datetime.fromisoformat("0001-01-01T00:00:00" + TOKYO)
+
+    with pytest.raises(MnemosynedError) as refused:
+        service.call(Recall("x", since=since))
+
+    assert (refused.value.code, refused.value.field) == ("invalid_time", "since")
+
+
+def test_get_shows_a_memory_or_an_episode(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+
+    of_memory, of_episode = service.call(Get("a1")), service.call(Get(episode))
+
+    assert of_memory.memory
+    assert (of_memory.memory.episode, of_memory.episode) == (episode, None)
+    assert of_episode.episode
+    assert (of_episode.episode.summary_of, of_episode.memory) == (("a0", "a1", "a2"), None)
+
+
+def test_expand_goes_back_to_the_exact_words(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+
+    expanded = service.call(Expand(episode))
+
+    assert [one.content for one in expanded.originals] == ["note a0", "note a1", "note a2"]
+
+
+def test_expanding_an_original_says_where_it_went(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"), memory("fresh"))
+    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+
+    with pytest.raises(InvalidRequest, match=episode):
+        service.call(Expand("a1"))
+    with pytest.raises(InvalidRequest, match="not an episode; `get`"):
+        service.call(Expand("fresh"))
+
+
+@pytest.mark.parametrize("verb", [Get("?"), Expand("?"), Forget("?")])
+def test_an_unknown_id_is_not_found(service: MemoryService, verb: Request[Any]) -> None:
+    with pytest.raises(MnemosynedError) as refused:
+        service.call(verb)
+
+    assert refused.value.code == "not_found"
+
+
+# -------------------------------------------------------------------- forget
+
+
+def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+
+    receipt = service.call(Forget("a1"))
+
+    expanded = service.call(Expand(episode))
+    assert (receipt.memories, receipt.episodes_rewritten) == (1, 1)
+    assert expanded.episode.content == "In short: note a0 / note a2"
+    assert [one.id for one in expanded.originals] == ["a0", "a2"]
+    assert kept_ids(service, "a1") == []
+
+
+def test_forgetting_the_last_original_removes_its_episode(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+) -> None:
+    keep(store, memory("1", "a bike", hours_ago=20))
+    cycle.run(trigger=Trigger.EXPLICIT)
+
+    receipt = service.call(Forget("1"))
+
+    assert (receipt.memories, receipt.episodes_removed) == (1, 1)
+    assert kept_ids(service, "bike") == []
+
+
+def test_what_cannot_be_summarised_again_can_still_be_forgotten(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+) -> None:
+    keep(store, *trio("a"))
+    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+    summarizer.fail()
+
+    service.call(Forget("a1"))
+
+    left = service.call(Expand(episode))
+    assert [one.id for one in left.originals] == ["a0", "a2"]
+    assert "note a0" in left.episode.content
+    assert "a1" not in left.episode.content
+
+
+def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
+    service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+) -> None:
+    keep(store, *trio("a"))
+    cycle.run(trigger=Trigger.EXPLICIT)
+    moves = iter([True])
+    summarizer.meanwhile = lambda _: next(moves, False) and service.call(Forget("a2"))
+
+    service.call(Forget("a1"))
+
+    assert [hit.summary_of for hit in service.call(Recall("note")).hits] == [("a0",)]
+
+
+# --------------------------------------------------------- stopping, status
+
+
+@pytest.mark.parametrize(
+    "verb", [Remember("x"), RememberMany([Remember("x")]), Sleep(), Forget("1")]
+)
+def test_a_stopping_daemon_takes_no_writes(service: MemoryService, verb: Request[Any]) -> None:
+    service.stop_writes()
+
+    with pytest.raises(ShuttingDown):
+        service.call(verb)
+
+
+def test_a_stopping_daemon_still_answers_questions(service: MemoryService) -> None:
+    service.call(Remember("a bike", id="1"))
+    service.stop_writes()
+
+    assert kept_ids(service, "bike") == ["1"]
+    assert service.call(Get("1")).memory
+    assert service.call(Status()).tiers[Tier.WORKING].count == 1
+    assert service.call(Log()).rows == []
+
+
+def test_status_tells_the_state_of_the_store(
+    service: MemoryService, store: SqliteStore, clock: FakeClock
+) -> None:
+    keep(store, *trio("a"), memory("new", hours_ago=1))
+    before = service.call(Status())
+    clock.advance(minutes=5)
+    service.call(Sleep())
+
+    after = service.call(Status())
+
+    assert (before.sleep.due, before.sleep.last_cycle) == (3, None)
+    assert (after.sleep.due, after.sleep.last_cycle) == (0, NOON + timedelta(minutes=5))
+    assert (after.tiers[Tier.WORKING].count, after.tiers[Tier.ARCHIVE].count) == (1, 3)
+    assert (after.sleep.auto, after.sleep.schedule, after.sleep.next_cycle) == (False, "off", None)
+    assert (after.summarizer.name, after.summarizer.reason) == ("fake", "a test handed it in")
+    assert after.database == str(store.database)
+    assert after.bytes_on_disk > store.database.stat().st_size > 0
+    assert after.schema_version == store.schema_version
+    assert (after.wm_max, after.sleep.running) == (1_000, False)
+    assert msgspec.json.decode(msgspec.json.encode(after))["tiers"]["working"]["count"] == 1
+
+
+def test_the_log_is_read_through_the_service(service: MemoryService, store: SqliteStore) -> None:
+    keep(store, *trio("a", session="a"), *trio("b", session="b"))
+    report = service.call(Sleep())
+
+    assert len(service.call(Log(cycle=report.cycle)).rows) == 2
+    assert [row.session for row in service.call(Log(session="a")).rows] == ["a"]
+    assert service.call(Log(cycle="?")).rows == []
