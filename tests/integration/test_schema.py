@@ -1,0 +1,246 @@
+"""The file itself: its migrations, its pragmas, its permissions."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from fakes import consolidate, keep, memory, promotion, trio, working_ids
+from sqlite_utils import Database
+from sqlite_utils.cli import cli
+
+from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
+from mnemosyned.paths import shipped
+from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.connections import open_writer
+
+LATEST = int(max(shipped("migrations").glob("*.sql")).name[:4])
+
+
+@pytest.fixture
+def migrations(tmp_path: Path) -> Path:
+    """A copy of the migrations, for a test to add its own."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(shipped("migrations"), folder)
+    return folder
+
+
+def add(migrations: Path, step: int, script: str) -> None:
+    (migrations / f"{LATEST + step:04}_made_up.sql").write_text(script)
+
+
+@pytest.fixture
+def used(database: Path) -> Path:
+    """A file of the present schema with memories in every tier."""
+    with open_store(database, migrations=shipped("migrations")) as store:
+        keep(store, *trio("a"), memory("fresh"))
+        consolidate(store, promotion("e", *trio("a")))
+    return database
+
+
+def version(database: Path) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        number: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return number
+
+
+def schema(database: Path) -> list[tuple[str]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+
+# ---------------------------------------------------------------- migrations
+
+
+def test_a_new_file_has_the_latest_schema(store: SqliteStore) -> None:
+    rows = list(Database(store.database)["_sqlite_migrations"].rows)
+
+    assert store.schema_version == version(store.database) == LATEST
+    assert [row["name"] for row in rows] == [
+        file.stem for file in sorted(shipped("migrations").glob("*.sql"))
+    ]
+
+
+def test_an_older_file_is_upgraded_and_keeps_its_memories(used: Path, migrations: Path) -> None:
+    add(migrations, 1, "ALTER TABLE working_memory ADD COLUMN mood TEXT;\n")
+
+    with open_store(used, migrations=migrations) as store:
+        assert store.schema_version == LATEST + 1
+        assert working_ids(store) == ["fresh"]
+        assert len(store.originals("e")) == 3
+        keep(store, memory("later"))
+
+
+def test_opening_again_changes_nothing(used: Path) -> None:
+    before = schema(used)
+
+    with open_store(used, migrations=shipped("migrations")):
+        pass
+
+    assert schema(used) == before
+    assert version(used) == LATEST
+
+
+def test_a_file_of_a_later_version_is_refused_and_left_alone(used: Path, migrations: Path) -> None:
+    add(migrations, 1, "CREATE TABLE later (id INTEGER);\n")
+    with open_store(used, migrations=migrations):
+        pass
+    before = schema(used)
+
+    with (
+        pytest.raises(SchemaTooNew, match=str(LATEST + 1)),
+        open_store(used, migrations=shipped("migrations")),
+    ):
+        pass
+
+    assert schema(used) == before
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(used: Path, migrations: Path) -> None:
+    add(
+        migrations,
+        1,
+        "CREATE TABLE half (id INTEGER);\n"
+        "UPDATE working_memory SET content = 'changed';\n"
+        "INSERT INTO nowhere VALUES (1);\n",
+    )
+    before = schema(used)
+
+    with pytest.raises(StorageFailed), open_store(used, migrations=migrations):
+        pass
+
+    assert schema(used) == before
+    assert version(used) == LATEST
+    with open_store(used, migrations=shipped("migrations")) as store:
+        assert store.working(["fresh"])[0].content == "note fresh"
+
+
+def test_migrations_before_the_one_that_fails_stay(used: Path, migrations: Path) -> None:
+    add(migrations, 1, "CREATE TABLE good (id INTEGER);\n")
+    add(migrations, 2, "CREATE TABLE good (id INTEGER);\n")
+
+    with pytest.raises(StorageFailed), open_store(used, migrations=migrations):
+        pass
+
+    assert version(used) == LATEST + 1
+
+
+def test_a_trigger_in_a_migration_is_one_statement(used: Path, migrations: Path) -> None:
+    add(
+        migrations,
+        1,
+        "-- a comment; with a semicolon\n"
+        "CREATE TRIGGER t AFTER INSERT ON archive BEGIN\n    SELECT 1;\n    SELECT 2;\nEND;\n",
+    )
+
+    with open_store(used, migrations=migrations) as store:
+        assert store.schema_version == LATEST + 1
+
+
+def test_without_migrations_nothing_opens(database: Path, tmp_path: Path) -> None:
+    with (
+        pytest.raises(StorageFailed, match="install mnemosyned again"),
+        open_store(database, migrations=tmp_path / "empty"),
+    ):
+        pass
+
+
+# ------------------------------------------------------------------ the file
+
+
+@pytest.mark.parametrize("content", [b"not a database at all, but long enough", b"x" * 8192])
+def test_a_file_that_is_no_database_is_refused_as_such(database: Path, content: bytes) -> None:
+    database.write_bytes(content)
+
+    with (
+        pytest.raises(StorageFailed, match=r"memory\.db"),
+        open_store(database, migrations=shipped("migrations")),
+    ):
+        pass
+
+    assert database.read_bytes() == content
+
+
+def test_a_place_where_no_file_can_be_is_refused_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with (
+        pytest.raises(StorageFailed),
+        open_store(tmp_path / "file" / "memory.db", migrations=shipped("migrations")),
+    ):
+        pass
+
+
+def test_only_the_owner_can_read_the_files(store: SqliteStore) -> None:
+    keep(store, memory("1"))
+
+    modes = {path.name: path.stat().st_mode & 0o777 for path in store.database.parent.iterdir()}
+
+    assert modes == dict.fromkeys(
+        ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db.lock"), 0o600
+    )
+
+
+def test_a_new_folder_is_private(tmp_path: Path) -> None:
+    with open_store(tmp_path / "new" / "memory.db", migrations=shipped("migrations")) as store:
+        assert store.database.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("pragma", "value"),
+    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("secure_delete", 1)],
+)
+def test_the_writer_is_durable_and_thorough(database: Path, pragma: str, value: str | int) -> None:
+    with closing(open_writer(database)) as connection:
+        assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
+
+
+# --------------------------------------------------------- outside tools
+
+
+@pytest.fixture
+def outside(used: Path) -> Iterator[Database]:
+    database = Database(used)
+    yield database
+    database.conn.close()
+
+
+def test_sqlite_utils_counts_every_table(used: Path) -> None:
+    result = CliRunner().invoke(cli, ["tables", str(used), "--counts"])
+
+    assert result.exit_code == 0, result.output
+    assert '"table": "working_memory", "count": 1' in result.output
+    assert '"table": "archive", "count": 3' in result.output
+
+
+def test_sqlite_utils_reads_the_rows_of_every_table_and_view(outside: Database) -> None:
+    names = outside.table_names() + outside.view_names()
+
+    rows = {name: list(outside[name].rows) for name in names if "_fts" not in name}
+
+    assert [row["id"] for row in rows["working_memory"]] == ["fresh"]
+    assert [row["memory_id"] for row in rows["summary_of"]] == ["a0", "a1", "a2"]
+    assert len(rows["memory_text"]) == 4
+    assert rows["consolidation_log"][0]["items_consolidated"] == 3
+
+
+def test_the_documented_columns_of_the_log_come_first(outside: Database) -> None:
+    columns = [column.name for column in outside["consolidation_log"].columns]
+
+    assert columns[:5] == [
+        "id",
+        "session_id",
+        "items_consolidated",
+        "summary_preview",
+        "created_at",
+    ]
+
+
+def test_an_original_cannot_lose_its_episode(outside: Database) -> None:
+    outside.execute("PRAGMA foreign_keys = ON")
+
+    with pytest.raises(sqlite3.IntegrityError):
+        outside.execute("DELETE FROM episodic_memory")
