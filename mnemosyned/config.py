@@ -136,19 +136,23 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not YAML"
         raise ConfigInvalid(f"{path}{line}: {problem}") from error
-    if root is None:
-        return
     seen: set[str] = set()
-    for key, node in _flatten(path, root, ""):
+    for key, node in _flatten(path, root, "") if root else ():
         where = f"{path}, line {node.start_mark.line + 1}"
         if key in seen:
             raise ConfigInvalid(f"{where}: {key} is set twice", field=key)
         seen.add(key)
-        value = yaml.SafeLoader("").construct_object(node, deep=True)
+        try:
+            value = yaml.SafeLoader("").construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError) as error:  # a tag of another program, 31 February
+            problem = getattr(error, "problem", None) or error
+            raise ConfigInvalid(f"{where}: {key}: {problem}", field=key) from error
         _set(values, key, _checked(key, value, where=where, strict=True))
 
 
 def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
+    if node.tag == "tag:yaml.org,2002:null":  # every key in it is commented out
+        return
     if node.tag != "tag:yaml.org,2002:map":
         where = f"{path}, line {node.start_mark.line + 1}"
         raise ConfigInvalid(f"{where}: {prefix.rstrip('.') or 'the file'} must be a mapping")
