@@ -1,0 +1,296 @@
+"""Settings: every key, every variable, and a sentence for every mistake."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mnemosyned.config import Config, config_file, keys, load_config, variable
+from mnemosyned.domain.errors import ConfigInvalid
+from mnemosyned.paths import shipped
+
+SHIPPED = shipped("config") / "mnemosyned.yaml"
+KEYS = [key for key, _ in keys()]
+
+EXAMPLES: dict[str, tuple[str, Any]] = {
+    "auto_sleep": ("false", False),
+    "wm_max": ("7", 7),
+    "database": ("/tmp/x.db", "/tmp/x.db"),  # noqa: S108 only a name
+    "socket": ("/tmp/x.sock", "/tmp/x.sock"),  # noqa: S108 only a name
+    "sleep.ttl_hours": ("1.5", 1.5),
+    "sleep.interval_minutes": ("0.01", 0.01),
+    "sleep.cron": ("30 3 * * *", "30 3 * * *"),
+    "sleep.group_entries_max": ("5", 5),
+    "sleep.group_chars_max": ("900", 900),
+    "sleep.group_pause_hours": ("2", 2.0),
+    "sleep.summary_ratio": ("0.2", 0.2),
+    "sleep.on_shutdown": ("false", False),
+    "sleep.shutdown_deadline_s": ("0", 0.0),
+    "limits.content_bytes_max": ("10", 10),
+    "limits.body_bytes_max": ("11", 11),
+    "limits.threads": ("3", 3),
+    "limits.connections_max": ("4", 4),
+    "log.level": ("debug", "debug"),
+    "log.format": ("json", "json"),
+}
+
+
+def setting(config: Config, key: str) -> Any:  # noqa: ANN401
+    value: Any = config
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in tree.items():
+        out |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return out
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "settings.yaml"
+
+
+def refused(file: Path | None = None, **kwargs: Any) -> ConfigInvalid:  # noqa: ANN401
+    with pytest.raises(ConfigInvalid) as caught:
+        load_config(file, **{"environ": {}, **kwargs})
+    return caught.value
+
+
+# ------------------------------------------------------------------ defaults
+
+
+def test_the_shipped_file_holds_every_key_with_its_default() -> None:
+    written = flat(yaml.safe_load(SHIPPED.read_text()))
+
+    assert list(written) == KEYS
+    assert written == {key: setting(Config(), key) for key in KEYS}
+    assert load_config(SHIPPED, environ={}) == Config()
+
+
+def test_every_setting_has_a_line_of_its_own_on_it() -> None:
+    lines = SHIPPED.read_text().splitlines()
+
+    for key in KEYS:
+        name = key.rsplit(".", 1)[-1] + ":"
+        assert any(line.strip().startswith(name) and " # " in line for line in lines), key
+
+
+def test_a_setting_left_out_keeps_its_default(file: Path) -> None:
+    file.write_text("sleep:\n  ttl_hours: 2\n")
+
+    config = load_config(file, environ={})
+
+    assert config.sleep.ttl_hours == 2
+    assert config.sleep.interval_minutes == Config().sleep.interval_minutes
+    assert config.wm_max == Config().wm_max
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing but a comment\n", "---\n", "sleep:\n  # cron: x\n"]
+)
+def test_a_file_or_section_with_nothing_in_it_is_all_defaults(file: Path, text: str) -> None:
+    file.write_text(text)
+
+    assert load_config(file, environ={}) == Config()
+
+
+# --------------------------------------------------------------- environment
+
+
+def test_an_example_is_here_for_every_key() -> None:
+    assert list(EXAMPLES) == KEYS
+    assert all(value != setting(Config(), key) for key, (_, value) in EXAMPLES.items())
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_key_has_a_variable_that_wins_over_the_file(file: Path, key: str) -> None:
+    file.write_text(SHIPPED.read_text())
+    text, value = EXAMPLES[key]
+
+    config = load_config(file, environ={variable(key): text, "HOME": "/root"})
+
+    assert setting(config, key) == value
+
+
+def test_the_documented_variables_have_their_names() -> None:
+    assert variable("auto_sleep") == "MNEMOSYNE_AUTO_SLEEP"
+    assert variable("wm_max") == "MNEMOSYNE_WM_MAX"
+    assert variable("sleep.ttl_hours") == "MNEMOSYNE_SLEEP_TTL_HOURS"
+    assert len({variable(key) for key in KEYS}) == len(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *((text, True) for text in ("true", "TRUE", "True", "on", "yes", "1", " on ")),
+        *((text, False) for text in ("false", "False", "off", "OFF", "no", "0")),
+    ],
+)
+def test_auto_sleep_is_switched_in_any_of_the_usual_words(text: str, *, value: bool) -> None:
+    assert load_config(environ={"MNEMOSYNE_AUTO_SLEEP": text}).auto_sleep is value
+
+
+@pytest.mark.parametrize("text", ["", "null"])
+def test_a_variable_can_take_a_value_back(file: Path, text: str) -> None:
+    file.write_text("database: /x.db\n")
+
+    assert load_config(file, environ={"MNEMOSYNE_DATABASE": text}).database is None
+
+
+def test_the_callers_own_settings_win_over_all(file: Path) -> None:
+    file.write_text("wm_max: 1\n")
+
+    config = load_config(file, environ={"MNEMOSYNE_WM_MAX": "2"}, overrides={"wm_max": 3})
+
+    assert config.wm_max == 3
+
+
+# ------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ("wm_maximum: 5\n", 1, "wm_maximum"),
+        ("wm_max: 5\nsleep:\n  ttl: 5\n", 3, "sleep.ttl"),
+        ("ttl_hours: 5\n", 1, "ttl_hours"),
+        ("wm_max: many\n", 1, "wm_max"),
+        ('wm_max: "5"\n', 1, "wm_max"),
+        ("wm_max: 1.5\n", 1, "wm_max"),
+        ("wm_max: 0\n", 1, "wm_max"),
+        ("wm_max: null\n", 1, "wm_max"),
+        ("wm_max: [1]\n", 1, "wm_max"),
+        ("\nauto_sleep: 1\n", 2, "auto_sleep"),
+        ("sleep:\n  ttl_hours: 0\n", 2, "sleep.ttl_hours"),
+        ("sleep:\n  ttl_hours: .nan\n", 2, "sleep.ttl_hours"),
+        ("sleep:\n  ttl_hours: .inf\n", 2, "sleep.ttl_hours"),
+        ("sleep:\n  interval_minutes: -1\n", 2, "sleep.interval_minutes"),
+        ("log:\n  level: loud\n", 2, "log.level"),
+        ("database: 2026-01-01\n", 1, "database"),
+        ("database: 2026-02-31\n", 1, "database"),
+        ("database: !other tag\n", 1, "database"),
+        ("wm_max: 5\nwm_max: 6\n", 2, "wm_max"),
+        ("sleep:\n  ttl_hours: 1\n  ttl_hours: 1\n", 3, "sleep.ttl_hours"),
+        ("sleep:\n  cron: 30 3 * *\n", 2, "sleep.cron"),
+        ('sleep:\n  cron: ""\n', 2, "sleep.cron"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_by_file_line_and_key(
+    file: Path, text: str, line: int, key: str
+) -> None:
+    file.write_text(text)
+
+    error = refused(file)
+
+    assert error.message.startswith(f"{file}, line {line}: ")
+    assert key in error.message
+    assert error.field == key
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("sleep: 5\n", 1),
+        ("- a\n- list\n", 1),
+        ("just words\n", 1),
+        ("wm_max: 5\n  sleep: [\n", 2),
+        ("wm_max: 'open\n", 2),
+        ("a: *nowhere\n", 1),
+        ("wm_max: 5\n---\nwm_max: 6\n", 2),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_refused_with_its_line(
+    file: Path, text: str, line: int
+) -> None:
+    file.write_text(text)
+
+    assert refused(file).message.startswith(f"{file}, line {line}: ")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"wm_max: \x00\n"])
+def test_a_file_that_is_no_text_is_refused(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+    assert str(file) in refused(file).message
+
+
+def test_a_file_that_is_not_there_is_refused(file: Path) -> None:
+    assert str(file) in refused(file).message
+
+
+def test_an_unknown_key_comes_with_a_guess(file: Path) -> None:
+    file.write_text("autosleep: true\n")
+
+    assert "did you mean auto_sleep?" in refused(file).message
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("MNEMOSYNE_WM_MAX", "many"),
+        ("MNEMOSYNE_WM_MAX", "-1"),
+        ("MNEMOSYNE_WM_MAX", ""),
+        ("MNEMOSYNE_AUTO_SLEEP", "maybe"),
+        ("MNEMOSYNE_SLEEP_TTL_HOURS", "nan"),
+        ("MNEMOSYNE_SLEEP_CRON", "hourly"),
+        ("MNEMOSYNE_LOG_LEVEL", "LOUD"),
+        ("MNEMOSYNE_WMMAX", "5"),
+        ("MNEMOSYNE_SLEEP", "5"),
+    ],
+)
+def test_a_mistake_in_the_environment_is_named_by_its_variable(name: str, text: str) -> None:
+    message = refused(environ={name: text}).message
+
+    assert message.startswith("environment")
+    assert name in message
+
+
+@pytest.mark.parametrize(
+    "overrides", [{"wm_max": "5"}, {"wm_maximum": 5}, {"sleep.ttl_hours": -1}, {"sleep": {}}]
+)
+def test_a_mistake_of_the_caller_is_named_by_its_key(overrides: dict[str, Any]) -> None:
+    error = refused(overrides=overrides)
+
+    assert error.message.startswith("argument: ")
+    assert error.field in overrides
+
+
+# --------------------------------------------------------------------- places
+
+
+def test_the_file_is_looked_for_where_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CONFIGURATION_DIRECTORY", raising=False)
+    monkeypatch.delenv("MNEMOSYNE_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    usual = tmp_path / "mnemosyned" / "mnemosyned.yaml"
+    assert config_file() is None
+
+    usual.parent.mkdir()
+    usual.touch()
+    assert config_file() == usual
+
+    monkeypatch.setenv("MNEMOSYNE_CONFIG", "/elsewhere.yaml")
+    assert config_file() == Path("/elsewhere.yaml")
+
+
+def test_files_lie_in_the_directories_of_the_service_or_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("STATE_DIRECTORY", "RUNTIME_DIRECTORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
+    assert Config().database_path == Path("/state/mnemosyned/memory.db")
+    assert Config().socket_path == Path("/run/user/1/mnemosyned/mnemosyned.sock")
+
+    monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/m:/other")
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/m")
+    assert Config().database_path == Path("/var/lib/m/memory.db")
+    assert Config().socket_path == Path("/run/m/mnemosyned.sock")
