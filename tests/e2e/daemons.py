@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -139,7 +139,9 @@ class Daemon:
     ) -> Answer:
         """Speak HTTP to it."""
         with closing(UnixConnection(self.socket)) as connection:
-            connection.request(method, path, body, dict(headers))
+            # It hangs up on a body it will not take; the answer can be read all the same.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(method, path, body, dict(headers))
             response = connection.getresponse()
             return Answer(response.status, json.loads(response.read()))
 
