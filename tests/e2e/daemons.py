@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -134,14 +134,12 @@ class Daemon:
         """A client of this daemon; the caller closes it."""
         return Client(self.socket)
 
-    def request(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = {}
-    ) -> Answer:
+    def request(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """Speak HTTP to it."""
         with closing(UnixConnection(self.socket)) as connection:
             # It hangs up on a body it will not take; the answer can be read all the same.
             with suppress(BrokenPipeError, ConnectionResetError):
-                connection.request(method, path, body, dict(headers))
+                connection.request(method, path, body)
             response = connection.getresponse()
             return Answer(response.status, json.loads(response.read()))
 
