@@ -19,7 +19,7 @@ from mnemosyned.service import About, Limits, MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.sharing import SharingSummarizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def final_consolidation(
 
 def _summarizer(config: Config) -> Summarizer:
     # Its owner's "yesterday" is a day of the owner's calendar.
-    return AaakSummarizer(ratio=config.sleep.summary_ratio, zone=get_localzone())
+    return SharingSummarizer(ratio=config.sleep.summary_ratio, zone=get_localzone())
 
 
 def _policy(config: Config) -> SleepPolicy:

@@ -10,7 +10,7 @@ from typing import Any
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, Memory
-from mnemosyned.domain.ports import Draft, MemoryStore, Promotion, Summary
+from mnemosyned.domain.ports import Draft, MemoryStore, Promotion, Summarizer, Summary
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
@@ -33,7 +33,7 @@ def _nothing(_: Sequence[Memory]) -> None:
 
 
 @dataclass
-class FakeSummarizer:
+class FakeSummarizer(Summarizer):
     """Writes all words of the batch on one line, so that a test can see where they went."""
 
     name: str = "fake"

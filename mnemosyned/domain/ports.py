@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.recall import Found, Place, Query, Shown
+
+K = TypeVar("K")
 
 
 class Clock(Protocol):
@@ -31,24 +34,40 @@ class Summary:
 
 
 class Summarizer(Protocol):
-    """Makes one text of the memories of one episode."""
+    """Makes one text of the memories of one episode; implementations inherit from it."""
 
-    @property
-    def name(self) -> str:
-        """What the log and `status` call it."""
-        ...
+    name: str
+    """What the log and `status` call it."""
+    reason: str
+    """Why this one is in force, in one sentence a person reads in `status`."""
 
-    @property
-    def reason(self) -> str:
-        """Why this one is in force, in one sentence a person reads in `status`."""
-        ...
-
+    @abstractmethod
     def summarize(self, memories: Sequence[Memory]) -> Summary:
         """Summarise the memories, which stand oldest first.
 
         Raises `SummarizerFailed` when nothing worth keeping came out.
         """
-        ...
+
+    def summarize_each(
+        self,
+        groups: Iterable[tuple[K, Sequence[Memory]]],
+        *,
+        expected: int,  # noqa: ARG002 for those that prepare for many
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Summarise groups, each with a key of the caller's, in whatever order they are finished.
+
+        `groups` is read as there is room, so that the caller can end the work by ending it;
+        `expected` says about how many will come. What one group raised stands in its place.
+        """
+        for key, memories in groups:
+            yield key, self.outcome(memories)
+
+    def outcome(self, memories: Sequence[Memory]) -> Summary | Exception:
+        """The summary, or what went wrong: one group's failure must not end the others'."""
+        try:
+            return self.summarize(memories)
+        except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
+            return error
 
 
 @dataclass(frozen=True, slots=True)

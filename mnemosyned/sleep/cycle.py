@@ -81,7 +81,7 @@ class SleepCycle:
     ) -> CycleReport:
         """Consolidate what is old enough; with `force` everything, with `oldest` so many.
 
-        `deadline_s` ends the cycle between two groups, and so does `go_on`, asked after each,
+        `deadline_s` ends the cycle between two groups, and so does `go_on`, asked before each,
         when it says no. Raises `SleepInProgress`, at shutdown only after waiting for the running
         cycle until the deadline.
         """
@@ -108,14 +108,17 @@ class SleepCycle:
                 clock=self._clock,
                 summarize_min=self.policy.groups.summarize_min,
             )
-            for batch in plan(pending, limits=self.policy.groups):
+            last = trigger is Trigger.SHUTDOWN
+
+            def may_go_on() -> bool:
                 late = ends is not None and time.monotonic() >= ends
-                if late or (self._interrupted.is_set() and trigger is not Trigger.SHUTDOWN):
-                    break
-                run.consolidate(batch)
-                if go_on and not go_on():
-                    break
-            run.commit()
+                return (
+                    not late
+                    and (last or not self._interrupted.is_set())
+                    and (go_on is None or go_on())
+                )
+
+            run.consolidate(plan(pending, limits=self.policy.groups), go_on=may_go_on)
             self.last_finished = self._clock.now()
             report = _report(run.reports, trigger, pending, started, cycle=cycle)
         log.info(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mnemosyned.domain.consolidation import (
@@ -16,7 +16,7 @@ from mnemosyned.domain.consolidation import (
     make_episode,
     preview,
 )
-from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
+from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer
 from mnemosyned.logs import logger
@@ -30,8 +30,17 @@ log = logger()
 
 
 @dataclass(frozen=True, slots=True)
+class _Work:
+    """A batch with its memories, on its way to the summariser."""
+
+    batch: Batch
+    memories: Sequence[Memory]
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Finished:
-    """A batch with its summary, not yet on disk."""
+    """A batch with its episodes, not yet on disk."""
 
     batch: Batch
     promotions: list[Promotion]
@@ -60,18 +69,44 @@ class CycleRun:
         self._summarize_min = summarize_min
         self._finished: list[_Finished] = []
 
-    def consolidate(self, batch: Batch) -> None:
-        """Summarise a batch, with no transaction open; `commit` puts it on disk."""
-        started = time.monotonic()
-        try:
-            memories = self._store.working(batch.ids)
-            if not memories:  # all forgotten since the plan was made
+    def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
+        """Work the batches off, with no transaction open while they are summarised.
+
+        `go_on` is asked before each; when it says no, what is begun is finished and the rest is
+        left as it was.
+        """
+        works = ((work, work.memories) for work in self._works(batches, go_on))
+        for work, outcome in self._summarizer.summarize_each(works, expected=len(batches)):
+            if isinstance(outcome, Exception):
+                self._fail(work.batch, work.started, outcome)
+            elif not outcome.text.strip():
+                empty = SummarizerFailed(f"{outcome.summarizer} gave an empty summary")
+                self._fail(work.batch, work.started, empty)
+            else:
+                self._finish(work, [(work.memories, outcome.text, outcome.summarizer)])
+        self.commit()
+
+    def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
+        """Read the batches; those too small to summarise are finished word for word."""
+        for batch in batches:
+            if not go_on():
                 return
-            promotions = self._promotions(memories, started)
-        except Exception as error:  # noqa: BLE001 one group's failure must not end the others'
-            self._fail(batch, started, error)
-            return
-        self._finished.append(_Finished(batch, promotions, started))
+            started = time.monotonic()
+            try:
+                work = _Work(batch, self._store.working(batch.ids), started)
+            except StorageFailed as error:
+                self._fail(batch, started, error)
+                continue
+            if len(work.memories) >= self._summarize_min:
+                yield work
+            elif work.memories:  # else all were forgotten since the plan was made
+                self._finish(
+                    work, [([memory], memory.content, VERBATIM) for memory in work.memories]
+                )
+
+    def _finish(self, work: _Work, texts: Sequence[tuple[Sequence[Memory], str, str]]) -> None:
+        promotions = [self._promotion(*text, work.started) for text in texts]
+        self._finished.append(_Finished(work.batch, promotions, work.started))
         full = len(self._finished) >= GROUPS_PER_COMMIT
         if full or time.monotonic() - self._finished[0].started >= COMMIT_AFTER_S:
             self.commit()
@@ -85,17 +120,6 @@ class CycleRun:
                 self._fail(group.batch, group.started, error)
             else:
                 self.reports.append(_done(group))
-
-    def _promotions(self, memories: Sequence[Memory], started: float) -> list[Promotion]:
-        """One episode of the group, or each memory word for word where it is too small."""
-        if len(memories) < self._summarize_min:
-            return [
-                self._promotion([memory], memory.content, VERBATIM, started) for memory in memories
-            ]
-        summary = self._summarizer.summarize(memories)
-        if not summary.text.strip():
-            raise SummarizerFailed(f"{summary.summarizer} gave an empty summary")
-        return [self._promotion(memories, summary.text, summary.summarizer, started)]
 
     def _promotion(
         self, originals: Sequence[Memory], content: str, summarizer: str, started: float

@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Summary
+from mnemosyned.domain.ports import Summarizer, Summary
 
 RATIO = 1 / 3
 REASON = "no model is configured; sentences are selected and abbreviated by rule"
@@ -173,7 +173,7 @@ def _free(parts: Sequence[str]) -> Iterator[bool]:
         apostrophe = (apostrophe or opens) and not _CLOSING_QUOTE.search(part)
 
 
-class AaakSummarizer:
+class AaakSummarizer(Summarizer):
     """Summarises by selection, then abbreviates: in force when no model is."""
 
     name = "aaak"

@@ -158,7 +158,7 @@ def test_a_deadline_that_has_passed_starts_no_group(store: SqliteStore, cycle: S
 def test_a_cycle_ends_between_two_groups_when_told(store: SqliteStore, cycle: SleepCycle) -> None:
     for at, name in enumerate("abc"):
         keep(store, *trio(name, source=name, hours_ago=20 - at))
-    answers = iter([True, False])
+    answers = iter([True, True, False])
 
     report = cycle.run(trigger=Trigger.SHUTDOWN, go_on=lambda: next(answers))
 

@@ -1,0 +1,58 @@
+"""A second process that summarises by rule: groups in on standard input, summaries out."""
+
+from __future__ import annotations
+
+import signal
+import struct
+import sys
+from typing import IO
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from mnemosyned.domain.memory import Memory
+from mnemosyned.summarizers.aaak import AaakSummarizer
+
+FRAME_BYTES_MAX = 1 << 30
+_LENGTH = struct.Struct(">I")
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of one group: its text, or why there is none."""
+
+    text: str = ""
+    error: str = ""
+
+
+def write_frame(stream: IO[bytes], payload: bytes) -> None:
+    """Send one message with its length before it."""
+    stream.write(_LENGTH.pack(len(payload)) + payload)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """One message; None when the other side is gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    payload = stream.read(length) if length <= FRAME_BYTES_MAX else b""
+    return payload if len(payload) == length else None
+
+
+def main(ratio: str, zone: str) -> None:
+    """Answer until standard input closes, which it does when the parent ends in any way."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    summarizer = AaakSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
+    while (frame := read_frame(sys.stdin.buffer)) is not None:
+        memories = msgspec.msgpack.decode(frame, type=list[Memory])
+        try:
+            answer = Answer(text=summarizer.summarize(memories).text)
+        except Exception as error:  # noqa: BLE001 the parent logs it as that group's failure
+            answer = Answer(error=type(error).__name__)
+        write_frame(sys.stdout.buffer, msgspec.msgpack.encode(answer))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
