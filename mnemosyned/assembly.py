@@ -17,7 +17,7 @@ from mnemosyned.domain.ports import Clock, Summarizer
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
-from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.summarizers.sharing import SharingSummarizer
 
@@ -81,6 +81,12 @@ def open_memory(
                 yield OpenMemory(service, cycle, scheduler)
             finally:
                 cycle.interrupt()
+
+
+def check_schedule(config: Config) -> None:
+    """Hold the schedule to the scheduler's own rules. Raises `ConfigInvalid`."""
+    if config.sleep.cron:
+        cron_trigger(config.sleep.cron)
 
 
 def final_consolidation(

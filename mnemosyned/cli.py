@@ -56,9 +56,18 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
     except MnemosynedError as error:
-        click.echo(f"mnem: {error.message}", err=True)
+        _tell_error(error)
         code = EXIT_OF_KIND[error.kind]
     sys.exit(code)
+
+
+def _tell_error(error: MnemosynedError) -> None:
+    """In words, or for a program that asked for JSON in the form of the wire."""
+    if "--json" in sys.argv:
+        told = {"code": error.code, "message": error.message, "field": error.field}
+        click.echo(msgspec.json.encode({"error": told}), err=True)
+    else:
+        click.echo(f"mnem: {error.message}", err=True)
 
 
 # -------------------------------------------------------- commands from verbs

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from mnemosyned import __version__
-from mnemosyned.assembly import OpenMemory, final_consolidation, open_memory
+from mnemosyned.assembly import OpenMemory, check_schedule, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.logs import configure_logs, logger
@@ -54,6 +54,7 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
         config = load_config(file or config_file(), overrides=overrides)
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
+            check_schedule(config)
             click.echo("the settings are valid")
             return
         Daemon(config, file=file, overrides=overrides).run()

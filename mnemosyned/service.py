@@ -61,6 +61,8 @@ R = TypeVar("R")
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """How far ahead of ours another clock may be before its time counts as the future."""
 FORGET_TRIES = 5
+RELIEF_WAIT_S = 600.0
+"""How long a full working memory waits for the running cycle before it gives up until asked."""
 DUE_COUNTED_MAX = 100_000
 CAP_HYSTERESIS = 0.1
 """At the cap, this share of it is consolidated at once, so that it is not hit again at once."""
@@ -206,6 +208,8 @@ class MemoryService:
     def relieve(self) -> None:
         """Bring working memory under its cap by consolidating the oldest early."""
         with self._relieving:
+            if self._scheduler:  # in the background there is time; an embedded caller waits for us
+                self._cycle.wait_idle(RELIEF_WAIT_S)
             count = self._store.working_count()
             cap = self.limits.wm_max
             if count <= cap:

@@ -64,6 +64,11 @@ class SleepCycle:
         """Whether a cycle is under way."""
         return self._running.locked()
 
+    def wait_idle(self, timeout_s: float) -> None:
+        """Wait until no cycle runs, at most so long."""
+        if self._running.acquire(timeout=timeout_s):
+            self._running.release()
+
     def interrupt(self) -> None:
         """Let the running cycle end after its present group, and no other start but the last."""
         self._interrupted.set()

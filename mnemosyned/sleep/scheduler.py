@@ -51,7 +51,7 @@ class SleepScheduler:
 
     def set_schedule(self, *, auto: bool, interval: timedelta, cron: str | None) -> None:
         """Take over a schedule, in place of an earlier one. Raises `ConfigInvalid`."""
-        trigger = _cron(cron) if cron else _every(interval)
+        trigger = cron_trigger(cron) if cron else _every(interval)
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
         if not auto:
@@ -107,7 +107,8 @@ class SleepScheduler:
         return run
 
 
-def _cron(fields: str) -> CronTrigger:
+def cron_trigger(fields: str) -> CronTrigger:
+    """A schedule from five fields, in UTC. Raises `ConfigInvalid`."""
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:

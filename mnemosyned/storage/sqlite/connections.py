@@ -17,6 +17,7 @@ from mnemosyned.domain.errors import StorageFailed
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
+READER_WAIT_S = 30.0
 CHECKPOINT_PAGES = 4_000
 """16 MB of log before it is folded in: a sleep writes much, and folds less often."""
 _CLOSED = "the memory is closed; open it again"
