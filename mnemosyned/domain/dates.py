@@ -21,6 +21,7 @@ _RELATIVE = re.compile(
     r" (?P<ago>day|week|month|year)s? ago)(?=[\s.,;:!?)]|$)(?! \()",
     re.IGNORECASE,
 )
+_STEPS = re.compile(r"(?:last|next) (?:night|month|year)")
 
 
 def day(moment: date) -> str:
@@ -35,6 +36,14 @@ def period(first: date, last: date) -> str:
     if (first.year, first.month) == (last.year, last.month):
         return f"{first.day}–{day(last)}"
     return f"{day(first)} – {day(last)}"
+
+
+def relative(text: str) -> bool:
+    """Whether `anchor` may find anything; a tenth of the time it takes to look."""
+    lower = text.lower()
+    if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
+        return True
+    return ("last " in lower or "next " in lower) and _STEPS.search(lower) is not None
 
 
 def anchor(text: str, said: datetime) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from heapq import heapify, heappop, heappush, nlargest
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 from mnemosyned.domain import dates
 from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
-from mnemosyned.domain.keywords import keywords, weights
+from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords, vocabulary
 from mnemosyned.domain.memory import Memory
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
-SHARES = (0.35,)
+SHARE = 0.35
 """Of the room, what is left to keywords."""
 SHARES_SMALL = (0.3, 0.2, 0.1)
 SMALL_CHARS = 320
@@ -85,12 +86,11 @@ class Extract:
     @property
     def text(self) -> str:
         """Everything, as an episode shows it."""
-        last = KEYWORDS + ", ".join(self.keywords) if self.keywords else ""
+        last = KEYWORDS + SEPARATOR.join(self.keywords) if self.keywords else ""
         return "\n".join(part for part in (self.heading, *self.lines, last) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):
     """A sentence that may be kept."""
 
     at: int
@@ -100,7 +100,8 @@ class _Unit:
     text: str
     starts_line: bool
     words: tuple[Token, ...]
-    stems: frozenset[str]
+    stems: tuple[str, ...]
+    """Each word once; in a fixed order, as sums of fractions depend on it."""
     emphasis: float
     clipped: bool = False
 
@@ -120,30 +121,35 @@ def extract(memories: Sequence[Memory], *, ratio: float, zone: tzinfo = UTC) -> 
     if len(heading) > budget // 3:
         heading = ""
     units = _units(memories, zone=zone, named=len(roles) > 1)
-    worth = weights((unit.words for unit in units), known=roles)
+    known = vocabulary([unit.words for unit in units], known=roles)
     room = budget - len(heading) - 1
-    shares = SHARES if room >= SMALL_CHARS else SHARES_SMALL
-    kept = (_filled(units, worth, room=room, share=share, heading=heading) for share in shares)
-    return max(kept, key=lambda one: one[0])[1]
+    if room >= SMALL_CHARS:
+        return _filled(units, known, room=room, share=SHARE, heading=heading)[0]
+    tried = [
+        _filled(units, known, room=room, share=share, heading=heading) for share in SHARES_SMALL
+    ]
+    return max(tried, key=lambda one: _gain(known, *one))[0]
 
 
 def _filled(
-    units: Sequence[_Unit], worth: Mapping[str, float], *, room: int, share: float, heading: str
-) -> tuple[float, Extract]:
-    """The best lines, with keywords as far as there is room beside them, and what that is worth."""
-    gain, kept = _choose(units, worth, chars_max=int(room * (1 - share)))
+    units: Sequence[_Unit], known: Vocabulary, *, room: int, share: float, heading: str
+) -> tuple[Extract, float]:
+    """The best lines, with keywords as far as there is room beside them; what the lines add."""
+    gain, kept = _choose(units, known.worth, chars_max=int(room * (1 - share)))
     lines = _lines(kept)
-    body = sum(len(line) + 1 for line in lines)
-    told = {token.stem for line in (heading, *lines) for token in tokens(line)}
+    body = sum(map(len, lines)) + len(lines)
+    told = {token.stem for token in tokens(heading)}
+    told.update(*[unit.stems for unit in kept])
     found = keywords(
-        [unit.words for unit in units],
-        worth,
-        covered=told,
-        chars_max=min(room - body, body) - len(KEYWORDS) - 2,
+        known, covered=told, chars_max=min(room - body, body) - len(KEYWORDS) - len(SEPARATOR)
     )
-    named = {token.stem for token in tokens(" ".join(found))}
-    gain += KEYWORD_GAIN * sum(worth.get(word, 0.0) for word in named)
-    return gain, Extract(heading, tuple(lines), found)
+    return Extract(heading, tuple(lines), found), gain
+
+
+def _gain(known: Vocabulary, kept: Extract, gain: float) -> float:
+    """What an extract tells, its keywords included."""
+    named = dict.fromkeys([token.stem for token in tokens(" ".join(kept.keywords))])
+    return gain + KEYWORD_GAIN * sum([known.worth.get(word, 0.0) for word in named])
 
 
 def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> str:
@@ -156,7 +162,7 @@ def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> 
 def _fitting(memories: Sequence[Memory], size: int) -> list[_Unit]:
     """Everything that fits into the size of a group too short to be summarised."""
     units = _units(memories, zone=None, named=False)
-    worth = weights((unit.words for unit in units), known=())
+    worth = vocabulary([unit.words for unit in units], known=()).worth
     return _choose(units, worth, chars_max=size + 1)[1]
 
 
@@ -165,45 +171,45 @@ def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> l
     seen: set[str] = set()
     units: list[_Unit] = []
     for index, memory in enumerate(memories):
-        said = memory.created_at.astimezone(zone)
-        for sentence, starts_line in sentences(memory.content):
+        content = memory.content
+        said = memory.created_at.astimezone(zone) if zone and dates.relative(content) else None
+        role = memory.role if named else ""
+        for sentence, starts_line in sentences(content):
             key = sentence.casefold()
             if key in seen:
                 continue
             seen.add(key)
-            text = dates.anchor(sentence, said) if zone else sentence
+            text = dates.anchor(sentence, said) if said else sentence
             stamp = _STAMP.match(text)
-            words = tuple(tokens(text[stamp.end() :] if stamp else text))
-            units.append(
-                _Unit(
-                    at=len(units),
-                    memory=index,
-                    role=memory.role if named else "",
-                    text=text,
-                    starts_line=starts_line,
-                    words=words,
-                    stems=frozenset([word.stem for word in words if word.kind is not Kind.STOP]),
-                    emphasis=_emphasis(sentence, words) * (0.5 + memory.importance),
-                )
-            )
+            words = tokens(text[stamp.end() :] if stamp else text)
+            weight = _emphasis(sentence, words, stamped=stamp is not None)
+            weight *= 0.5 + memory.importance
+            stems = _stems(words)
+            units.append(_Unit(len(units), index, role, text, starts_line, words, stems, weight))
     return units
 
 
-def _emphasis(sentence: str, words: Sequence[Token]) -> float:
+def _stems(words: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([word.stem for word in words if word.kind is not Kind.STOP]))
+
+
+def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
     """How much more, or less, a sentence matters than the words in it."""
     factor = emphasis(words)
     kinds = [word.kind for word in words]
-    terse = kinds.count(Kind.STOP) < PROSE_STOP_SHARE * len(words)
-    if _STAMP.match(sentence):
+    if stamped:
         factor *= LISTING
-    elif terse and _listing(sentence, kinds):
+    elif kinds.count(Kind.STOP) < PROSE_STOP_SHARE * len(words) and _listing(sentence, kinds):
         factor *= LISTING_TOLD if factor > 1 else LISTING
-    elif factor == 1 and EXACT_KINDS.isdisjoint(kinds) and not any(w.capital for w in words[1:]):
+    elif (
+        factor == 1
+        and EXACT_KINDS.isdisjoint(kinds)
+        and True not in [word.capital for word in words[1:]]
+    ):
         factor *= PLAIN
     if sentence.endswith(QUESTION_MARKS):
         factor *= QUESTION
-    bare = len(words) < BARE_WORDS and sentence.isascii()
-    if bare and VALUES.isdisjoint(kinds):
+    if len(words) < BARE_WORDS and sentence.isascii() and VALUES.isdisjoint(kinds):
         factor *= BARE
     return factor
 
@@ -223,21 +229,18 @@ class _Selection:
         self.room = chars_max
         self.kept: list[_Unit] = []
         self.gain = 0.0
-        self._worth = worth
-        self._told: set[str] = set()
+        self._worth = dict(worth)
+        """What each word still adds: nothing once it is told."""
         self._speakers: set[int] = set()
         self._clips = 0
 
     def value(self, unit: _Unit) -> float:
         """What a sentence adds for its length to what is covered already."""
-        fresh = self._fresh(unit)
+        fresh = sum(map(self._worth.__getitem__, unit.stems))
         if fresh < FRESH_MIN:
             return 0.0
         length: float = (len(unit.text) + SENTENCE_COST_CHARS) ** LENGTH_POWER
         return unit.emphasis * fresh / length
-
-    def _fresh(self, unit: _Unit) -> float:
-        return sum(self._worth.get(word, 0.0) for word in unit.stems if word not in self._told)
 
     def cost(self, unit: _Unit) -> int:
         """The characters it takes, with the name of its speaker."""
@@ -247,9 +250,9 @@ class _Selection:
     def keep(self, unit: _Unit) -> None:
         """Take it in."""
         self.room -= self.cost(unit)
-        self.gain += unit.emphasis * self._fresh(unit)
+        self.gain += unit.emphasis * sum(map(self._worth.__getitem__, unit.stems))
         self.kept.append(unit)
-        self._told |= unit.stems
+        self._worth.update(dict.fromkeys(unit.stems, 0.0))
         self._speakers.add(unit.memory)
 
     def clipped(self, unit: _Unit) -> _Unit | None:
@@ -272,9 +275,7 @@ def _choose(
     """
     selection = _Selection(worth, chars_max=chars_max)
     pool = list(units)
-    heap = nlargest(UNITS_MAX, ((selection.value(unit), -unit.at) for unit in units))
-    heap = [(-gain, -at) for gain, at in heap]
-    heapify(heap)
+    heap = sorted([(-selection.value(unit), unit.at) for unit in units])[:UNITS_MAX]
     first = pool[heap[0][1]] if heap else None
     while heap:
         stale, at = heappop(heap)
@@ -299,13 +300,12 @@ def _choose(
 
 def _cut(unit: _Unit, stop: int) -> _Unit:
     text = f"{unit.text[:stop].rstrip(' ,;:、，；：')}…"
-    words = tuple(tokens(text))
-    return replace(
-        unit,
+    words = tokens(text)
+    return unit._replace(
         text=text,
         words=words,
-        stems=frozenset([word.stem for word in words if word.kind is not Kind.STOP]),
-        emphasis=_emphasis(text, words) * CLIPPED,
+        stems=tuple([word for word in _stems(words) if word in unit.stems]),
+        emphasis=_emphasis(text, words, stamped=_STAMP.match(text) is not None) * CLIPPED,
         clipped=True,
     )
 

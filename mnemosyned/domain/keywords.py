@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ WORTH_MIN = 1.2
 """What a keyword is worth at least where only few have room: names and values."""
 ROOMY_CHARS = 120
 """With less room than this, ordinary words are no keywords."""
+ROOM_MIN = 6
+"""With less room than this, nothing is looked for to fill it."""
 
 SHORT_CHARS = 4
 WEAK = 0.7
@@ -60,30 +62,50 @@ SEPARATOR = ", "
 _DIGIT = re.compile(r"\d")
 
 
+class Vocabulary(NamedTuple):
+    """What the words of a group of sentences are worth, and where each is said first."""
+
+    texts: Sequence[Sequence[Token]]
+    worth: dict[str, float]
+    """Of every stem but the little words'."""
+    first: dict[str, tuple[int, int]]
+    """The sentence and the place in it of every stem that may be a keyword."""
+
+
 class _Candidate(NamedTuple):
-    worth: float
+    rank: float
+    """Its worth for its size, negated: the best comes first."""
     sentence: int
     place: int
     tokens: tuple[Token, ...]
     """The word or value, with its label before it and its unit beside it."""
-    exact: bool
 
 
-def weights(texts: Iterable[Sequence[Token]], *, known: Iterable[str]) -> dict[str, float]:
+def vocabulary(texts: Sequence[Sequence[Token]], *, known: Iterable[str]) -> Vocabulary:
     """What each stem is worth: exact values and names most, everyday words little.
 
     `known` are names the reader sees anyway, such as the speakers'; they are worth nothing.
     """
     worth: dict[str, float] = {}
-    for words in texts:
-        for place, token in enumerate(words):
-            if token.kind is Kind.STOP:
+    first: dict[str, tuple[int, int]] = {}
+    for sentence, words in enumerate(texts):
+        labelled = False
+        for place, (root, _, kind, capital, _, _, label, _) in enumerate(words):
+            labelled = labelled or label
+            if kind is Kind.STOP:
                 continue
-            value = _value(words, place)
-            if value > worth.get(token.stem, 0.0):
-                worth[token.stem] = value
-    worth.update((stem(part), 0.0) for name in known for part in name.split())
-    return worth
+            if labelled or kind in EXACT_KINDS:
+                value = _value(words, place)
+            elif kind is Kind.WORD:
+                value = NAME if capital and place else ORDINARY
+            else:
+                value = BY_KIND[kind]
+            if root not in first and kind not in NEVER_KEYWORDS:
+                first[root] = sentence, place
+            if value > worth.get(root, 0.0):
+                worth[root] = value
+    worth.update([(stem(part), 0.0) for name in known for part in name.split()])
+    return Vocabulary(texts, worth, first)
 
 
 def _value(words: Sequence[Token], place: int) -> float:
@@ -134,55 +156,82 @@ def _secret(words: Sequence[Token], place: int) -> bool:
     return at < place - 1 or words[at].closes or words[place].capital
 
 
-def keywords(
-    texts: Sequence[Sequence[Token]],
-    worth: Mapping[str, float],
-    *,
-    covered: AbstractSet[str],
-    chars_max: int,
-) -> tuple[str, ...]:
+def keywords(known: Vocabulary, *, covered: AbstractSet[str], chars_max: int) -> tuple[str, ...]:
     """The most telling words not yet covered, as they were written: exact values, then the rest.
 
     A value brings its label and unit. Neighbours become one phrase ("support group"), which
     reads better and costs no more.
     """
-    chosen: list[_Candidate] = []
+    if chars_max <= 0:
+        return ()
+    seen = set(covered)
     room = chars_max + len(SEPARATOR)
-    worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
-    for candidate in sorted(_candidates(texts, worth, covered, worth_min), key=_best_first):
+    values = _fitting(_values(known, seen), room)
+    room -= sum([_size(value.tokens) + len(SEPARATOR) for value in values])
+    words: list[_Candidate] = []
+    if room >= ROOM_MIN:
+        worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
+        words = _fitting(_words(known, seen, worth_min), room)
+    written = [_written(value.tokens) for value in values]
+    return (*dict.fromkeys(written), *_phrases(words))
+
+
+def _fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
+    """The best of them as far as there is room, in the order in which they were said."""
+    chosen: list[_Candidate] = []
+    candidates.sort()
+    for candidate in candidates:
         cost = _size(candidate.tokens) + len(SEPARATOR)
         if cost <= room:
             chosen.append(candidate)
             room -= cost
-    chosen.sort(key=lambda one: (one.sentence, one.place))
-    values = [_written(one.tokens) for one in chosen if one.exact]
-    return (*dict.fromkeys(values), *_phrases(one for one in chosen if not one.exact))
+            if room < ROOM_MIN:
+                break
+    chosen.sort(key=_as_said)
+    return chosen
 
 
-def _candidates(
-    texts: Sequence[Sequence[Token]],
-    worth: Mapping[str, float],
-    covered: AbstractSet[str],
-    worth_min: float,
-) -> Iterator[_Candidate]:
-    seen = set(covered)
-    for sentence, words in enumerate(texts):
-        for place, token in enumerate(words):
-            if token.kind in NEVER_KEYWORDS or token.stem in seen:
-                continue
-            seen.add(token.stem)
-            value = worth[token.stem]
-            exact = value >= MEASURE and (token.kind in EXACT_KINDS or value >= LABELLED)
-            span = _span(words, place) if exact else _named(words, place)
-            if value < worth_min or value <= 0 or not _telling(span):
-                continue
-            seen.update(one.stem for one in span)
-            short = value <= ORDINARY and len(token.surface) <= SHORT_CHARS
-            bare = token.kind is Kind.NUMBER and len(span) == 1
-            if short or bare or token.kind is Kind.TIME:
-                value *= WEAK
-            value /= (_size(span) + len(SEPARATOR)) ** (VALUE_POWER if exact else WORD_POWER)
-            yield _Candidate(value, sentence, place, span, exact)
+def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
+    """The exact values, and ordinary words with a label that makes values of them."""
+    found: list[_Candidate] = []
+    for root, (sentence, place) in known.first.items():
+        value = known.worth[root]
+        if value < MEASURE or root in seen:
+            continue
+        words = known.texts[sentence]
+        kind = words[place].kind
+        if value < LABELLED and kind not in EXACT_KINDS:
+            continue
+        span = _span(words, place)
+        size = _size(span)
+        if not _telling(span, size):
+            continue
+        seen.update([one.stem for one in span])
+        if kind is Kind.TIME or (kind is Kind.NUMBER and len(span) == 1):
+            value *= WEAK
+        rank = -value / (size + len(SEPARATOR)) ** VALUE_POWER
+        found.append(_Candidate(rank, sentence, place, span))
+    return found
+
+
+def _words(known: Vocabulary, seen: set[str], worth_min: float) -> list[_Candidate]:
+    found: list[_Candidate] = []
+    for root, (sentence, place) in known.first.items():
+        value = known.worth[root]
+        if root in seen or value < worth_min or value <= 0:
+            continue
+        words = known.texts[sentence]
+        kind = words[place].kind
+        span = _named(words, place)
+        size = _size(span)
+        if not _telling(span, size):
+            continue
+        short = value <= ORDINARY and len(words[place].surface) <= SHORT_CHARS
+        if short or kind is Kind.TIME or (kind is Kind.NUMBER and len(span) == 1):
+            value *= WEAK
+        rank = -value / (size + len(SEPARATOR)) ** WORD_POWER
+        found.append(_Candidate(rank, sentence, place, span))
+    return found
 
 
 def _span(words: Sequence[Token], place: int) -> tuple[Token, ...]:
@@ -219,30 +268,31 @@ def _follows(words: Sequence[Token], place: int) -> bool:
     return dated or (place + 1 < len(words) and words[place + 1].kind is Kind.UNIT)
 
 
-def _telling(span: Sequence[Token]) -> bool:
+def _telling(span: Sequence[Token], size: int) -> bool:
     """A small number says nothing by itself, and a blob nothing to anyone."""
-    size = _size(span)
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not Kind.NUMBER or size > 2
     )
 
 
 def _size(span: Sequence[Token]) -> int:
-    return sum(len(token.surface) for token in span) + len(span) - 1
+    if len(span) == 1:
+        return len(span[0].surface)
+    return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
 def _written(span: Sequence[Token]) -> str:
     return " ".join(token.surface for token in span)
 
 
-def _best_first(candidate: _Candidate) -> tuple[float, int, int]:
-    return -candidate.worth, candidate.sentence, candidate.place
+def _as_said(candidate: _Candidate) -> tuple[int, int]:
+    return candidate.sentence, candidate.place
 
 
 def _phrases(chosen: Iterable[_Candidate]) -> list[str]:
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
-    for _, sentence, place, span, _ in chosen:
+    for _, sentence, place, span in chosen:
         if open_at == (sentence, place):
             phrases[-1] += f" {_written(span)}"
         else:
