@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
@@ -19,8 +21,6 @@ from mnemosyned.logs import logger
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
 JOB = "sleep"
-THREADS = 3
-"""A cycle, a relief, and a relief that waits for the one before it."""
 
 log = logger()
 
@@ -35,10 +35,11 @@ class SleepScheduler:
         self._relieve = relieve
         self._description = "off"
         self._relief_asked = threading.Event()
-        self._relief_running = threading.Lock()
+        # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
+        self._relief = concurrent.futures.ThreadPoolExecutor(1, "relief")
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={"default": ThreadPoolExecutor(THREADS)},
+            executors={"default": ThreadPoolExecutor(1)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
@@ -48,6 +49,7 @@ class SleepScheduler:
 
     def __exit__(self, *_: object) -> None:
         self._scheduler.shutdown(wait=True)
+        self._relief.shutdown(wait=True)
 
     def set_schedule(self, *, auto: bool, interval: timedelta, cron: str | None) -> None:
         """Take over a schedule, in place of an earlier one. Raises `ConfigInvalid`."""
@@ -65,13 +67,13 @@ class SleepScheduler:
         """Have working memory brought under its cap in the background, now."""
         if not self._relief_asked.is_set():
             self._relief_asked.set()
-            self._scheduler.add_job(self._guarded(self._relieve_once))
+            with suppress(RuntimeError):  # shut down: the memory was kept, the cap can wait
+                self._relief.submit(self._guarded(self._relieve_once))
 
     def _relieve_once(self) -> None:
         """Whoever asks while one runs gets one more, which sees what that one did not."""
-        with self._relief_running:
-            self._relief_asked.clear()
-            self._relieve()
+        self._relief_asked.clear()
+        self._relieve()
 
     def wake(self) -> None:
         """Look at the wall clock again: after suspend a timed wait has lost its measure."""
