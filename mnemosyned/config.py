@@ -71,8 +71,9 @@ class Config(_Section, frozen=True):
 
     @property
     def database_path(self) -> Path:
-        """Where memory is kept."""
-        return Path(self.database).expanduser() if self.database else state_dir() / "memory.db"
+        """Where memory is kept, wherever the program goes from here."""
+        path = Path(self.database).expanduser() if self.database else state_dir() / "memory.db"
+        return path.resolve()
 
     @property
     def socket_path(self) -> Path:

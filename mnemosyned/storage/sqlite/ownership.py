@@ -61,6 +61,7 @@ def owner_of(database: Path) -> Owner | None:
 
 
 def _lock_path(database: Path) -> Path:
+    database = database.resolve()  # one file, one lock, whatever links lead to it
     return database.with_name(database.name + ".lock")
 
 
