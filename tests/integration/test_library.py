@@ -1,0 +1,202 @@
+"""`Memory(path)`: every verb without a daemon, and a file that survives its program."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fakes import NOON, FakeClock
+
+import mnemosyned
+from mnemosyned.domain.consolidation import CycleReport, CycleStatus
+from mnemosyned.domain.errors import (
+    ConfigInvalid,
+    DatabaseInUse,
+    InvalidRequest,
+    InvalidText,
+    InvalidTime,
+    StorageFailed,
+)
+from mnemosyned.domain.memory import Tier
+from mnemosyned.library import Memory
+from mnemosyned.verbs import Remember
+
+WRITER = """
+import os, sys, threading
+from mnemosyned import Memory
+
+memory = Memory(sys.argv[1])
+
+def write(thread):
+    for at in range(1000):
+        known = memory.remember(f"note {thread} {at}", id=f"{thread}-{at}")
+        os.write(1, (known.id + "\\n").encode())
+        if sys.argv[2] == "exit" and thread == 3 and at == 10:
+            os._exit(1)
+
+for thread in range(4):
+    threading.Thread(target=write, args=(thread,), daemon=True).start()
+threading.Event().wait(30)
+"""
+
+
+@pytest.fixture
+def mem(database: Path, clock: FakeClock) -> Iterator[Memory]:
+    with Memory(database, clock=clock) as opened:
+        yield opened
+
+
+@contextmanager
+def writing(database: Path, end: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that writes without pause, and prints each id once it is acknowledged."""
+    command = [sys.executable, "-c", WRITER, str(database), end]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_every_verb_works_on_a_file(mem: Memory) -> None:
+    old = NOON - timedelta(hours=13)
+    mem.remember("the bike is blue", id="1", created_at=old)
+    mem.remember_many([Remember("the car is red", id="2", created_at=old)])
+
+    report = mem.sleep()
+
+    assert (report.status, report.evicted) == (CycleStatus.DONE, 2)
+    (hit,) = mem.recall("blue").hits
+    assert mem.expand(hit.id).originals[0].id == "1"
+    assert mem.get("2").memory
+    assert mem.status().tiers[Tier.ARCHIVE].count == 2
+    assert len(mem.log().rows) == 2
+    assert mem.forget("1").memories == 1
+    assert mem.recall("blue").hits == []
+
+
+def test_sleep_and_consolidate_are_the_same_real_call(mem: Memory) -> None:
+    mem.remember("a", created_at=NOON - timedelta(hours=13))
+
+    report = mem.consolidate()
+
+    assert isinstance(report, CycleReport)
+    assert report.evicted == 1
+    assert mem.sleep().status is CycleStatus.NOTHING_TO_DO
+    assert mem.sleep(force=True, dry_run=True).dry_run
+
+
+def test_it_is_at_hand_under_the_packages_name() -> None:
+    assert mnemosyned.Memory is Memory
+    assert mnemosyned.Remember is Remember
+    with pytest.raises(AttributeError, match="no attribute 'Memorie'"):
+        _ = mnemosyned.Memorie
+
+
+def test_what_was_remembered_is_there_when_opened_again(database: Path) -> None:
+    with Memory(database) as memory:
+        memory.remember("the bike is blue", id="1")
+
+    with Memory(str(database)) as memory:
+        assert memory.recall("bike").hits[0].id == "1"
+
+
+def test_requests_are_held_to_the_rules_of_the_socket(mem: Memory) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        mem.recall("x", limit=1_000)
+    assert refused.value.field == "limit"
+    with pytest.raises(InvalidTime):
+        mem.remember("x", created_at=datetime(2026, 1, 1))  # noqa: DTZ001
+    with pytest.raises(InvalidText):
+        mem.remember("\ud800")
+    with pytest.raises(InvalidRequest):
+        mem.remember("x", metadata={"a": {1, 2}, "b": object()})
+    assert mem.status().tiers[Tier.WORKING].count == 0
+
+
+def test_settings_are_given_by_their_keys(database: Path, clock: FakeClock) -> None:
+    with Memory(database, clock=clock, wm_max=3, **{"sleep.ttl_hours": 2}) as memory:
+        memory.remember("a", created_at=NOON - timedelta(hours=1, minutes=1))
+
+        assert memory.status().wm_max == 3
+        assert memory.sleep().evicted == 1
+    with pytest.raises(ConfigInvalid):
+        Memory(database, wm_maximum=3)
+
+
+def test_it_sleeps_in_the_background_only_when_asked_to(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MNEMOSYNE_AUTO_SLEEP", raising=False)
+    with Memory(database) as memory:
+        assert memory.status().sleep.auto is False
+    with Memory(database, auto_sleep=True) as memory:
+        assert memory.status().sleep.auto is True
+    monkeypatch.setenv("MNEMOSYNE_AUTO_SLEEP", "on")
+    with Memory(database) as memory:
+        assert memory.status().sleep.next_cycle is not None
+
+
+def test_closing_leaves_no_thread_behind(database: Path) -> None:
+    before = threading.active_count()
+    memory = Memory(database, auto_sleep=True)
+    memory.remember("x")
+
+    memory.close()
+    memory.close()
+
+    assert threading.active_count() == before
+    with pytest.raises(StorageFailed):
+        memory.recall("x")
+
+
+def test_a_relative_path_holds_when_the_program_changes_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Memory("memory.db") as memory:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        memory.remember("the bike is blue", id="1")
+
+        assert memory.recall("bike").hits[0].id == "1"
+        assert memory.status().bytes_on_disk > 0
+
+
+def test_a_second_opener_is_told_who_has_the_file(database: Path) -> None:
+    with Memory(database), pytest.raises(DatabaseInUse, match=f"process {os.getpid()}"):
+        Memory(database)
+
+    with Memory(database) as memory:
+        assert memory.status().pid == os.getpid()
+
+
+def test_a_killed_program_loses_nothing_and_leaves_the_file_free(database: Path) -> None:
+    with writing(database, "kill") as process:
+        assert process.stdout
+        acknowledged = [process.stdout.readline().strip() for _ in range(40)]
+        with pytest.raises(DatabaseInUse, match=f"process {process.pid}"):
+            Memory(database)
+        process.kill()
+        acknowledged += process.stdout.read().split()
+
+    with Memory(database) as memory:
+        assert {memory.get(id).memory is not None for id in acknowledged} == {True}
+
+
+def test_a_program_that_dies_in_the_middle_loses_no_acknowledged_memory(database: Path) -> None:
+    with writing(database, "exit") as process:
+        assert process.stdout
+        acknowledged = process.stdout.read().split()
+        assert process.wait(10) == 1
+
+    assert "3-10" in acknowledged
+    with Memory(database) as memory:
+        kept = memory.status().tiers[Tier.WORKING].count
+        assert kept >= len(acknowledged)
+        assert {memory.get(id).memory is not None for id in acknowledged} == {True}
+        assert len(memory.recall("note", limit=100).hits) == min(kept, 100)
