@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import snowballstemmer  # type: ignore[import-untyped]
+import snowballstemmer
 
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.facts import sentences

@@ -81,8 +81,8 @@ class InTheShell:
         words = self._import(fields) if name == "remember_many" else _words(name, fields)
         done = self.daemon.mnem(*words)
         if done.returncode not in (0, 1):
-            message = done.stderr.decode().removeprefix("mnem: ").removesuffix("\n")
-            raise Refused(done.returncode, None, None, message)
+            told = json.loads(done.stderr)["error"]
+            raise Refused(done.returncode, told["code"], told["field"], told["message"])
         return json.loads(done.stdout)
 
     def _import(self, fields: Mapping[str, Json]) -> list[str]:

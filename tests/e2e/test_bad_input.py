@@ -91,8 +91,8 @@ def test_bad_input_is_refused_alike_by_every_surface(
         refused.append(caught.value)
 
     http, client, shell, embedded = refused
-    assert http.code == client.code == embedded.code == code
-    assert http.field == client.field == embedded.field == field
+    assert http.code == client.code == shell.code == embedded.code == code
+    assert http.field == client.field == shell.field == embedded.field == field
     assert shell.exit_code == exit_code
     assert client.message == embedded.message == http.message
     assert shell.message == http.message
