@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import sys
-from typing import Literal
+import traceback
+from collections.abc import Sequence
+from typing import Any, Literal, TextIO
 
 import structlog
 from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter, add_log_level
-from structlog.tracebacks import ExceptionDictTransformer
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
+
+from mnemosyned.domain.errors import MnemosynedError
 
 ROOT = "mnemosyned"
+ERRORS_MAX = 10
+"""How many errors of a chain or a group are shown."""
+FRAMES_MAX = 50
 
 
 def logger() -> BoundLogger:
@@ -34,13 +41,9 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
     ]
     last: list[Processor] = [ProcessorFormatter.remove_processors_meta]
     if on_terminal:
-        last.append(
-            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-        )
+        last.append(structlog.dev.ConsoleRenderer(exception_formatter=_print_errors))
     else:
-        # Local variables hold memories: they stay out of the log.
-        transform = ExceptionDictTransformer(show_locals=False)
-        last.append(structlog.processors.ExceptionRenderer(transform))
+        last.append(structlog.processors.ExceptionRenderer(_errors))
         last.append(structlog.processors.JSONRenderer(ensure_ascii=False))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(ProcessorFormatter(processors=last, foreign_pre_chain=shared))
@@ -49,3 +52,54 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
     root.setLevel(logging.WARNING)
     logging.getLogger(ROOT).setLevel(level.upper())
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it warns of every short wait
+
+
+def _errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
+    """An error and what led to it, for JSON."""
+    return [
+        {
+            "exc_type": type(error).__name__,
+            "exc_value": _words(error),
+            "frames": [
+                {"filename": frame.filename, "lineno": frame.lineno, "name": frame.name}
+                for frame in _frames(error)
+            ],
+        }
+        for error in _chain(exc_info[1])
+    ]
+
+
+def _print_errors(out: TextIO, exc_info: ExcInfo) -> None:
+    """What led to an error, and the error, for a person."""
+    for error in reversed(_chain(exc_info[1])):
+        out.write("".join(traceback.format_list(_frames(error))))
+        out.write(f"{type(error).__name__}: {_words(error)}\n")
+
+
+def _chain(error: BaseException) -> Sequence[BaseException]:
+    """The error, its causes and the members of groups."""
+    chain = [error]
+    for link in chain:
+        members = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
+        cause = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        chain.extend(found for found in (*members, cause) if found and found not in chain)
+        if len(chain) >= ERRORS_MAX:
+            break
+    return chain[:ERRORS_MAX]
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Where it went; no local variables, as they hold memories."""
+    return traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
+
+
+def _words(error: BaseException) -> str:
+    """What an error says, where it is known not to quote a memory.
+
+    That of a parser or a model often quotes what it could not read.
+    """
+    if isinstance(error, MnemosynedError | sqlite3.Error):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or ""
+    return "(its words are left out: they may quote a memory)"
