@@ -1,0 +1,189 @@
+"""The log tells what happened and how much; what was said belongs to its owner."""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import structlog
+from fakes import FakeClock, FakeSummarizer, trio
+
+from mnemosyned.assembly import OpenMemory, open_memory
+from mnemosyned.config import Config
+from mnemosyned.domain.errors import MnemosynedError, StorageFailed
+from mnemosyned.domain.memory import Memory
+from mnemosyned.logs import ROOT, configure_logs, logger
+from mnemosyned.verbs import Forget, Recall, Remember, RememberMany, Sleep, Status
+
+Form = Literal["json", "console"]
+TOLD = "Zqxjv48213Kwyz"
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """Configuring logs changes the whole process: put it back."""
+    root, ours = logging.getLogger(), logging.getLogger(ROOT)
+    before = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:], root.level, ours.level = before
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def memory(database: Path, clock: FakeClock) -> Iterator[OpenMemory]:
+    with open_memory(Config(auto_sleep=False, database=str(database)), clock=clock) as opened:
+        yield opened
+
+
+def remember(memory: OpenMemory) -> None:
+    told = [
+        Remember(f"{one.content} {TOLD}", id=one.id, created_at=one.created_at) for one in trio("a")
+    ]
+    memory.service.call(RememberMany(told))
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def refusing(error: Exception) -> FakeSummarizer:
+    def refuse(memories: Sequence[Memory]) -> None:
+        words = " ".join(one.content for one in memories)
+        raise error from KeyError(words)
+
+    return FakeSummarizer(meanwhile=refuse)
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError(f"cannot make sense of {TOLD}"),
+        ExceptionGroup(f"two: {TOLD}", [ValueError(TOLD), OSError(TOLD)]),
+        UnicodeDecodeError("utf-8", TOLD.encode(), 0, 1, TOLD),
+    ],
+)
+def test_no_line_holds_what_was_said_whatever_goes_wrong(
+    memory: OpenMemory,
+    capsys: pytest.CaptureFixture[str],
+    form: Form,
+    error: Exception,
+) -> None:
+    configure_logs(level="debug", form=form)
+    error.add_note(f"said: {TOLD}")
+
+    remember(memory)
+    memory.service.call(Recall(TOLD))
+    memory.cycle.summarizer = refusing(error)
+    assert memory.service.call(Sleep()).failed == 1
+    memory.cycle.summarizer = FakeSummarizer()
+    assert memory.service.call(Sleep()).evicted == 3
+    memory.service.call(Forget("a1"))
+    with pytest.raises(MnemosynedError):
+        memory.service.call(Remember(f"{TOLD} other", id="a0"))
+
+    out, err = capsys.readouterr()
+    assert "group_failed" in err
+    assert type(error).__name__ in err
+    assert TOLD not in out + err
+
+
+def test_a_failed_group_is_logged_with_where_it_failed(
+    memory: OpenMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs(level="info", form="json")
+    remember(memory)
+    memory.cycle.summarizer = refusing(ValueError(TOLD))
+
+    memory.service.call(Sleep())
+
+    failed, finished = lines(capsys.readouterr().err)
+    assert (failed["event"], failed["level"], failed["items"]) == ("group_failed", "error", 3)
+    assert failed["error"] == "ValueError"
+    raised = failed["exception"][0]
+    assert raised["exc_type"] == "ValueError"
+    assert raised["frames"][-1]["name"] == "refuse"
+    assert (finished["event"], finished["status"]) == ("cycle_finished", "partial")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (StorageFailed("the disk is full"), "the disk is full"),
+        (sqlite3.OperationalError("disk I/O error"), "disk I/O error"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_errors_of_ours_and_of_the_machine_keep_their_words(
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    words: str,
+    form: Form,
+) -> None:
+    configure_logs(level="info", form=form)
+
+    try:
+        raise error
+    except type(error):
+        logger().exception("failed")
+
+    assert words in capsys.readouterr().err
+
+
+def test_a_finished_cycle_is_one_line_of_numbers(
+    memory: OpenMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs(level="info", form="json")
+    remember(memory)
+
+    report = memory.service.call(Sleep())
+
+    (line,) = lines(capsys.readouterr().err)
+    assert line["event"] == "cycle_finished"
+    assert (line["cycle"], line["promoted"], line["evicted"]) == (report.cycle, 1, 3)
+    assert line["timestamp"].endswith("Z")
+    assert line["level"] == "info"
+
+
+def test_below_the_level_nothing_is_said(
+    memory: OpenMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs(level="warning", form="json")
+
+    memory.service.call(Sleep())
+    memory.service.call(Status())
+
+    assert capsys.readouterr().err == ""
+
+
+def test_a_library_is_silent_unless_its_program_asks(
+    memory: OpenMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remember(memory)
+
+    memory.service.call(Sleep())
+
+    assert capsys.readouterr() == ("", "")
+
+
+def test_on_a_terminal_a_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs(level="info", form="console")
+
+    logger().info("ready", pid=5)
+
+    err = capsys.readouterr().err
+    assert "ready" in err
+    assert not err.startswith("{")
+
+
+def test_lines_of_other_libraries_have_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs(level="info", form="auto")
+
+    logging.getLogger("apscheduler").warning("something %s", "odd")
+
+    (line,) = lines(capsys.readouterr().err)
+    assert (line["event"], line["level"]) == ("something odd", "warning")
