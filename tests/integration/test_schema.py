@@ -14,7 +14,7 @@ from sqlite_utils.cli import cli
 
 from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite import open_store
 from mnemosyned.storage.sqlite.connections import open_writer
 
 LATEST = int(max(shipped("migrations").glob("*.sql")).name[:4])
@@ -55,10 +55,13 @@ def schema(database: Path) -> list[tuple[str]]:
 # ---------------------------------------------------------------- migrations
 
 
-def test_a_new_file_has_the_latest_schema(store: SqliteStore) -> None:
-    rows = list(Database(store.database)["_sqlite_migrations"].rows)
+def test_a_new_file_has_the_latest_schema(database: Path) -> None:
+    with open_store(database, migrations=shipped("migrations")) as store:
+        assert store.schema_version == LATEST
 
-    assert store.schema_version == version(store.database) == LATEST
+    with closing(sqlite3.connect(database)) as connection:
+        rows = list(Database(connection)["_sqlite_migrations"].rows)
+    assert version(database) == LATEST
     assert [row["name"] for row in rows] == [
         file.stem for file in sorted(shipped("migrations").glob("*.sql"))
     ]
@@ -174,10 +177,10 @@ def test_a_place_where_no_file_can_be_is_refused_as_such(tmp_path: Path) -> None
         pass
 
 
-def test_only_the_owner_can_read_the_files(store: SqliteStore) -> None:
-    keep(store, memory("1"))
-
-    modes = {path.name: path.stat().st_mode & 0o777 for path in store.database.parent.iterdir()}
+def test_only_the_owner_can_read_the_files(database: Path) -> None:
+    with open_store(database, migrations=shipped("migrations")) as store:
+        keep(store, memory("1"))
+        modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
 
     assert modes == dict.fromkeys(
         ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db.lock"), 0o600
