@@ -371,9 +371,6 @@ def test_a_summary_of_more_than_remains_is_refused(store: MemoryStore) -> None:
     assert got_episode(store, "e").content == "a summary"
 
 
-# -------------------------------------------------------------------- totals
-
-
 def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
     keep(store, *TRIO, memory("4", "東京"))
     assert counts(store) == {"working": (4, 20), "episodic": (0, 0), "archive": (0, 0)}
