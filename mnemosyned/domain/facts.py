@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain, pairwise
+from itertools import chain
 
 from mnemosyned.domain.cues import (
     ACKNOWLEDGEMENT,
@@ -216,12 +216,17 @@ def emphasis(words: Sequence[Token]) -> float:
 
 
 def _binding(words: Sequence[Token]) -> bool:
-    lower = [word.surface.lower() for word in words]
-    opening = [word for at, word in enumerate(lower) if not at or words[at - 1].closes]
-    return not (
-        ORDERS.isdisjoint((*opening, " ".join(lower[:2])))
-        and RULING_PAIRS.isdisjoint(pairwise(lower))
-    )
+    """Whether an order opens the sentence or a clause of it, or two words in a row rule."""
+    for at, word in enumerate(words):
+        if word.binds:
+            lower = word.surface.lower()
+            before = words[at - 1].surface.lower() if at else ""
+            opens = not at or words[at - 1].closes
+            if (opens and lower in ORDERS) or (at == 1 and f"{before} {lower}" in ORDERS):
+                return True
+            if (before, lower) in RULING_PAIRS:
+                return True
+    return False
 
 
 def stem(word: str) -> str:
@@ -266,7 +271,9 @@ def _analyse(chunk: str) -> tuple[Token, ...]:
     if exact and exact.lastgroup:
         kind = _KINDS[exact.lastgroup]
         label = kind is Kind.IDENTIFIER and lower.endswith(LABEL_ENDINGS)
-        return (Token(lower, core, kind, core[0].isupper(), closes, label=label),)
+        return (Token(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
+    if "-" in core and _NAME.fullmatch(core):
+        return (_plain(core, closes=closes),)
     return tuple(_parts(core, closes=closes))
 
 
@@ -274,9 +281,7 @@ def _is_word(core: str, lower: str) -> bool:
     """Whether it is one word for sure, and no exact value."""
     if core.isalpha() and core.isascii() and (core.islower() or core.istitle()):
         return True
-    if core in CALENDAR or lower in STOP_WORDS or lower in _BESIDES:
-        return True
-    return "-" in core and _NAME.fullmatch(core) is not None
+    return core in CALENDAR or lower in STOP_WORDS or lower in _BESIDES
 
 
 def _parts(core: str, *, closes: bool) -> Iterator[Token]:

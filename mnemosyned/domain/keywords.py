@@ -88,21 +88,23 @@ class Vocabulary:
         labelled = False
         for place, token in enumerate(words):
             kind = token.kind
-            labelled = labelled or token.label
+            if token.label:
+                labelled = True
             if kind is Kind.STOP:
                 continue
-            if labelled or kind in EXACT_KINDS:
-                value = _value(words, place)
-            elif kind is Kind.WORD:
-                value = NAME if place and token.capital else ORDINARY
-            else:
-                value = BY_KIND[kind]
             root = token.stem
             stems.append(root)
-            known = worth.get(root, 0.0)
-            if value > known:
+            if kind is Kind.WORD:
+                value = NAME if place and token.capital else ORDINARY
+                if labelled and _secret(words, place):
+                    value = SECRET
+            else:
+                value = BY_KIND[kind]
+                if kind in EXACT_KINDS:
+                    value = _exact(words, place, value, labelled=labelled)
+            if value > worth.get(root, 0.0):
                 worth[root] = value
-            if kind not in NEVER_KEYWORDS and root not in first:
+            if root not in first and kind not in NEVER_KEYWORDS:
                 first[root] = words, self._sentences, place
         self._sentences += 1
         return tuple(dict.fromkeys(stems))
@@ -112,28 +114,27 @@ class Vocabulary:
         self.worth.update([(stem(part), 0.0) for name in names for part in name.split()])
 
 
-def _value(words: Sequence[Token], place: int) -> float:
-    token = words[place]
-    if token.kind in EXACT_KINDS:
-        value = BY_KIND[token.kind]
-        label = _label(words, place)
-        if label is not None:
-            return SECRET if words[label].surface.lower() in SECRETS else LABELLED
-        if token.kind is Kind.MONEY:
-            return AMOUNT
-        if token.kind is Kind.IDENTIFIER and not _DIGIT.search(token.surface):
-            return CODE_NAME
-        return max(value, _measured(words, place)) if token.kind is Kind.NUMBER else value
-    if token.kind is Kind.WORD and _secret(words, place):
-        return SECRET
-    return BY_KIND.get(token.kind) or (NAME if token.capital and place else ORDINARY)
+def _exact(words: Sequence[Token], place: int, value: float, *, labelled: bool) -> float:
+    """What an exact value counts where it stands; `value` is what its kind does."""
+    label = _label(words, place) if labelled else None
+    if label is not None:
+        return SECRET if words[label].surface.lower() in SECRETS else LABELLED
+    kind = words[place].kind
+    if kind is Kind.MONEY:
+        return AMOUNT
+    if kind is Kind.IDENTIFIER and not _DIGIT.search(words[place].surface):
+        return CODE_NAME
+    return max(value, _measured(words, place)) if kind is Kind.NUMBER else value
 
 
 def _measured(words: Sequence[Token], place: int) -> float:
-    units = words[max(place - 1, 0) : place + 2]
-    if any(unit.kind is Kind.UNIT and unit.stem in _CURRENCY_STEMS for unit in units):
-        return AMOUNT
-    return MEASURE if any(unit.kind in (Kind.UNIT, Kind.CALENDAR) for unit in units) else 0.0
+    """What a number counts for the unit or month beside it, the better of two."""
+    measured = 0.0
+    for beside in words[place - 1 if place else 0 : place + 2]:
+        if beside.kind in BESIDE:
+            money = beside.kind is Kind.UNIT and beside.stem in _CURRENCY_STEMS
+            measured = max(measured, AMOUNT if money else MEASURE)
+    return measured
 
 
 _CURRENCY_STEMS = frozenset(map(stem, CURRENCIES))
@@ -175,7 +176,7 @@ def keywords(known: Vocabulary, *, covered: AbstractSet[str], chars_max: int) ->
     words: list[_Candidate] = []
     if room >= ROOM_MIN:
         worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
-        words = _fitting(_words(known, seen, worth_min), room)
+        words = _fitting(_words(known, seen, worth_min, chars_max=room - len(SEPARATOR)), room)
     written = [_written(value.tokens) for value in values]
     return (*dict.fromkeys(written), *_phrases(words))
 
@@ -217,7 +218,10 @@ def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
     return found
 
 
-def _words(known: Vocabulary, seen: set[str], worth_min: float) -> list[_Candidate]:
+def _words(
+    known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
+) -> list[_Candidate]:
+    """All other words, as far as they are not too long for any room there is."""
     found: list[_Candidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
@@ -226,6 +230,8 @@ def _words(known: Vocabulary, seen: set[str], worth_min: float) -> list[_Candida
         kind = words[place].kind
         span = _named(words, place)
         size = _size(span)
+        if size > chars_max:
+            continue
         if not _telling(span, size):
             continue
         short = value <= ORDINARY and len(words[place].surface) <= SHORT_CHARS
@@ -240,7 +246,12 @@ def _span(words: Sequence[Token], place: int, *, labelled: bool) -> tuple[Token,
     """A value with the label before it and the months and units beside it: "2 h 50 min"."""
     label = _label(words, place) if labelled else None
     before = [words[label]] if label is not None else []
-    if label != place - 1 and _leads(words, place - 1):
+    if (
+        place
+        and label != place - 1
+        and words[place - 1].kind in BESIDE
+        and _leads(words, place - 1)
+    ):
         before.append(words[place - 1])
     stop = place + 1
     while stop < len(words) and not words[stop - 1].closes and _follows(words, stop):
@@ -256,7 +267,7 @@ def _named(words: Sequence[Token], place: int) -> tuple[Token, ...]:
 
 def _leads(words: Sequence[Token], place: int) -> bool:
     """Whether a unit or month belongs to the number after it: "EUR 20", "May 4", not "3 h 20"."""
-    if place < 0 or words[place].closes or words[place].kind not in BESIDE:
+    if words[place].closes:
         return False
     return place == 0 or words[place - 1].kind is not Kind.NUMBER
 
