@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
@@ -184,24 +185,23 @@ def _episode_place(episode: int, own: float, lines: list[tuple[int, float]]) -> 
 
 def hits(query: Query, places: Sequence[Place], shown: Shown) -> list[Hit]:
     """What is answered; a place whose memory was forgotten meanwhile is left out."""
-    mark = _marker(query.terms)
     answer: list[Hit] = []
     for place in places:
         memory = shown.memories.get(place.memory or 0)
         episode = shown.episodes.get(place.episode or 0)
         if memory:
-            answer.append(_memory_hit(memory, place.score, mark))
+            answer.append(_memory_hit(memory, place.score, query.terms))
         elif episode:
-            answer.append(_episode_hit(episode, place, shown.memories, mark))
+            answer.append(_episode_hit(episode, place, shown.memories, query.terms))
     return answer
 
 
-def _memory_hit(memory: Memory, score: float, mark: re.Pattern[str] | None) -> Hit:
+def _memory_hit(memory: Memory, score: float, terms: Terms) -> Hit:
     return Hit(
         id=memory.id,
         tier=memory.tier,
         score=score,
-        snippet=snippet(memory.content, mark),
+        snippet=snippet(memory.content, terms),
         content=memory.content,
         created_at=memory.created_at,
         session=memory.session,
@@ -211,7 +211,7 @@ def _memory_hit(memory: Memory, score: float, mark: re.Pattern[str] | None) -> H
 
 
 def _episode_hit(
-    episode: Episode, place: Place, memories: Mapping[int, Memory], mark: re.Pattern[str] | None
+    episode: Episode, place: Place, memories: Mapping[int, Memory], terms: Terms
 ) -> Hit:
     lines = tuple(
         Line(
@@ -228,7 +228,7 @@ def _episode_hit(
         id=episode.id,
         tier=Tier.EPISODIC,
         score=place.score,
-        snippet=snippet(lines[0].content if lines else episode.content, mark),
+        snippet=snippet(lines[0].content if lines else episode.content, terms),
         content=episode.content,
         created_at=episode.covers_until,
         session=episode.session,
@@ -238,6 +238,7 @@ def _episode_hit(
     )
 
 
+@lru_cache(maxsize=64)
 def _marker(terms: Terms) -> re.Pattern[str] | None:
     """A pattern that finds the terms in a text, endings aside."""
     stems = [r"\b" + re.escape(_stem(word)) for word in terms.words]
@@ -252,11 +253,12 @@ def _stem(word: str) -> str:
     return re.sub(r"(ing|edly|ed|ies|es|s|e|y)$", "", word)
 
 
-def snippet(content: str, mark: re.Pattern[str] | None, *, width: int = SNIPPET_CHARS) -> str:
+def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
     """The stretch of a text with most distinct matches in it, cut at word boundaries."""
     if len(content) <= width:
         return content
     matches = []
+    mark = _marker(terms)
     for match in mark.finditer(content) if mark else ():
         matches.append((match.start(), match.group().casefold()))
         if len(matches) >= 200:

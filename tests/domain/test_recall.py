@@ -21,7 +21,7 @@ from mnemosyned.domain.recall import (
     rank,
     snippet,
 )
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.terms import Terms, terms
 
 EPISODE = make_episode(
     [memory("1"), memory("2")], id="e", content="the bike was stolen", summarizer="fake", now=NOON
@@ -190,7 +190,7 @@ def test_a_snippet_finds_a_word_in_its_other_forms(word: str) -> None:
 
 
 def test_a_short_text_is_its_own_snippet() -> None:
-    assert snippet("short", None) == "short"
+    assert snippet("short", Terms((), ())) == "short"
 
 
 @given(st.text(min_size=1, max_size=1_000), st.text(max_size=30))

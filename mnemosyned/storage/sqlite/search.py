@@ -40,8 +40,10 @@ def match_any(terms: Iterable[str]) -> str:
 def search(connection: sqlite3.Connection, query: Query) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    memories = _matches(connection, query, _memory_scores(connection, query, limit))
-    if query.tier in (Tier.WORKING, Tier.ARCHIVE):
+    slept = _has_slept(connection)
+    scores = _memory_scores(connection, query, limit)
+    memories = _matches(connection, query, scores, slept=slept)
+    if not slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories)
     return Found(memories, _episode_scores(connection, query, limit))
 
@@ -175,10 +177,10 @@ def _episode_filter(query: Query) -> tuple[str, list[Any]]:
 
 
 def _matches(
-    connection: sqlite3.Connection, query: Query, scores: Mapping[int, float]
+    connection: sqlite3.Connection, query: Query, scores: Mapping[int, float], *, slept: bool
 ) -> list[Match]:
     """The matches that can be shown; all of them where too few episodes hold the best."""
-    kept = shortlist(scores, places=query.limit * (LINES_SPARE if _sleeps(connection) else 1))
+    kept = shortlist(scores, places=query.limit * (LINES_SPARE if slept else 1))
     matches = _read(connection, scores, kept)
     places = {match.episode or -match.position for match in matches}
     if len(places) < query.limit and len(kept) < len(scores):
@@ -186,7 +188,7 @@ def _matches(
     return matches
 
 
-def _sleeps(connection: sqlite3.Connection) -> bool:
+def _has_slept(connection: sqlite3.Connection) -> bool:
     """Whether anything was consolidated yet, so that several matches may share a place."""
     (archived,) = connection.execute(
         "SELECT count FROM tier_totals WHERE tier = 'archive'"
