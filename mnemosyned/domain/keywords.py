@@ -69,6 +69,7 @@ class _Candidate(NamedTuple):
     place: int
     tokens: tuple[Token, ...]
     """The word or value, with its label before it and its unit beside it."""
+    size: int
 
 
 class Vocabulary:
@@ -172,7 +173,7 @@ def keywords(known: Vocabulary, *, covered: AbstractSet[str], chars_max: int) ->
     seen = set(covered)
     room = chars_max + len(SEPARATOR)
     values = _fitting(_values(known, seen), room)
-    room -= sum([_size(value.tokens) + len(SEPARATOR) for value in values])
+    room -= sum([value.size + len(SEPARATOR) for value in values])
     words: list[_Candidate] = []
     if room >= ROOM_MIN:
         worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
@@ -186,7 +187,7 @@ def _fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
     chosen: list[_Candidate] = []
     candidates.sort()
     for candidate in candidates:
-        cost = _size(candidate.tokens) + len(SEPARATOR)
+        cost = candidate.size + len(SEPARATOR)
         if cost <= room:
             chosen.append(candidate)
             room -= cost
@@ -199,10 +200,10 @@ def _fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
 def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
     """The exact values, and ordinary words with a label that makes values of them."""
     found: list[_Candidate] = []
-    for root, (words, sentence, place) in known.first.items():
-        value = known.worth[root]
-        if value < MEASURE or root in seen:
+    for root, value in known.worth.items():
+        if value < MEASURE or root in seen or root not in known.first:
             continue
+        words, sentence, place = known.first[root]
         kind = words[place].kind
         if value < LABELLED and kind not in EXACT_KINDS:
             continue
@@ -211,10 +212,9 @@ def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
         if not _telling(span, size):
             continue
         seen.update([one.stem for one in span])
-        if kind is Kind.TIME or (kind is Kind.NUMBER and len(span) == 1):
-            value *= WEAK
-        rank = -value / (size + len(SEPARATOR)) ** VALUE_POWER
-        found.append(_Candidate(rank, sentence, place, span))
+        weak = kind is Kind.TIME or (kind is Kind.NUMBER and len(span) == 1)
+        rank = -value * (WEAK if weak else 1) / (size + len(SEPARATOR)) ** VALUE_POWER
+        found.append(_Candidate(rank, sentence, place, span, size))
     return found
 
 
@@ -238,7 +238,7 @@ def _words(
         if short or kind is Kind.TIME or (kind is Kind.NUMBER and len(span) == 1):
             value *= WEAK
         rank = -value / (size + len(SEPARATOR)) ** WORD_POWER
-        found.append(_Candidate(rank, sentence, place, span))
+        found.append(_Candidate(rank, sentence, place, span, size))
     return found
 
 
@@ -305,7 +305,7 @@ def _as_said(candidate: _Candidate) -> tuple[int, int]:
 def _phrases(chosen: Iterable[_Candidate]) -> list[str]:
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
-    for _, sentence, place, span in chosen:
+    for _, sentence, place, span, _ in chosen:
         if open_at == (sentence, place):
             phrases[-1] += f" {_written(span)}"
         else:
