@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 from fakes import FakeClock, FakeSummarizer
+from hypothesis import HealthCheck, settings
 
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 @pytest.fixture

@@ -169,9 +169,6 @@ def test_dedupe_keeps_what_differs(store: MemoryStore, other: Memory) -> None:
     assert working_ids(store) == ["1", "2"]
 
 
-# ------------------------------------------------------------------- reading
-
-
 def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
     with pytest.raises(NotFound):
         store.get("1")
