@@ -62,6 +62,8 @@ KEYWORDS = "Keywords: "
 VALUES = EXACT_KINDS - {Kind.IDENTIFIER}
 """Kinds that can make a statement of two words; code has identifiers everywhere."""
 
+_STOP = Kind.STOP  # found faster than an attribute of an Enum
+
 UNSPACED = ("。", "！", "？")
 QUESTION_MARKS = ("?", "？", "؟")
 SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
@@ -196,7 +198,7 @@ def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
     kinds = [word.kind for word in words]
     if stamped:
         factor *= LISTING
-    elif kinds.count(Kind.STOP) < PROSE_STOP_SHARE * len(words) and _listing(sentence, kinds):
+    elif kinds.count(_STOP) < PROSE_STOP_SHARE * len(words) and _listing(sentence, kinds):
         factor *= LISTING_TOLD if factor > 1 else LISTING
     elif (
         factor == 1

@@ -134,8 +134,8 @@ class Token:
     """How much more a sentence matters for having it."""
     label: bool = False
     """It says what the exact value after it is."""
-    binds: bool = False
-    """The sentence may be a ruling: it opens with this, or has another word before it."""
+    notable: bool = False
+    """It has a cue, or makes a ruling of a sentence that it opens or of the word before it."""
 
 
 def sentences(text: str) -> list[tuple[str, bool]]:
@@ -203,9 +203,12 @@ def emphasis(words: Sequence[Token]) -> float:
     """How much more, or less, a sentence matters for what it announces."""
     if not words:
         return 1.0
-    if True in [word.binds for word in words] and _binding(words):
-        return RULING
-    factor = max([word.cue for word in words])
+    factor = 1.0
+    notable = [word for word in words if word.notable]
+    if notable:
+        if _binding(words):
+            return RULING
+        factor = max([word.cue for word in notable])
     if factor < RULING:
         opening = words[0].surface.lower()
         if opening in ANSWERS:
@@ -218,7 +221,7 @@ def emphasis(words: Sequence[Token]) -> float:
 def _binding(words: Sequence[Token]) -> bool:
     """Whether an order opens the sentence or a clause of it, or two words in a row rule."""
     for at, word in enumerate(words):
-        if word.binds:
+        if word.notable:
             lower = word.surface.lower()
             before = words[at - 1].surface.lower() if at else ""
             opens = not at or words[at - 1].closes
@@ -302,7 +305,16 @@ def _parts(core: str, *, closes: bool) -> Iterator[Token]:
         elif 1 < len(run) <= HAN_WORD_MAX:
             cue = RULING if _HAN_RULING.search(run) else 1.0
             label = run.endswith(LABEL_ENDINGS)
-            yield Token(run, run, Kind.WORD, capital=False, closes=tail, cue=cue, label=label)
+            yield Token(
+                run,
+                run,
+                Kind.WORD,
+                capital=False,
+                closes=tail,
+                cue=cue,
+                label=label,
+                notable=cue > 1,
+            )
         else:
             # No border shows where words end: overlapping pairs tell repetition, no more.
             for at in range(max(len(run) - 1, 1)):
@@ -319,15 +331,16 @@ def _inner_kind(run: str) -> Kind:
 def _plain(word: str, *, closes: bool) -> Token:
     lower = word.lower().replace("’", "'")
     root = stem(word)
+    cue = CUES.get(lower, 1.0)
     return Token(
         root,
         word,
         _kind(word, lower, root),
         word[0].isupper(),
         closes,
-        cue=CUES.get(lower, 1.0),
+        cue=cue,
         label=lower in LABELS or lower.endswith(LABEL_ENDINGS),
-        binds=lower in _BINDING,
+        notable=cue > 1 or lower in _BINDING,
     )
 
 
