@@ -215,10 +215,7 @@ class MemoryService:
             if count <= cap:
                 return
             excess = count - int(cap * (1 - CAP_HYSTERESIS))
-            try:
-                self._cycle.run(trigger=Trigger.CAP, oldest=excess)
-            except SleepInProgress:  # what asked for relief is kept; the next write looks again
-                return
+            self._cycle.run(trigger=Trigger.CAP, oldest=excess)
             # What could not be consolidated (pinned, failed) is not tried again at every call.
             left = self._store.working_count()
             self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))
