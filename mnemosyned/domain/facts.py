@@ -94,6 +94,8 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 ABBREVIATION_CHARS_MAX = 12
+ABBREVIATION_LETTERS_MAX = 6
+"""Those without a full stop inside are no longer, numbers apart."""
 _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -176,6 +178,8 @@ def _split(line: str) -> list[str]:
 def _abbreviated(line: str, start: int, stop: int) -> bool:
     """Whether the word before this full stop is an abbreviation, an initial or a list number."""
     word = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop].rpartition(" ")[2]
+    if len(word) > ABBREVIATION_LETTERS_MAX and word.isalpha():
+        return False
     return _ABBREVIATION.fullmatch(word.lstrip("(\"'")) is not None
 
 

@@ -96,18 +96,19 @@ class Vocabulary:
         """Take in one more sentence, and give its stems, each once and in order."""
         worth, first = self.worth, self.first
         stems: list[str] = []
-        labelled = False
+        labelled = secret = False
         for place, token in enumerate(words):
             kind = token.kind
             if token.label:
                 labelled = True
+                secret = secret or token.surface.lower() in SECRETS
             if kind is _STOP:
                 continue
             root = token.stem
             stems.append(root)
             if kind is _WORD:
                 value = NAME if place and token.capital else ORDINARY
-                if labelled and _secret(words, place):
+                if secret and _secret(words, place):
                     value = SECRET
             else:
                 value = BY_KIND[kind]
@@ -115,7 +116,7 @@ class Vocabulary:
                     value = _exact(words, place, value, labelled=labelled)
             if value > worth.get(root, 0.0):
                 worth[root] = value
-            if root not in first and kind not in NEVER_KEYWORDS:
+            if root not in first and (kind is _WORD or kind not in NEVER_KEYWORDS):
                 first[root] = words, self._sentences, place
         self._sentences += 1
         return tuple(dict.fromkeys(stems))
