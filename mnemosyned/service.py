@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import isnan
@@ -23,6 +22,7 @@ from mnemosyned.domain.errors import (
     InvalidRequest,
     InvalidText,
     InvalidTime,
+    MnemosynedError,
     ShuttingDown,
     SleepInProgress,
 )
@@ -166,13 +166,21 @@ class MemoryService:
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         acknowledged = self._store.remember(drafts)
-        if self._store.working_count() > self._relieve_above:
-            if self._scheduler:
-                self._scheduler.relieve_soon()
-            else:
-                with suppress(SleepInProgress):  # which relieves it too
-                    self.relieve()
+        try:
+            self._keep_cap()
+        except SleepInProgress:
+            log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
+        except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
+            log.exception("relief_failed")
         return acknowledged
+
+    def _keep_cap(self) -> None:
+        if self._store.working_count() <= self._relieve_above:
+            return
+        if self._scheduler:
+            self._scheduler.relieve_soon()
+        else:
+            self.relieve()
 
     def _draft(self, request: Remember, now: datetime, *, place: str = "") -> Draft:
         for name in ("content", "id", "session", "source", "role"):

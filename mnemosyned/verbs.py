@@ -340,7 +340,7 @@ def checked(request: Request[R]) -> Request[R]:
         raise InvalidText(
             f"the text is not valid Unicode at character {error.start}; decode it first"
         ) from error
-    except (TypeError, RecursionError, OverflowError) as error:
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
 
 

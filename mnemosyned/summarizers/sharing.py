@@ -23,8 +23,8 @@ from mnemosyned.summarizers.worker import Answer, read_frame, write_frame
 
 SHARED_MIN = 60
 """Fewer groups are done before a second process has started, which takes a tenth of a second."""
-IN_FLIGHT = 6
-"""Groups handed to the second process and not yet back."""
+IN_FLIGHT = 24
+"""Groups handed to the second process and not yet back: enough to last through a commit."""
 ANSWER_S = 60.0
 STOP_S = 5.0
 
