@@ -25,6 +25,8 @@ SHARED_MIN = 60
 """Fewer groups are done before a second process has started, which takes a tenth of a second."""
 IN_FLIGHT = 24
 """Groups handed to the second process and not yet back: enough to last through a commit."""
+PIPE_BYTES = 1 << 20
+"""Room for what is in flight, so that handing over does not wait; the usual 64 KiB hold ten."""
 ANSWER_S = 60.0
 STOP_S = 5.0
 
@@ -136,7 +138,11 @@ class _Second:
 def _second(command: list[str]) -> Iterator[_Second]:
     # What it might print in a traceback could be a memory's text: it goes nowhere.
     process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pipesize=PIPE_BYTES,
     )
     second = _Second(process)
     try:
