@@ -40,7 +40,15 @@ def home(tmp_path: Path) -> Path:
     units.mkdir(parents=True)
     shutil.copy(CHECKOUT / "systemd" / "mnemosyned.service", units)
     drop_in(home, "log.conf", "StandardError=append:%h/daemon.log")
+    # The unit has a /tmp of its own; a checkout that lies there must be seen in it all the same.
+    hidden = [path for path in sorted(kept()) if path.startswith(("/tmp/", "/var/tmp/"))]  # noqa: S108
+    drop_in(home, "checkout.conf", *(f"BindReadOnlyPaths={path}" for path in hidden))
     return home
+
+
+def kept() -> set[str]:
+    """What the daemon and its client are made of on this machine."""
+    return {str(CHECKOUT), sys.prefix, os.path.realpath(sys.base_prefix)}
 
 
 def drop_in(home: Path, name: str, *lines: str) -> None:
@@ -51,9 +59,8 @@ def drop_in(home: Path, name: str, *lines: str) -> None:
 
 def beside_systemd(home: Path, script: str) -> list[str]:
     """Run a shell script as the user beside the user's systemd; the lines it prints."""
-    keep = {str(CHECKOUT), sys.prefix, os.path.realpath(sys.base_prefix)}
     done = subprocess.run(
-        [BESIDE_SYSTEMD, home, ":".join(sorted(keep)), "bash", "-euc", WAIT_UNTIL + script],
+        [BESIDE_SYSTEMD, home, ":".join(sorted(kept())), "bash", "-euc", WAIT_UNTIL + script],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
