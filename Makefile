@@ -11,6 +11,8 @@ XDG_CONFIG_HOME ?= $(HOME)/.config
 CONFIG := $(XDG_CONFIG_HOME)/mnemosyned/mnemosyned.yaml
 STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
 UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
+RELOAD := systemctl --user daemon-reload 2>/dev/null \
+	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
 # pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
 SLOW := fault or packaging or systemd
@@ -87,17 +89,18 @@ install: ## package, user unit and config for the present user
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
-	-systemctl --user daemon-reload
+	@$(RELOAD)
 	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
 	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
 
 uninstall: ## undo `make install`; your memory and a config you changed stay
-	-systemctl --user disable --now mnemosyned
+	@systemctl --user disable --now mnemosyned 2>/dev/null \
+		|| echo "no running unit; stop a daemon of your own yourself"
 	rm -f $(PREFIX)/bin/mnemosyned $(PREFIX)/bin/mnem $(UNIT)
 	rm -rf $(APP)/venv $(UNIT).d
-	-rmdir $(APP)
+	if [ -d $(APP) ]; then rmdir $(APP); fi
 	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi
-	-systemctl --user daemon-reload
+	@$(RELOAD)
 	@echo "uninstalled. Your memory stays in $(STATE)"
 
 lock: $(READY) ## resolve the dependencies anew into requirements.lock
