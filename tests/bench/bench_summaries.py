@@ -13,6 +13,7 @@ import argparse
 import json
 import random
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import snowballstemmer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.report import Report
 
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.facts import sentences
@@ -175,52 +180,28 @@ def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
     }
 
 
-def bars(figures: dict[str, float]) -> list[dict[str, Any]]:
+def hold(report: Report, part: str, figures: dict[str, float]) -> None:
+    """Report a part of the conversations and hold it to the bars."""
+    for name, value in figures.items():
+        report.figure(f"{part}/{name}", value)
     better = max(figures["retention_lead"], figures["retention_random"])
-    wanted = [
-        ("compression_max", figures["compression_max"], "<=", 0.35),
-        ("whole_sentences", figures["whole_sentences"], ">=", 0.5),
-        ("retention", figures["retention"], ">=", 0.54),
-        ("retention over the better baseline", figures["retention"] / better, ">=", 1.8),
-        ("us_per_memory", figures["us_per_memory"], "<=", 120.0),
-    ]
-    return [
-        {
-            "name": name,
-            "value": round(value, 4),
-            "op": op,
-            "bar": bar,
-            "met": value <= bar if op == "<=" else value >= bar,
-        }
-        for name, value, op, bar in wanted
-    ]
+    report.bar(f"largest size, {part}", figures["compression_max"], "<=", 0.35)
+    report.bar(f"whole sentences, {part}", figures["whole_sentences"], ">=", 0.5)
+    report.bar(f"retention, {part}", figures["retention"], ">=", 0.54)
+    report.bar(
+        f"retention over the better baseline, {part}", figures["retention"] / better, ">=", 1.8
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="path of locomo10.json")
-    parser.add_argument("--out", type=Path, default=Path("build/bench/summaries.json"))
-    options = parser.parse_args()
-    conversations = load(options.data)
-    parts = {
-        "1-5 (tuned on)": conversations[:TUNED_ON],
-        "6-10 (held out)": conversations[TUNED_ON:],
-        "all": conversations,
-    }
-    figures = {name: measure(part) for name, part in parts.items()}
-    print(f"{'':22}" + "".join(f"{name:>18}" for name in figures))
-    for key in figures["all"]:
-        print(f"{key:22}" + "".join(f"{part[key]:18.3f}" for part in figures.values()))
-    checks = [
-        {**check, "name": f"{check['name']}, {name}"}
-        for name, part in figures.items()
-        for check in bars(part)
-    ]
-    for check in checks:
-        print("met   " if check["met"] else "MISSED", *list(check.values())[:4])
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"figures": figures, "bars": checks}, indent=2) + "\n")
-    return 0 if all(check["met"] for check in checks) else 1
+    conversations = load(parser.parse_args().data)
+    report = Report("bench-summaries")
+    hold(report, "1-5 (tuned on)", measure(conversations[:TUNED_ON]))
+    hold(report, "6-10 (held out)", measure(conversations[TUNED_ON:]))
+    hold(report, "all", measure(conversations))
+    return report.finish()
 
 
 if __name__ == "__main__":
