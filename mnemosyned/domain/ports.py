@@ -31,6 +31,40 @@ class Summary:
     """The episode's content: the summary, then a line of keywords."""
     summarizer: str
     """Name of the implementation that wrote it, for the log."""
+    fallback_reason: str = ""
+    """Why a fallback wrote it, empty where the summariser in force did."""
+
+
+class TextModel(Protocol):
+    """A language model: llama.cpp in a child process, or an endpoint that speaks OpenAI's form."""
+
+    name: str
+    """What the log and `status` call it, such as `llama:tinyllama-1.1b-chat-v1.0.Q4_K_M`."""
+
+    @property
+    def context_tokens(self) -> int:
+        """The size of its window, prompt and answer together. Raises `SummarizerFailed`."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens of the window a text takes, by the model's own count or an upper bound.
+
+        Raises `SummarizerFailed`.
+        """
+        ...
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+    ) -> str:
+        """The answer to a conversation of role and content. Raises `SummarizerFailed`.
+
+        Whatever the model does, this returns or raises within its configured time limit.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what runs for it; the next call starts it again."""
+        ...
 
 
 class Summarizer(Protocol):
