@@ -157,6 +157,13 @@ class SummarizerFailed(MnemosynedError):
     kind = Kind.INTERNAL
 
 
+class ModelUnavailable(SummarizerFailed):
+    """The model cannot be reached or run at all, whatever it is asked: worth leaving alone."""
+
+    code = "model_unavailable"
+    kind = Kind.UNAVAILABLE
+
+
 def by_code() -> dict[str, type[MnemosynedError]]:
     """Every error class by its code, so that a client can raise what the daemon raised."""
     tree = [MnemosynedError]
