@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ import click
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory
+from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
 
@@ -176,7 +178,15 @@ def _logged(result: Logged) -> str:
     room = max(20, width() - sum(columns) - 2 * len(columns))
     for cells, row in zip(rows, result.rows, strict=True):
         cells.append(_cut(row.error or row.summary_preview, room))
-    return _table([*headers, "summary"], rows)
+    return "\n".join([_table([*headers, "summary"], rows), *_fallbacks(result)])
+
+
+def _fallbacks(result: Logged) -> list[str]:
+    """Why the model did not write what it should have, each reason once."""
+    reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
+    return [
+        _wrapped(f"{count} by the fallback: {reason}") for reason, count in reasons.most_common()
+    ]
 
 
 def _forgotten(result: Forgotten) -> str:
@@ -205,10 +215,21 @@ def _stats(stats: Stats) -> str:
         ("next cycle", coming),
         ("due", f"{sleep.due:,} memories are old enough"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
+        ("summaries", _summaries(stats.summarizer)),
         ("daemon", f"{stats.version}, process {stats.pid}, up {_span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
     ]
     return f"{tiers}\n\n{_pairs(rows)}"
+
+
+def _summaries(standing: Standing) -> str:
+    """How the model did since the start; nothing where there is none."""
+    if standing.state is SummarizerState.RULES:
+        return ""
+    return (
+        f"{standing.accepted:,} by the model ({standing.retried:,} asked twice), "
+        f"{standing.rejected:,} of its own refused, {standing.fallbacks:,} by the fallback"
+    )
 
 
 def _table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:

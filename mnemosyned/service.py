@@ -53,7 +53,6 @@ from mnemosyned.verbs import (
     SleepStatus,
     Stats,
     Status,
-    SummarizerStatus,
 )
 
 R = TypeVar("R")
@@ -215,7 +214,7 @@ class MemoryService:
             if count <= cap:
                 return
             excess = count - int(cap * (1 - CAP_HYSTERESIS))
-            self._cycle.run(trigger=Trigger.CAP, oldest=excess)
+            self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=self._scheduler is None)
             # What could not be consolidated (pinned, failed) is not tried again at every call.
             left = self._store.working_count()
             self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))
@@ -308,7 +307,7 @@ class MemoryService:
             tiers=dict(self._store.totals()),
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
-            summarizer=SummarizerStatus(self._cycle.summarizer.name, self._cycle.summarizer.reason),
+            summarizer=self._cycle.summarizer.standing(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
         )

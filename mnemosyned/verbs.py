@@ -36,6 +36,7 @@ from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
+from mnemosyned.domain.ports import Standing
 from mnemosyned.domain.recall import Hit
 
 R = TypeVar("R")
@@ -224,13 +225,6 @@ class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Memories old enough for the next cycle."""
 
 
-class SummarizerStatus(msgspec.Struct, frozen=True):
-    """Which summariser is in force, and why."""
-
-    name: str
-    reason: str
-
-
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the store and the daemon."""
 
@@ -241,7 +235,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     tiers: dict[Tier, TierTotals]
     wm_max: int
     sleep: SleepStatus
-    summarizer: SummarizerStatus
+    summarizer: Standing
     pid: int
     uptime_s: float
 

@@ -182,6 +182,8 @@ class LogEntry:
     duration_s: float
     chars_before: int
     chars_after: int
+    fallback_reason: str | None = None
+    """Why the summary is a fallback's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
@@ -67,6 +68,34 @@ class TextModel(Protocol):
         ...
 
 
+class SummarizerState(StrEnum):
+    """Who writes the next summary."""
+
+    RULES = "rules"
+    """No model is configured."""
+    MODEL = "model"
+    FALLBACK = "fallback"
+    """A model is configured and left alone for a while, or for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The summariser in force as `status` shows it, with its counts since the start."""
+
+    name: str
+    reason: str
+    """Why it is in force, in one sentence."""
+    state: SummarizerState = SummarizerState.RULES
+    accepted: int = 0
+    """Summaries of the model that were kept."""
+    retried: int = 0
+    """Groups the model was asked twice about, as its first answer was not kept."""
+    rejected: int = 0
+    """Groups of which no answer of the model was kept."""
+    fallbacks: int = 0
+    """Summaries by rule in the place of the model's, for whatever reason."""
+
+
 class Summarizer(Protocol):
     """Makes one text of the memories of one episode; implementations inherit from it."""
 
@@ -102,6 +131,22 @@ class Summarizer(Protocol):
             return self.summarize(memories)
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
+
+    def standing(self) -> Standing:
+        """Who writes the next summary, and how it went so far."""
+        return Standing(name=self.name, reason=self.reason)
+
+    def quick(self) -> Summarizer:
+        """The one for whoever waits, at shutdown and when forgetting: it asks no model."""
+        return self
+
+    def interrupt(self) -> None:
+        """End what a model is writing and ask it no more, for good; safe from any thread."""
+        return
+
+    def close(self) -> None:
+        """End what runs for it; the next summary starts it again."""
+        return
 
 
 @dataclass(frozen=True, slots=True)

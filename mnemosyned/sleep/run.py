@@ -18,7 +18,7 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer
+from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer, Summary
 from mnemosyned.logs import logger
 
 GROUPS_PER_COMMIT = 16
@@ -83,7 +83,7 @@ class CycleRun:
                 empty = SummarizerFailed(f"{outcome.summarizer} gave an empty summary")
                 self._fail(work.batch, work.started, empty)
             else:
-                self._finish(work, [(work.memories, outcome.text, outcome.summarizer)])
+                self._finish(work, [(work.memories, outcome)])
         self.commit()
 
     def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
@@ -100,12 +100,12 @@ class CycleRun:
             if len(work.memories) >= self._summarize_min:
                 yield work
             elif work.memories:  # else all were forgotten since the plan was made
-                self._finish(
-                    work, [([memory], memory.content, VERBATIM) for memory in work.memories]
-                )
+                self._finish(work, [([memory], _verbatim(memory)) for memory in work.memories])
 
-    def _finish(self, work: _Work, texts: Sequence[tuple[Sequence[Memory], str, str]]) -> None:
-        promotions = [self._promotion(*text, work.started) for text in texts]
+    def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
+        promotions = [
+            self._promotion(originals, summary, work.started) for originals, summary in summaries
+        ]
         self._finished.append(_Finished(work.batch, promotions, work.started))
         full = len(self._finished) >= GROUPS_PER_COMMIT
         if full or time.monotonic() - self._finished[0].started >= COMMIT_AFTER_S:
@@ -122,9 +122,10 @@ class CycleRun:
                 self.reports.append(_done(group))
 
     def _promotion(
-        self, originals: Sequence[Memory], content: str, summarizer: str, started: float
+        self, originals: Sequence[Memory], summary: Summary, started: float
     ) -> Promotion:
         now = self._clock.now()
+        content, summarizer = summary.text, summary.summarizer
         episode = make_episode(
             originals, id=new_id(now), content=content, summarizer=summarizer, now=now
         )
@@ -142,6 +143,7 @@ class CycleRun:
             duration_s=time.monotonic() - started,
             chars_before=sum(len(memory.content) for memory in originals),
             chars_after=len(content),
+            fallback_reason=summary.fallback_reason or None,
         )
         return Promotion(episode, entry)
 
@@ -170,6 +172,10 @@ class CycleRun:
             )
         )
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
+
+
+def _verbatim(memory: Memory) -> Summary:
+    return Summary(text=memory.content, summarizer=VERBATIM)
 
 
 def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -> GroupReport:

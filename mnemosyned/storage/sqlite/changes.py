@@ -26,7 +26,7 @@ SCRUB_STEPS_MAX = 10_000
 
 _INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({', '.join('?' * 10)})"
 _INSERT_EPISODE = f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({', '.join('?' * 11)})"
-_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 14)})"
+_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 
 
 # ------------------------------------------------------------------ remember

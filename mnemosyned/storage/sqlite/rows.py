@@ -24,7 +24,8 @@ EPISODE_COLUMNS = (
 )
 LOG_COLUMNS = (
     "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
-    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after'
+    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
+    "fallback_reason"
 )
 
 
@@ -134,6 +135,7 @@ def log_row(entry: LogEntry) -> Row:
         entry.duration_s,
         entry.chars_before,
         entry.chars_after,
+        entry.fallback_reason,
     )
 
 
@@ -155,4 +157,5 @@ def log_entry_from(row: Row) -> LogEntry:
         duration_s=row[12],
         chars_before=row[13],
         chars_after=row[14],
+        fallback_reason=row[15],
     )
