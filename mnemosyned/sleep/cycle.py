@@ -99,8 +99,8 @@ class SleepCycle:
         """Consolidate what is old enough; with `force` everything, with `oldest` so many.
 
         `quick` asks no model, as somebody waits; `deadline_s` ends the cycle between two groups,
-        and so does `go_on`, asked before each, when it says no. Raises `SleepInProgress`, at shutdown only after waiting for the running
-        cycle until the deadline.
+        and so does `go_on`, asked before each, when it says no. Raises `SleepInProgress`, at
+        shutdown only after waiting for the running cycle until the deadline.
         """
         started = time.monotonic()
         ends = None if deadline_s is None else started + deadline_s
