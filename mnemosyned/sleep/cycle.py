@@ -71,6 +71,10 @@ class SleepCycle:
             self._running.release()
             former.close()
 
+    def close(self) -> None:
+        """End what runs for the summariser in force."""
+        self.summarizer.close()
+
     def wait_idle(self, timeout_s: float) -> None:
         """Wait until no cycle runs, at most so long."""
         if self._running.acquire(timeout=timeout_s):

@@ -76,7 +76,8 @@ class Breaker:
     def rejected(self, why: str) -> bool:
         """An answer was not kept; answers whether that was one too many."""
         self._rejected += 1
-        if self._rejected < REJECTED_IN_A_ROW_MAX and self._opened is None:
+        if self._rejected < REJECTED_IN_A_ROW_MAX:  # and it answers, whatever was before
+            self.why, self._opened, self._cool_down = "", None, COOL_DOWN
             return False
         self.failed(f"{self._rejected} groups in a row had to be refused, the last as: {why}")
         return True
