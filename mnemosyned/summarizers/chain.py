@@ -133,15 +133,12 @@ class ChainSummarizer(Summarizer):
         elif until:
             state = SummarizerState.FALLBACK
             reason = (
-                f"it failed ({self._breaker.why.rstrip('.')}); the rule-made fallback is in force "
+                f"it failed ({self._breaker.why}); the rule-made fallback is in force "
                 f"until {until.astimezone():%H:%M}"
             )
         elif self._breaker.why:
             state = SummarizerState.MODEL
-            reason = (
-                f"it failed ({self._breaker.why.rstrip('.')}) and is tried again with the next "
-                "group"
-            )
+            reason = f"it failed ({self._breaker.why}) and is tried again with the next group"
         else:
             state, reason = SummarizerState.MODEL, "in force, as configured"
         return Standing(

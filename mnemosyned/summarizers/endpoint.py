@@ -7,6 +7,7 @@ import stat
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
@@ -179,7 +180,7 @@ class _Call:
                 pause_s = wait_s if busy.wait_s is None else busy.wait_s
                 late = time.monotonic() + pause_s >= self._ends
                 if not tries_left or late or pause_s > RETRY_AFTER_MAX_S:
-                    raise ModelUnavailable(f"{self._name} {busy.what}.") from busy
+                    raise ModelUnavailable(f"{self._name} {busy.what}") from busy
                 self._abandoned.wait(pause_s)
                 self._check_time()
                 wait_s *= 2
@@ -195,7 +196,7 @@ class _Call:
             self._check_time()
             if self._address.refuses(error):
                 raise ModelUnavailable(
-                    f"{self._name} has no certificate that this machine trusts."
+                    f"{self._name} has no certificate that this machine trusts"
                 ) from None
             # From nothing: the words of an HTTPException may quote what came over the line.
             raise _Busy(f"cannot be reached ({_reason(error)})") from None
@@ -205,7 +206,10 @@ class _Call:
     def _asked(self, connection: HTTPConnection, body: bytes) -> bytes:
         path = f"{self._address.path}/chat/completions"
         connection.request("POST", path, body, dict(self._headers))
-        response = connection.getresponse()
+        with closing(connection.getresponse()) as response:
+            return self._taken(response)
+
+    def _taken(self, response: HTTPResponse) -> bytes:
         status = response.status
         if status == HTTPStatus.OK:
             return self._whole(response)
@@ -213,17 +217,19 @@ class _Call:
             raise _Busy(f"answers with HTTP status {status}", wait_s=_retry_after(response))
         said = f"{self._name} answers with HTTP status {status}"
         if 300 <= status < 400:
-            raise ModelUnavailable(f"{said}, a redirect; put the final address in llm.endpoint.")
+            raise ModelUnavailable(f"{said}, a redirect; put the final address in llm.endpoint")
         if status in _OF_THIS_REQUEST:
-            raise SummarizerFailed(f"{said} to this group.")
+            raise SummarizerFailed(f"{said} to this group")
         hint = {401: "; check its key", 403: "; check its key", 404: "; check llm.endpoint"}
-        raise ModelUnavailable(f"{said}{hint.get(status, '')}.")
+        raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 
     def _whole(self, response: HTTPResponse) -> bytes:
         answer = response.read(ANSWER_BYTES_MAX + 1)
         self._check_time()  # cut off, it looks like an end
         if len(answer) > ANSWER_BYTES_MAX:
-            raise SummarizerFailed(f"{self._name} gave an answer of over {ANSWER_BYTES_MAX} bytes.")
+            raise SummarizerFailed(f"{self._name} gave an answer of over {ANSWER_BYTES_MAX} bytes")
+        if response.length:
+            raise HTTPException  # the connection broke in between
         return answer
 
     def _left(self) -> float:
@@ -231,10 +237,10 @@ class _Call:
 
     def _check_time(self) -> None:
         if self._abandoned.is_set():
-            raise ModelUnavailable(f"{self._name} was interrupted.") from None
+            raise ModelUnavailable(f"{self._name} was interrupted") from None
         if time.monotonic() >= self._ends:
             raise ModelUnavailable(
-                f"{self._name} took longer than {self._limit_s:g} s (llm.time_limit_s)."
+                f"{self._name} took longer than {self._limit_s:g} s (llm.time_limit_s)"
             ) from None
 
 
@@ -244,10 +250,10 @@ def _read(answer: bytes, name: str) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # From nothing: its words could quote the answer.
         raise ModelUnavailable(
-            f"{name} gives answers that are not in OpenAI's form; check llm.endpoint."
+            f"{name} gives answers that are not in OpenAI's form; check llm.endpoint"
         ) from None
     if not text or not text.strip():
-        raise SummarizerFailed(f"{name} gave an empty answer.")
+        raise SummarizerFailed(f"{name} gave an empty answer")
     return text
 
 
