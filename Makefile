@@ -13,11 +13,19 @@ STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
 UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
 # pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := fault or packaging or systemd
+SLOW := fault or packaging or systemd or llm
+# llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
+LLAMA_VERSION := 0.3.36
+LLAMA_WHEELS ?= $(CURDIR)/build/wheels
+LLAMA_WHEEL := $(LLAMA_WHEELS)/llama_cpp_python-$(LLAMA_VERSION)-py3-none-*.whl
+LLAMA_OPTIONS := $(CURDIR)/build/llama-options.cmake
+# For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
+LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fault test-packaging test-systemd check format run bench bench-peer \
-	bench-locomo bench-start bench-summaries install uninstall lock clean
+.PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
+	bench-peer bench-locomo bench-start bench-summaries install install-llm wheel-llm uninstall lock \
+	clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +53,9 @@ test-packaging: $(READY) ## build, install and start the wheel (slow)
 
 test-systemd: $(READY) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd
+
+test-llm: install-llm ## the language model, on tiny models made here (slow)
+	$(PYTEST) -m llm
 
 check: $(READY) ## format, lint, types and the import contract
 	$(BIN)/ruff format --check .
@@ -87,9 +98,31 @@ install: ## package, user unit and config for the present user
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
+	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then \
+		$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); fi
 	-systemctl --user daemon-reload
 	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
 	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
+
+install-llm: $(READY) wheel-llm ## llama.cpp, for summaries by a language model (compiles for minutes)
+	@set -e; for home in $(VENV) $(APP)/venv; do if [ -x $$home/bin/python ]; then \
+		$$home/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); \
+		echo "llama.cpp is in $$home"; fi; done
+
+wheel-llm: $(READY)
+	@if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then exit 0; fi; \
+	command -v c++ >/dev/null || { echo "llama.cpp needs a C++ compiler, such as g++"; exit 1; }; \
+	mkdir -p build $(LLAMA_WHEELS); \
+	echo 'set(LLAMA_BUILD_COMMON OFF)' > $(LLAMA_OPTIONS); \
+	echo "compiling llama.cpp (once, three to ten minutes; the log is build/llama.log)"; \
+	{ CMAKE_ARGS="$(LLAMA_CMAKE_ARGS) -DLLAVA_BUILD=OFF -DLLAMA_OPENSSL=OFF \
+		-DCMAKE_PROJECT_llama.cpp_INCLUDE=$(LLAMA_OPTIONS)" \
+		$(BIN)/python -m pip wheel -v --disable-pip-version-check --no-cache-dir --no-deps \
+		--no-binary llama-cpp-python -w $(LLAMA_WHEELS) llama-cpp-python==$(LLAMA_VERSION) 2>&1; \
+		echo "exit $$?"; } | tee build/llama.log \
+		| awk '/^ *\[[0-9]+\/[0-9]+\]/ {printf "\r%s ", $$1; fflush()} END {print ""}'; \
+	tail -n 1 build/llama.log | grep -qx "exit 0" \
+		|| { tail -n 30 build/llama.log; echo "llama.cpp was not built"; exit 1; }
 
 uninstall: ## undo `make install`; your memory and a config you changed stay
 	-systemctl --user disable --now mnemosyned
