@@ -60,7 +60,8 @@ _PREAMBLE = re.compile(
 _CLOSING = re.compile(
     r"(?:\A|(?<=[.!?。！？…])\s+|\n)\s*(?:let me know (?:if|whether|when)\b|please let me know\b"
     r"|feel free to\b|i hope (?:this|that) helps|hope this helps|is there anything else\b"
-    r"|if you (?:have any|need (?:any|more|further)|would like|want me|'d like)\b|would you like me to\b"
+    r"|if you (?:have any|need (?:any|more|further)|would like|want me|'d like)\b"
+    r"|would you like me to\b"
     r"|note: this summary\b|end of summary\b"
     r"|lass(?:en sie)? mich wissen|sag(?:en sie)? mir(?: bitte)? bescheid|ich hoffe, das hilft"
     r"|avísame\b|házmelo saber|déjame saber|espero que (?:esto )?(?:te )?ayude|si necesitas\b"
@@ -69,6 +70,7 @@ _CLOSING = re.compile(
     re.IGNORECASE,
 )
 _RULE = re.compile(r"\A(?:[-*_=]{3,}\s*\n)+|(?:\n\s*[-*_=]{3,})+\s*\Z")
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)|[。！？]|\n")
 _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』", "„": "“"}
 
 
@@ -83,6 +85,12 @@ def clean(output: str) -> str:
         if text == before:
             break
     return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def completed(text: str) -> str:
+    """A text that was cut short, up to its last whole sentence if that leaves most of it."""
+    ends = [at.end() for at in _SENTENCE_END.finditer(text)]
+    return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
 
 def _unwrapped(text: str) -> str:

@@ -36,6 +36,7 @@ class Fault(StrEnum):
     LANGUAGE = "language"
     REPEATED = "repeated"
     REFUSED = "refused"
+    UNINFORMATIVE = "uninformative"
     URL = "url"
     EMAIL = "email"
     PATH = "path"
@@ -142,11 +143,11 @@ class Sources:
         for piece in self.pieces:
             said = piece.created_at.astimezone(self._zone)
             found.update((f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}"))
-            found.update(str(one) for one in (said.day, said.year))
         for _, readings in numbers(self.text):
             found |= readings
         found.update(value for _, value in number_words(self.text))
         found.update(str(year) for year in self.calendar.years)
+        found.update(f"day {day}" for _, day in self.calendar.yearless if day)
         return frozenset(found)
 
     @cached_property

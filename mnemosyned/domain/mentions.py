@@ -342,6 +342,7 @@ _SCALES = {
 }  # fmt: skip
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
 _HALF_DAY = re.compile(r"\s*([ap])\.?m\b", re.IGNORECASE)
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|[日일]")
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
@@ -358,6 +359,8 @@ def _readings(written: str, after: str) -> Iterator[str]:
     if ":" in written:
         yield from clock(written, _HALF_DAY.match(after))
         return
+    if _ORDINAL.match(after):
+        yield f"day {int(written)}" if written.isdigit() else written
     half = _HALF_DAY.match(after)
     if half and written.isdigit():
         yield from clock(f"{written}:00", half)
