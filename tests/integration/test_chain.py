@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import pytest
 from endpoints import drips, says, serving, unused_port
@@ -164,7 +163,7 @@ def test_it_is_left_alone_twice_as_long_each_time_up_to_a_bound(
 ) -> None:
     primary.does = DEAD
     chain.summarize(GROUP)
-    pauses = []
+    pauses: list[object] = []
     for _ in range(8):
         asked = clock.now()
         while primary.calls == len(pauses) + 1:
