@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory
+from mnemosyned.domain.memory import Acknowledged, Detail, Episode, Memory
 from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
@@ -33,8 +33,10 @@ def render(result: object) -> str:
 
 
 def _acknowledged(result: Acknowledged) -> str:
-    note = "" if result.stored else click.style("  already known", dim=True)
-    return f"{result.id}{note}"
+    notes = [] if result.stored else ["already known"]
+    if result.secrets:
+        notes.append(f"a secret in it was {result.secrets}")
+    return result.id + click.style("".join(f"  {note}" for note in notes), dim=True)
 
 
 def _recalled(result: Recalled) -> str:
@@ -94,7 +96,29 @@ def _episode(episode: Episode) -> str:
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]
-    return f"{_pairs(rows)}\n\n{episode.content}"
+    return f"{_pairs(rows)}\n\n{episode.content}{_details(episode.details)}"
+
+
+def _details(details: Iterable[Detail]) -> str:
+    """A line for each kind, its values once and in order."""
+    values: dict[str, dict[str, None]] = {}
+    for detail in details:
+        values.setdefault(detail.kind.replace("_", " "), {})[detail.value] = None
+    if not values:
+        return ""
+    indent = " " * 15
+    lines = [
+        textwrap.fill(
+            "; ".join(_cut(value, LINE_CHARS) for value in found),
+            width(),
+            initial_indent=f"   {kind:<12}",
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for kind, found in values.items()
+    ]
+    return "\n\n" + "\n".join([click.style("Exact details:", bold=True), *lines])
 
 
 def _expanded(result: Expanded) -> str:

@@ -8,11 +8,13 @@ megabyte of anything takes time in proportion.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
-from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.sensitive import Secret, masked, secrets
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
+from mnemosyned.domain.recall import Shown
+from mnemosyned.domain.sensitive import Secret, masked, masked_memory, secrets
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
@@ -148,11 +150,41 @@ def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
             yield _KINDS[group], start, value
 
 
-def shown(details: Iterable[Detail]) -> tuple[Detail, ...]:
-    """The details as anyone may see them: secrets masked."""
-    return tuple(
-        replace(detail, value=masked(detail.value, (detail,))) if detail.sensitive else detail
-        for detail in details
+def without_secrets(
+    memories: Sequence[Memory], *, known: Iterable[Detail] = ()
+) -> tuple[list[Memory], tuple[Detail, ...]]:
+    """The memories as a summariser may read them, and their exact values as they stand.
+
+    What one memory shows to be a secret is masked in all of them, and so is what is known.
+    """
+    noted = [details(memory.content, memory=memory.id) for memory in memories]
+    together = tuple(chain.from_iterable(noted))
+    secret = [detail for detail in (*together, *known) if detail.sensitive]
+    if not secret:
+        return list(memories), together
+    return [
+        replace(memory, content=masked(memory.content, secret)) for memory in memories
+    ], together
+
+
+def masked_episode(episode: Episode) -> Episode:
+    """The episode as anyone may see it, its details too."""
+    known = [detail for detail in episode.details if detail.sensitive]
+    content = masked(episode.content, known)
+    if not known and content == episode.content:
+        return episode
+    details = tuple(
+        replace(detail, value=masked(detail.value, known)) if detail.sensitive else detail
+        for detail in episode.details
+    )
+    return replace(episode, content=content, details=details)
+
+
+def masked_shown(shown: Shown) -> Shown:
+    """What is found as anyone may see it."""
+    return Shown(
+        {at: masked_memory(memory) for at, memory in shown.memories.items()},
+        {at: masked_episode(episode) for at, episode in shown.episodes.items()},
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
@@ -155,6 +155,8 @@ class Draft:
 
     memory: Memory
     dedupe: bool = False
+    secrets: Literal["", "kept", "masked"] = ""
+    """What became of the secrets in it, where it has some."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum
 from math import log2
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from mnemosyned.domain.memory import Detail, DetailKind
+from mnemosyned.domain.errors import SecretRefused
+from mnemosyned.domain.memory import Detail, DetailKind, Memory
 
 KEY_CHARS_MIN = 8
 BARE_KEY_CHARS_MIN = 16
@@ -63,7 +66,7 @@ _HINTS_BEYOND_ASCII = (
 )  # fmt: skip
 """One of these is in every text that has a secret: most others are passed over in 3 µs."""
 
-_PASS_WORDS = (
+_SAID_BEFORE = (
     r"pass ?words?|passwort|passwörter|pass ?phrase|passwd|pwd|kennwort|contraseña|contrasena"
     r"|mot de passe|senha|hasło|wachtwoord|пароль|密码|密碼|パスワード|暗証番号"
 )
@@ -86,7 +89,7 @@ _RULES = re.compile(
     r"|hf_[A-Za-z0-9]{24,64}|npm_[A-Za-z0-9]{30,64}|pypi-AgE[\w-]{40,512}"
     r"|SG\.[\w-]{16,64}\.[\w-]{16,64})"
     r"|://[^\s:/@]{0,128}+:(?P<in_url>[^\s@/]{1,256}+)@"
-    rf"|(?<![^\W\d_])(?i:{_PASS_WORDS})(?P<link>{_LINK})(?P<password>[^\s\[]\S{{0,255}})"
+    rf"|(?<![^\W\d_])(?i:{_SAID_BEFORE})(?P<link>{_LINK})(?P<password>[^\s\[]\S{{0,255}})"
     r"|\b(?i:bearer)\s{1,3}(?P<bearer>(?!eyJ)[\w.~+/-]{16,4096}=*)"
     rf"|(?<![^\W\d_])(?P<named>(?i:{_KEY_WORDS})){_LINK}"
     r"[\"'`]?(?P<token>[\w.+/=~-]{8,4096})"
@@ -96,9 +99,9 @@ _OPENING = "\"'`“”„‘«<(「『"
 _CLOSING = ".,;:!?)]}>\"'`“”’»」』。、，"
 _NO_PASSWORDS = frozenset(
     "a an and any changed das default der die empty expired falsch false for incorrect invalid is "
-    "it leer missing my needed neu new nicht no none not null optional out password required reset "
-    "set still str string text that the there to todo too true unknown unset up very was weak wrong "
-    "xxx yes your".split()
+    "it leer missing my needed neu new nicht no none not null optional out password required "
+    "reset set still str string text that the there to todo too true unknown unset up very was "
+    "weak wrong xxx yes your".split()
 )
 _SHORT_MASK = "[secret:{}]"
 _KINDS = {
@@ -106,6 +109,14 @@ _KINDS = {
     "bearer": DetailKind.TOKEN,
     "bare": DetailKind.API_KEY,
 }
+
+
+class SecretRule(StrEnum):
+    """What becomes of a secret in a memory handed in."""
+
+    KEEP = "keep"
+    MASK = "mask"
+    REFUSE = "refuse"
 
 
 class Secret(NamedTuple):
@@ -235,3 +246,36 @@ def _masked_value(value: Any, key: str) -> Any:  # noqa: ANN401 whatever JSON ca
     if isinstance(value, list | tuple):
         return [_masked_value(member, key) for member in value]
     return value
+
+
+def masked_memory(memory: Memory, known: Iterable[Detail] = ()) -> Memory:
+    """The memory as anyone may see it."""
+    content = masked(memory.content, known)
+    metadata = masked_values(memory.metadata)
+    if content == memory.content and metadata == memory.metadata:
+        return memory
+    return replace(memory, content=content, metadata=metadata)
+
+
+def admitted(
+    memory: Memory, rule: SecretRule, *, place: str = ""
+) -> tuple[Memory, Literal["", "kept", "masked"]]:
+    """The memory as it may be stored, and what became of its secrets.
+
+    Raises `SecretRefused`, which names the kind of secret and its field, never its value.
+    """
+    other = masked_memory(memory)
+    if other is memory:
+        return memory, ""
+    if rule is SecretRule.KEEP:
+        return memory, "kept"
+    if rule is SecretRule.MASK:
+        return other, "masked"
+    found = secrets(memory.content)
+    field = "content" if found else "metadata"
+    kind = f" ({found[0].kind.value})" if found else ""
+    raise SecretRefused(
+        f"{place}{field} holds a secret{kind}, which the setting `secrets` refuses; "
+        "take it out, or set `secrets` to mask or keep",
+        field=place + field,
+    )

@@ -21,6 +21,7 @@ from mnemosyned.domain.consolidation import (
     make_episode,
     plan,
 )
+from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer, Summary
@@ -163,9 +164,10 @@ class SleepCycle:
         Forgetting waits for no model, and must not fail for want of a summary: without one, the
         rest stands word for word.
         """
-        words = "\n".join(memory.content for memory in remaining)
+        readable, _ = without_secrets(remaining, known=episode.details)
+        words = "\n".join(memory.content for memory in readable)
         try:
-            summary = self.summarizer.quick().summarize(remaining)
+            summary = self.summarizer.quick().summarize(readable)
         except SummarizerFailed:
             summary = Summary(text=words, summarizer=VERBATIM)
         return make_episode(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
-from mnemosyned.domain.memory import Episode, Memory, Tier, content_hash
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier, content_hash
 
 Row = tuple[Any, ...]
 
@@ -99,7 +99,12 @@ def episode_row(episode: Episode) -> Row:
     )
 
 
-def episode_from(row: Sequence[Any], *, summary_of: tuple[str, ...] = ()) -> Episode:
+def episode_from(
+    row: Sequence[Any],
+    *,
+    summary_of: tuple[str, ...] = (),
+    details: tuple[Detail, ...] = (),
+) -> Episode:
     """An episode from EPISODE_COLUMNS."""
     id, session, source, level, content, item_count, since, until, summarizer, parent, created = row
     return Episode(
@@ -115,7 +120,14 @@ def episode_from(row: Sequence[Any], *, summary_of: tuple[str, ...] = ()) -> Epi
         parent=parent,
         created_at=instant(created),
         summary_of=summary_of,
+        details=details,
     )
+
+
+def detail_from(row: Row) -> Detail:
+    """A detail from its kind's name, value, sensitive and the memory's id."""
+    kind, value, sensitive, memory = row
+    return Detail(DetailKind(kind), value, bool(sensitive), memory)
 
 
 def log_row(entry: LogEntry) -> Row:
