@@ -32,6 +32,7 @@ def list_models() -> None:
     here = list(shelf)
     for kept in here:
         mark = "in use" if kept.path.absolute() == used else ""
+        mark = mark if kept.whole else "in part: pull it again to go on"
         click.echo(f"{kept.path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
     if used and used not in {kept.path.absolute() for kept in here}:
         click.echo(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
@@ -109,7 +110,7 @@ def use(name: str) -> None:
 def remove(name: str, *, yes: bool) -> None:
     """Delete a model from this machine."""
     shelf = Shelf()
-    path = shelf.find(name)
+    path = shelf.find(name, in_part=True)
     if path == _used():
         raise InvalidRequest(f"{path.name} is in use; choose another, or `mnem model use none`")
     if not yes:

@@ -60,11 +60,15 @@ def fetch(wanted: Wanted, target: Path, *, progress: Progress, pause_s: float = 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise FetchFailed(f"{target.name} is being fetched already; wait for that") from error
-        _Download(wanted, file, part, progress).run(pause_s)
+        try:
+            _Download(wanted, file, part, progress).run(pause_s)
+        finally:
+            if not part.exists() or part.stat().st_size == 0:
+                discard(part)
         os.fsync(file.fileno())
         digest = sha256_of(part)
         if wanted.sha256 and digest != wanted.sha256.lower():
-            _discard(part)
+            discard(part)
             raise FetchFailed(
                 f"{target.name} came with the SHA-256 {digest} instead of {wanted.sha256}; it was "
                 "thrown away: fetch it again, and do not trust the source if that repeats"
@@ -103,7 +107,8 @@ def _note(part: Path) -> Path:
     return part.with_name(f"{part.name}.json")
 
 
-def _discard(part: Path) -> None:
+def discard(part: Path) -> None:
+    """Delete what came of a file that is not whole."""
     part.unlink(missing_ok=True)
     _note(part).unlink(missing_ok=True)
 
@@ -137,8 +142,10 @@ class _Download:
         self._part = part
         self._progress = progress
         self._host = urlsplit(wanted.url).hostname
-        tls = urllib.request.HTTPSHandler(context=ssl.create_default_context())
-        self._opener = urllib.request.build_opener(tls, _Redirects)
+        handlers = [urllib.request.HTTPSHandler(context=ssl.create_default_context()), _Redirects()]
+        if _is_here(self._host or ""):  # not by way of the environment's proxy
+            handlers.append(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(*handlers)
         self._etag = self._remembered()
 
     def run(self, pause_s: float) -> None:
@@ -214,7 +221,7 @@ class _Download:
                 and not MAGIC.startswith(chunk[: len(MAGIC) - have])
                 and (not chunk.startswith(MAGIC))
             ):
-                _discard(self._part)
+                discard(self._part)
                 raise FetchFailed(
                     f"what {self._host} sends is not a model in GGUF format; check the address"
                 )
@@ -222,7 +229,7 @@ class _Download:
             self._file.flush()
             have += len(chunk)
             if self._wanted.size and have > self._wanted.size:
-                _discard(self._part)
+                discard(self._part)
                 raise FetchFailed(f"{self._host} sends more than the file should have")
             self._progress(have, total or self._wanted.size)
 
@@ -258,11 +265,12 @@ class _Download:
         return not self._have() and isinstance(reason, socket.gaierror | ConnectionRefusedError)
 
     def _why(self, error: Exception) -> str:
+        kept = f"; {self._have():,} bytes are kept, call again to go on" if self._have() else ""
         if isinstance(error, HTTPError):
-            return f"{self._host} answers {error.code} {error.reason}; check the address"
+            advice = "try again later" if error.code in AGAIN else "check the address"
+            return f"{self._host} answers {error.code} {error.reason}{kept or f'; {advice}'}"
         reason = error.reason if isinstance(error, URLError) else error
         words = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
-        kept = f"; {self._have():,} bytes are kept, call again to go on" if self._have() else ""
         return f"{self._host} cannot be fetched from ({words}){kept}"
 
 

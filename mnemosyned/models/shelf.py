@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
-from mnemosyned.models.fetch import MAGIC, Progress, Wanted, fetch, sha256_of
+from mnemosyned.models.fetch import MAGIC, Progress, Wanted, discard, fetch, sha256_of
 from mnemosyned.paths import state_dir
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
@@ -40,6 +40,7 @@ class Kept:
 
     path: Path
     size: int
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Shelf:
         for path in sorted(self.folder.glob("*.gguf")):
             if path.is_file():
                 yield Kept(path, path.stat().st_size)
+        for part in sorted(self.folder.glob("*.gguf.part")):
+            yield Kept(part.with_suffix(""), part.stat().st_size, whole=False)
 
     def wanted(self, name: str, *, sha256: str | None = None) -> tuple[Wanted, Path]:
         """What to fetch for a short name or an address, and where it goes."""
@@ -98,19 +101,17 @@ class Shelf:
         except FetchFailed as error:
             raise FetchFailed(f"{error.message}. {by_hand(wanted, target)}") from error
 
-    def find(self, name: str) -> Path:
-        """The file of a model that is here: by short name, file name, or path."""
+    def find(self, name: str, *, in_part: bool = False) -> Path:
+        """The file of a model that is here, by short name, file name or path."""
         if known := KNOWN.get(name):
             name = _file_name(known.url)
         candidates = [self.folder / name, self.folder / f"{name}.gguf"]
         if "/" in name:
             candidates = [Path(name).expanduser()]
         for path in candidates:
-            if path.is_file():
+            if path.is_file() or (in_part and _part(path).is_file()):
                 return path.absolute()
-        raise InvalidRequest(
-            f"there is no model {name} here; `mnem model list` shows those that are"
-        )
+        raise InvalidRequest(f"no model {name} is here; `mnem model list` shows those that are")
 
     def verify(self, path: Path, *, sha256: str | None = None) -> Verdict:
         """Check form, size and digest, as far as they are known."""
@@ -136,6 +137,7 @@ class Shelf:
             raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
         for name in (path.name, f"{path.name}.sha256"):
             path.with_name(name).unlink(missing_ok=True)
+        discard(_part(path))
 
 
 def by_hand(wanted: Wanted, target: Path) -> str:
@@ -146,6 +148,10 @@ def by_hand(wanted: Wanted, target: Path) -> str:
 
 def _file_name(url: str) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
 
 
 def _recorded(path: Path) -> str:

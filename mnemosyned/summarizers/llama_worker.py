@@ -172,23 +172,25 @@ def _fact(facts: Mapping[str, str], name: str, otherwise: int) -> int:
 
 def _free_bytes() -> int | None:
     """What the machine, and the control group of a service, still has; None where unknown."""
-    try:
+    found = []
+    with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
         lines = Path("/proc/meminfo").read_text().splitlines()
         values = dict(line.split(":", 1) for line in lines)
-        free = int(values["MemAvailable"].split()[0]) * 1024
+        found.append(int(values["MemAvailable"].split()[0]) * 1024)
+    with suppress(OSError):
         group = Path("/proc/self/cgroup").read_text().rpartition("0::/")[2].strip()
-    except (OSError, KeyError, ValueError):
-        return None
-    place = Path("/sys/fs/cgroup", group)
-    for folder in (place, *place.parents):
-        try:
-            most = int((folder / "memory.max").read_text())
-            used = int((folder / "memory.current").read_text())
-            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        except (OSError, ValueError):  # no limit here
-            continue
-        free = min(free, most - used + int(stat.get("inactive_file", 0)))
-    return free
+        place = Path("/sys/fs/cgroup", group)
+        for folder in (place, *place.parents):
+            with suppress(OSError, ValueError):  # no limit here
+                found.append(_free_in_group(folder))
+    return min(found, default=None)
+
+
+def _free_in_group(folder: Path) -> int:
+    most = int((folder / "memory.max").read_text())
+    used = int((folder / "memory.current").read_text())
+    stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    return most - used + int(stat.get("inactive_file", 0))  # which is given back when needed
 
 
 def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
