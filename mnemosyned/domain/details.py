@@ -8,13 +8,14 @@ megabyte of anything takes time in proportion.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.recall import Shown
-from mnemosyned.domain.sensitive import Secret, masked, masked_memory, secrets
+from mnemosyned.domain.sensitive import masked, masked_memory, secrets
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
@@ -117,23 +118,26 @@ _TRAILING = ".,;:!?)]}>'\"*`"
 
 def details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
     """The exact values of a text in order, secrets first, each kind and value once."""
-    hidden = secrets(text)
+    hidden = secrets(text)[:DETAILS_MAX]
     found: dict[tuple[DetailKind, str], Detail] = {}
     for kind, start, stop in hidden:
         value = text[start:stop]
         found[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
+    starts = [secret.start for secret in hidden]
     for kind, start, value in _values(text):
+        if len(found) >= DETAILS_MAX:
+            break
         if (kind, value) in found:
             continue
         sensitive = False
         if hidden:
-            clash = _clash(hidden, start, start + len(value))
-            if clash == "inside":
-                continue
-            sensitive = clash == "around"
+            stop = start + len(value)
+            near = hidden[max(0, bisect_right(starts, start) - 1) : bisect_left(starts, stop)]
+            clash = [secret for secret in near if start < secret.stop]
+            if any(start >= secret.start or stop < secret.stop for secret in clash):
+                continue  # it lies in a secret, or across its border
+            sensitive = bool(clash)
         found[kind, value] = Detail(kind, value, sensitive, memory)
-        if len(found) >= DETAILS_MAX:
-            break
     return tuple(found.values())
 
 
@@ -186,11 +190,3 @@ def masked_shown(shown: Shown) -> Shown:
         {at: masked_memory(memory) for at, memory in shown.memories.items()},
         {at: masked_episode(episode) for at, episode in shown.episodes.items()},
     )
-
-
-def _clash(hidden: Iterable[Secret], start: int, stop: int) -> str:
-    """Whether a value lies in or across a secret, or around it."""
-    for secret in hidden:
-        if start < secret.stop and secret.start < stop:
-            return "around" if start < secret.start and stop > secret.stop else "inside"
-    return ""

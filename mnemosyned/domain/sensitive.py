@@ -8,15 +8,17 @@ a word such as `password` or `API key` follows rules of our own, made for prose,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from math import log2
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Detail, DetailKind, Memory
 
+PASSWORD_CHARS_MIN = 4
 KEY_CHARS_MIN = 8
 BARE_KEY_CHARS_MIN = 16
 """Behind a bare "key", which has many meanings, a value must be longer."""
@@ -24,8 +26,8 @@ ENTROPY_MIN = 2.5
 """Bits per character; "20260317a" has 2.7, a word with a number behind it less."""
 KNOWN_CHARS_MIN = 6
 """A secret at least this long is masked wherever it stands, not only where a rule saw it."""
-SECRETS_MAX = 1_000
-"""More in one text are no secrets but data; the rest is left."""
+KNOWN_MAX = 200
+"""More in one text are a table; each is still masked where a rule sees it."""
 
 SECRET_KINDS = frozenset(
     {
@@ -42,59 +44,61 @@ SECRET_KINDS = frozenset(
 )
 
 _HINTS = (
-    "key",
-    "token",
-    "secret",
-    "pass",
-    "pwd",
-    "bearer",
-    "kennwort",
-    "clave",
-    "senha",
-    "contrasena",
-    "wachtwoord",
-)
+    "key", "token", "secret", "passw", "passphrase", "passcode", "pass phrase", "pwd", "bearer",
+    "mot de passe", "kennwort", "clave", "senha", "contrasena", "wachtwoord",
+)  # fmt: skip
+_HINTS_BEYOND_ASCII = (
+    "schlüssel", "contraseña", "hasło", "пароль", "密码", "密碼", "パスワード", "暗証番号"
+)  # fmt: skip
 _HINTS_AS_WRITTEN = ("eyJ", "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "SG.")
 _HINTS_WITH = {
     "_": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "k_live_", "k_test_", "hf_", "npm_"),
     "-": ("sk-", "xox", "glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glptt-",
           "glagent-", "pypi-AgE", "-----BEGIN"),
-    "://": ("@", "hooks.slack"),
+    "hooks.slack.com": ("/services/",),
 }  # fmt: skip
-_HINTS_BEYOND_ASCII = (
-    "schlüssel", "contraseña", "hasło", "пароль", "密码", "密碼", "パスワード", "暗証"
-)  # fmt: skip
-"""One of these is in every text that has a secret: most others are passed over in 3 µs."""
+"""One of these is in every text that has a secret, URLs apart: others are passed over in 3 µs."""
 
-_SAID_BEFORE = (
-    r"pass ?words?|passwort|passwörter|pass ?phrase|passwd|pwd|kennwort|contraseña|contrasena"
-    r"|mot de passe|senha|hasło|wachtwoord|пароль|密码|密碼|パスワード|暗証番号"
-)
-_KEY_WORDS = (
-    r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
-    r"|refresh|bearer|session|deploy|webhook|master)[ _-]?(?:access[ _-]?)?(?:key|token|secret)"
-    r"|(?:api|zugangs)?-?(?:schlüssel)|clave|secrets?|tokens?"
-)
-_LINK = r"[\"'`]?\s{0,3}(?::|=>?|：|＝|\b(?:is|ist|lautet|es|est|è|é|was|war)\b|は|是|为)\s{0,3}"
-_RULES = re.compile(
+_FORMS = re.compile(
     r"(?P<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*+"
     r"(?:-----END[^\n]{0,60}?-----)?)"
-    r"|\b(?P<aws_key>(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16})\b"
-    r"|\b(?P<github_token>gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255})"
-    r"|\b(?P<gitlab_token>gl(?:pat|dt|ft|soat|rt|cbt|ptt|agent)-[\w-]{16,255})"
-    r"|\b(?P<slack_token>xox[abeposr]-[\w-]{10,255}"
+    r"|(?P<aws_key>\b(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16})\b"
+    r"|(?P<github_token>\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}))"
+    r"|(?P<gitlab_token>\bgl(?:pat|dt|ft|soat|rt|cbt|ptt|agent)-[\w-]{16,255})"
+    r"|(?P<slack_token>\bxox[abeposr]-[\w-]{10,255}"
     r"|https://hooks\.slack\.com/services/[\w/]{16,100})"
-    r"|\b(?P<jwt>eyJ[\w-]{8,8000}+\.[\w-]{4,8000}+(?:\.[\w-]{0,8000}+)?)"
-    r"|\b(?P<api_key>sk-[\w-]{16,255}|[rsp]k_(?:live|test)_[A-Za-z0-9]{10,255}|AIza[\w-]{35}"
+    r"|(?P<jwt>\beyJ[\w-]{8,8000}+\.[\w-]{4,8000}+(?:\.[\w-]{0,8000}+)?)"
+    r"|(?P<api_key>\b(?:sk-[\w-]{16,255}|[rsp]k_(?:live|test)_[A-Za-z0-9]{10,255}|AIza[\w-]{35}"
     r"|hf_[A-Za-z0-9]{24,64}|npm_[A-Za-z0-9]{30,64}|pypi-AgE[\w-]{40,512}"
-    r"|SG\.[\w-]{16,64}\.[\w-]{16,64})"
-    r"|://[^\s:/@]{0,128}+:(?P<in_url>[^\s@/]{1,256}+)@"
-    rf"|(?<![^\W\d_])(?i:{_SAID_BEFORE})(?P<link>{_LINK})(?P<password>[^\s\[]\S{{0,255}})"
-    r"|\b(?i:bearer)\s{1,3}(?P<bearer>(?!eyJ)[\w.~+/-]{16,4096}=*)"
-    rf"|(?<![^\W\d_])(?P<named>(?i:{_KEY_WORDS})){_LINK}"
-    r"[\"'`]?(?P<token>[\w.+/=~-]{8,4096})"
-    rf"|(?i:key){_LINK}[\"'`]?(?P<bare>[\w.+/=~-]{{16,4096}})"
+    r"|SG\.[\w-]{16,64}\.[\w-]{16,64}))"
 )
+_IN_URL = re.compile(r"://[^\s:/@]{0,128}+:(?P<password>(?![\[${<])[^\s@/]{1,256}+)@")
+
+
+def _any_case(words: str) -> str:
+    """A pattern for words in any case that opens with a set, so that a search skips the rest."""
+    return re.sub(r"\w", lambda at: f"[{at[0].lower()}{at[0].upper()}]", words)
+
+
+_LINK = (
+    r"(?P<link>[\"'`]?\s{0,3}(?::|=>?|：|＝|\b(?:is|ist|lautet|es|est|è|é|was|war)\b|は|是|为)"
+    r"\s{0,3})"
+)
+_PASSWORD_WORDS = _any_case(
+    "password|passwort|passwörter|passphrase|pass phrase|passcode|passwd|pwd|kennwort|contraseña"
+    "|contrasena|mot de passe|senha|hasło|wachtwoord|пароль|密码|密碼|パスワード|暗証番号"
+)
+_KEY_WORDS = _any_case("key|token|secret|schlüssel|clave")
+_SPOKEN = re.compile(
+    rf"(?:(?P<word>{_PASSWORD_WORDS})|(?P<key>{_KEY_WORDS})|{_any_case('bearer')}\s{{1,3}}"
+    r"(?P<bearer>[\w.~+/-]{16,4096}=*))"
+    rf"(?(bearer)|(?:s\b|_\w{{1,30}})?{_LINK}(?P<value>[^\s\[]\S{{0,4095}}))"
+)
+_NAMED = re.compile(
+    r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
+    r"|refresh|session|deploy|webhook|master|zugangs|app)[ _-]?$"
+)
+_KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}")
 _OPENING = "\"'`“”„‘«<(「『"
 _CLOSING = ".,;:!?)]}>\"'`“”’»」』。、，"
 _NO_PASSWORDS = frozenset(
@@ -103,12 +107,6 @@ _NO_PASSWORDS = frozenset(
     "reset set still str string text that the there to todo too true unknown unset up very was "
     "weak wrong xxx yes your".split()
 )
-_SHORT_MASK = "[secret:{}]"
-_KINDS = {
-    "in_url": DetailKind.PASSWORD,
-    "bearer": DetailKind.TOKEN,
-    "bare": DetailKind.API_KEY,
-}
 
 
 class SecretRule(StrEnum):
@@ -128,76 +126,82 @@ class Secret(NamedTuple):
 
 
 def secrets(text: str) -> list[Secret]:
-    """The secrets in a text, in order."""
-    return list(_found(text)) if _hinted(text) else []
+    """The secrets in a text, in order and apart from each other."""
+    found: list[Secret] = []
+    if _formed(text):
+        forms = _FORMS.finditer(text)
+        found += [Secret(DetailKind(match.lastgroup or ""), *match.span()) for match in forms]
+    if "@" in text and "://" in text:
+        urls = _IN_URL.finditer(text)
+        found += [Secret(DetailKind.PASSWORD, *match.span("password")) for match in urls]
+    if _spoken_of(text.lower()):
+        found += filter(None, map(_spoken, _SPOKEN.finditer(text)))
+    if len(found) < 2:
+        return found
+    # What is known by its form is called by it; a rule of another kind adds nothing.
+    apart: list[Secret] = []
+    for secret in sorted(found, key=attrgetter("start")):
+        if not apart or secret.start >= apart[-1].stop:
+            apart.append(secret)
+    return apart
 
 
-def _hinted(text: str) -> bool:
-    low = text.lower()
-    for hint in _HINTS:
-        if hint in low:
-            return True
+def _formed(text: str) -> bool:
     for hint in _HINTS_AS_WRITTEN:
         if hint in text:
             return True
     for sign, hints in _HINTS_WITH.items():
         if sign in text and any(map(text.__contains__, hints)):
             return True
-    return not text.isascii() and any(map(low.__contains__, _HINTS_BEYOND_ASCII))
+    return False
 
 
-def _found(text: str) -> Iterator[Secret]:
-    count = 0
-    for match in _RULES.finditer(text):
-        rule = match.lastgroup or ""
-        start, stop = match.span(rule)
-        if rule == "password":
-            while start < stop and text[start] in _OPENING:
-                start += 1
-            quoted = start > match.start(rule)
-            stop = start + len(text[start:stop].rstrip(_CLOSING))
-            said = match["link"].strip() in (
-                "is",
-                "was",
-                "ist",
-                "war",
-                "es",
-                "est",
-                "è",
-                "é",
-                "lautet",
-            )
-            if not _is_password(text, start, stop, said=said, quoted=quoted):
-                continue
-        elif rule in ("token", "bare"):
-            stop = start + len(text[start:stop].rstrip(_CLOSING))
-            least = BARE_KEY_CHARS_MIN if rule == "bare" else KEY_CHARS_MIN
-            if not _is_random(text[start:stop], least):
-                continue
-        elif rule == "in_url" and text[start:stop].startswith(("[", "$", "{", "<")):
-            continue
-        kind = _KINDS.get(rule) or DetailKind(rule)
-        if rule == "token" and "key" in match["named"].lower():
-            kind = DetailKind.API_KEY
-        yield Secret(kind, start, stop)
-        count += 1
-        if count >= SECRETS_MAX:
-            return
+def _spoken_of(low: str) -> bool:
+    for hint in _HINTS:
+        if hint in low:
+            return True
+    return not low.isascii() and any(map(low.__contains__, _HINTS_BEYOND_ASCII))
 
 
-def _is_password(text: str, start: int, stop: int, *, said: bool, quoted: bool) -> bool:
+def _spoken(match: re.Match[str]) -> Secret | None:
+    """The secret that stands behind a word such as "password" or "API key", where one does."""
+    text = match.string
+    if match["bearer"]:
+        return Secret(DetailKind.TOKEN, *match.span("bearer"))
+    start, stop = match.span("value")
+    while start < stop and text[start] in _OPENING:
+        start += 1
+    if match["word"]:
+        stop = start + len(text[start:stop].rstrip(_CLOSING))
+        quoted = start > match.start("value")
+        good = _is_password(text, start, stop, link=match["link"].strip(), quoted=quoted)
+        return Secret(DetailKind.PASSWORD, start, stop) if good else None
+    value = _KEY_VALUE.match(text, start)
+    if value is None:
+        return None
+    key = match["key"].lower()
+    before = text[max(0, match.start() - 16) : match.start()].lower()
+    named = key not in ("key", "clave", "schlüssel") or _NAMED.search(before)
+    stop = start + len(value[0].rstrip(_CLOSING))
+    if not _is_random(text[start:stop], KEY_CHARS_MIN if named else BARE_KEY_CHARS_MIN):
+        return None
+    kind = DetailKind.TOKEN if key in ("token", "secret") else DetailKind.API_KEY
+    return Secret(kind, start, stop)
+
+
+def _is_password(text: str, start: int, stop: int, *, link: str, quoted: bool) -> bool:
     """Whether what follows "password:" or "the password is" can be one, and no plain word."""
     value = text[start:stop]
-    if len(value) < 4 or not value.strip("*•.xX-_") or value[0] in "$%{<[":
+    if len(value) < PASSWORD_CHARS_MIN or not value.strip("*•.xX-_") or value[0] in "$%{<[":
         return False
     if value.lower() in _NO_PASSWORDS:
         return False
     if quoted or not value.isalpha():
         return True
-    if said and not text[:start].rstrip().endswith(("lautet", "は", "是")):
+    if link in ("is", "was", "ist", "war", "es", "est", "è", "é"):
         return value not in (value.lower(), value.title())
-    rest = text[stop : stop + 2]
-    return not rest.strip(_CLOSING + " ") and (not rest or rest[0] != " " or len(rest) == 1)
+    # A plain word is one where nothing follows it: "password: opensesame".
+    return not text[stop : stop + 2].strip(_CLOSING + "\n")
 
 
 def _is_random(value: str, least: int) -> bool:
@@ -216,10 +220,14 @@ def masked(text: str, known: Iterable[Detail] = ()) -> str:
     `known` are details of other texts, whose secrets are masked here too.
     """
     found = secrets(text)
-    values = {text[start:stop]: kind for kind, start, stop in found}
-    for kind, start, stop in reversed(found):
-        text = text[:start] + mask(kind) + text[stop:]
-    values |= {detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS}
+    values = {detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS}
+    if found:
+        values |= {text[start:stop]: kind for kind, start, stop in found[:KNOWN_MAX]}
+        parts, done = [], 0
+        for kind, start, stop in found:
+            parts += [text[done:start], mask(kind)]
+            done = stop
+        text = "".join([*parts, text[done:]])
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= KNOWN_CHARS_MIN and value in text:
             text = text.replace(value, mask(values[value]))
@@ -228,7 +236,7 @@ def masked(text: str, known: Iterable[Detail] = ()) -> str:
 
 def mask(kind: DetailKind) -> str:
     """What stands for a secret."""
-    return _SHORT_MASK.format(kind.value)
+    return f"[secret:{kind.value}]"
 
 
 def masked_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
