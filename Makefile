@@ -24,8 +24,8 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
-	bench-peer bench-locomo bench-start bench-summaries install install-llm wheel-llm uninstall lock \
-	clean
+	bench-peer bench-locomo bench-start bench-summaries bench-model-latency install install-llm \
+	wheel-llm uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.js
 
 bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)"
+
+bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or none
+	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
 
 install: ## package, user unit and config for the present user
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
