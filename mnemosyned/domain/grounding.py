@@ -12,8 +12,9 @@ from enum import StrEnum
 from functools import cached_property
 
 from mnemosyned.domain.facts import PATTERNS, Kind, sentences
+from mnemosyned.domain.figures import number_words, numbers
 from mnemosyned.domain.language import foreign_language, foreign_script
-from mnemosyned.domain.mentions import Calendar, mentions, number_words, numbers
+from mnemosyned.domain.mentions import Calendar, mentions
 from mnemosyned.domain.names import names, written
 from mnemosyned.domain.windows import Piece
 
@@ -90,7 +91,8 @@ _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'m| am|’m) (?:sorry|unable|afraid|not able)|i (?:can(?:no|'|’)t|won(?:'|’)t)\b"
     r"|i apologi[sz]e|as an ai\b|sorry, (?:but )?i\b|there (?:is|are) no (?:memories|text|content)"
     r"|es tut mir leid|ich kann (?:das|dies|ihnen|dir|nicht)|als ki\b|lo siento\b|no puedo\b"
-    r"|je (?:suis désolé|ne peux pas)|mi dispiace|извините|я не могу|申し訳|すみません|抱歉|对不起)",
+    r"|je (?:suis désolé|ne peux pas)|mi dispiace|извините|я не могу|申し訳"
+    r"|すみません|抱歉|对不起)",
     re.IGNORECASE,
 )
 _EXACT: tuple[tuple[Fault, re.Pattern[str]], ...] = (
@@ -153,9 +155,8 @@ class Sources:
     @cached_property
     def words(self) -> frozenset[str]:
         """Every word in the forms in which a name may come back."""
-        texts = (self.text, *self.roles)
         return frozenset(
-            form for text in texts for form in written(unicodedata.normalize("NFKC", text))
+            form for text in (self.text, *self.roles) for form in written(_folded(text))
         )
 
     @cached_property
@@ -208,25 +209,34 @@ def _values(text: str, known: Sources) -> Iterator[Problem]:
     for kind, shape in _EXACT:
         for match in shape.finditer(rest):
             value = match[0].rstrip(_TRAILING)
-            if not value:
+            grounded = _stated(kind, value, known)
+            if not grounded and kind is Fault.IDENTIFIER and _composed(value, known):
                 continue
-            if known.quote(value) or (kind is Fault.URL and known.quote(_bare(value))):
-                rest = _blanked(rest, match.start(), match.start() + len(value))
-            elif kind is not Fault.IDENTIFIER or not _composed(value, known):
+            if not grounded:
                 yield Problem(kind, value)
-                rest = _blanked(rest, match.start(), match.start() + len(value))
+            rest = _blanked(rest, match.start(), match.start() + len(value))
     for mention in mentions(rest):
         if not known.calendar.has(mention) and not known.quote(mention.text):
             yield Problem(Fault.DATE, mention.text)
         rest = _blanked(rest, mention.start, mention.end)
-    for figure, readings in numbers(rest):
-        if known.numbers.isdisjoint(readings):
-            yield Problem(Fault.NUMBER, figure)
-    for word, value in number_words(rest):
-        if value not in known.numbers and word.lower() not in _SPARED and len(word) > 1:
-            yield Problem(Fault.NUMBER, word)
+    yield from (Problem(Fault.NUMBER, figure) for figure in _figures(rest, known))
     for name in names(rest, known.words, known.folded):
         yield Problem(Fault.NAME, name)
+
+
+def _stated(kind: Fault, value: str, known: Sources) -> bool:
+    """Whether an exact value stands in the sources as it is; an URL with or without its scheme."""
+    return not value or known.quote(value) or (kind is Fault.URL and known.quote(_bare(value)))
+
+
+def _figures(text: str, known: Sources) -> Iterator[str]:
+    """The numbers, in figures or words, that no source has."""
+    for figure, readings in numbers(text):
+        if known.numbers.isdisjoint(readings):
+            yield figure
+    for word, value in number_words(text):
+        if value not in known.numbers and word.lower() not in _SPARED and len(word) > 1:
+            yield word
 
 
 def looping(text: str) -> bool:
@@ -256,14 +266,12 @@ def _in_a_row(words: Sequence[str], size: int) -> bool:
 
 def _composed(value: str, known: Sources) -> bool:
     """Whether a compound such as `5-year-old` is made of what the sources say."""
-    figures = re.findall(r"\d+", value)
+    figures = {str(int(one)) for one in re.findall(r"\d+", value)}
+    if not figures <= known.numbers:
+        return False
+    plain = "-" in value and not re.search(r"[A-Z].*\d|\d.*[A-Z]", value)
     words = re.findall(r"[^\W\d_]+", value)
-    return all(not known.numbers.isdisjoint({str(int(one))}) for one in figures) and (
-        "-" in value
-        and not value.isupper()
-        and not re.search(r"[A-Z].*\d|\d.*[A-Z]", value)
-        or all(word.casefold() in known.words for word in words)
-    )
+    return plain or all(word.casefold() in known.words for word in words)
 
 
 def _bare(url: str) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 
 SHARE_MIN = 0.3
 """Of a text's letters, what makes a script one that it is written in; names need less."""
 KNOWN_MIN = 0.08
 """Of the sources' letters, what makes a script one that a summary may be written in."""
 LETTERS_MIN = 8
-WORDS_MIN = 4
+WORDS_MIN = 3
 """With fewer little words, which language it is remains open."""
 CLEAR = 2.0
 """How many times as often the words of one language must occur as another's."""
@@ -104,11 +102,11 @@ def foreign_language(summary: str, sources: str) -> str:
     return best if best not in allowed and most >= WORDS_MIN and clear else ""
 
 
-def languages(text: str) -> Counter[str]:
-    """How many little words of each language a text has."""
-    return Counter(_named(word.lower() for word in _LETTERS.findall(text)))
-
-
-def _named(words: Iterable[str]) -> Iterable[str]:
-    for word in words:
-        yield from _OF_WORD.get(word, ())
+def languages(text: str) -> dict[str, float]:
+    """How many little words of each language a text has; those of several count in parts."""
+    found: dict[str, float] = {}
+    for word in _LETTERS.findall(text):
+        shared = _OF_WORD.get(word.lower(), ())
+        for name in shared:
+            found[name] = found.get(name, 0.0) + 1 / len(shared)
+    return found

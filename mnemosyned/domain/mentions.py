@@ -1,14 +1,14 @@
-"""The dates and numbers that a text mentions, in the forms that people and models write them."""
+"""The dates that a text mentions, in the forms that people and models write them."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 SPAN_DAYS_MAX = 62
+LEAP_YEAR = 2024
 
 _MONTH_NAMES = (
     "january jan januar jänner enero janvier gennaio janeiro januari января январь январе",
@@ -61,7 +61,7 @@ _DAY_SHORT = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)")
 _ALONE = re.compile(rf"(?<!\w)({_NAMES})(?!\w)", re.IGNORECASE)
 _WEEKDAY = re.compile(rf"(?<!\w)({'|'.join(WEEKDAYS)})s?(?!\w)", re.IGNORECASE)
 
-_COUNTS = {
+COUNTS = {
     word: value
     for value, words in enumerate(
         (
@@ -82,7 +82,7 @@ _COUNTS = {
     )
     for word in words.split()
 } | {"one": 1, "eins": 1, "uno": 1}
-_COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})(?:\s+of)?"
+_COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(sorted(COUNTS, key=len, reverse=True))})(?:\s+of)?"
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _UNITS = (
     ("day", "days? tage?n? días? jours? дней день дня 日".split()),
@@ -108,19 +108,59 @@ _AHEAD = re.compile(
 )
 _NEARBY: tuple[tuple[re.Pattern[str], int, int], ...] = tuple(
     (re.compile(shape, re.IGNORECASE), first, last)
-    for shape, first, last in (
-        (r"\b(?:yesterday|last night|gestern|ayer|anoche|hier|ieri|ontem|вчера)\b|昨日|昨天|어제", -1, -1),
-        (r"\b(?:day before yesterday|vorgestern|anteayer|avant-hier|позавчера)\b|一昨日|前天|그저께", -2, -2),
-        (r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일", 1, 1),
-        (r"\b(?:day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра)\b|明後日|后天|모레", 2, 2),
-        (r"\b(?:last|past|the other) (?:week(?:end)?|day|few days)\b|\b(?:letzte|vorige) Woche\b"
-         r"|\bsemana pasada\b|\bsemaine dernière\b|прошлой неделе|先週|上周|지난주", -14, -1),
-        (r"\b(?:this|the) week(?:end)?\b|\bdiese(?:s)? Woche(?:nende)?\b|\besta semana\b"
-         r"|\bcette semaine\b|этой неделе|今週|这周|이번 주", -7, 7),
-        (r"\bnext (?:week(?:end)?|few days)\b|\b(?:nächste|kommende) Woche\b|\bpróxima semana\b"
-         r"|\bsemaine prochaine\b|следующей неделе|来週|下周|다음 주", 1, 14),
+    for first, last, shape in (
+        (
+            -1,
+            -1,
+            (
+                r"\b(?:yesterday|last night|gestern|ayer|anoche|hier|ieri|ontem|вчера)\b"
+                r"|昨日|昨天|어제"
+            ),
+        ),
+        (
+            -2,
+            -2,
+            (
+                r"\b(?:day before yesterday|vorgestern|anteayer|avant-hier|позавчера)\b"
+                r"|一昨日|前天|그저께"
+            ),
+        ),
+        (1, 1, r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일"),
+        (
+            2,
+            2,
+            (
+                r"\b(?:day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра)\b"
+                r"|明後日|后天|모레"
+            ),
+        ),
+        (
+            -14,
+            -1,
+            (
+                r"\b(?:last|past|the other) (?:week(?:end)?|day|few days)\b"
+                r"|\b(?:letzte|vorige) Woche\b|\bsemana pasada\b|\bsemaine dernière\b|прошлой неделе|先週|上周|지난주"
+            ),
+        ),
+        (
+            -7,
+            7,
+            (
+                r"\b(?:this|the) week(?:end)?\b|\bdiese(?:s)? Woche(?:nende)?\b|\besta semana\b"
+                r"|\bcette semaine\b|этой неделе|今週|这周|이번 주"
+            ),
+        ),
+        (
+            1,
+            14,
+            (
+                r"\bnext (?:week(?:end)?|few days)\b|\b(?:nächste|kommende) Woche\b"
+                r"|\bpróxima semana\b|\bsemaine prochaine\b|следующей неделе|来週|下周|다음 주"
+            ),
+        ),
     )
-)  # fmt: skip
+)
+"""Words for days near the one on which they were said: the first and the last that they mean."""
 _LAST_MONTH = re.compile(
     r"\b(?:last|past|previous) month\b|(?:letzten|vorigen) Monat|mes pasado|mois dernier"
     r"|прошлом месяце|先月|上个月",
@@ -239,10 +279,10 @@ class Calendar:
                 self.years.add(today.year + sign)
 
     def _step(self, today: date, match: re.Match[str], sign: int) -> None:
-        """ "Three weeks ago": the day to within a week, months and years as such."""
+        """Take in "three weeks ago" to within a week, and months and years as such."""
         groups = match.groupdict()
         written = (groups["n"] or groups["n2"]).lower()
-        amount = sign * (int(written) if written.isdigit() else _COUNTS[written])
+        amount = sign * (int(written) if written.isdigit() else COUNTS[written])
         unit = next(name for name in _UNIT_DAYS if groups[name] or groups[f"{name}2"])
         if unit == "year":
             self.years.add(today.year + amount)
@@ -279,6 +319,19 @@ def mentions(text: str) -> list[Mention]:
 
 
 def _candidates(text: str) -> Iterator[Mention]:
+    yield from _in_figures(text)
+    for shape in _SHAPES:
+        for match in shape.finditer(text):
+            yield from _shaped(match)
+    for match in _DAY_SHORT.finditer(text):
+        day, month = int(match[1]), int(match[2])
+        if _valid(LEAP_YEAR, month, day):
+            yield Mention(match[0], *match.span(), ((None, month, day),))
+    yield from _in_words(text)
+
+
+def _in_figures(text: str) -> Iterator[Mention]:
+    """`5/8/2023`, in both readings."""
     for match in _SLASHED.finditer(text):
         one, two, year = int(match[1]), int(match[3]), int(match[4])
         year += 2000 if year < 100 else 0
@@ -289,13 +342,10 @@ def _candidates(text: str) -> Iterator[Mention]:
         ]
         if readings:
             yield Mention(match[0], *match.span(), tuple(readings))
-    for shape in _SHAPES:
-        for match in shape.finditer(text):
-            yield from _shaped(match)
-    for match in _DAY_SHORT.finditer(text):
-        day, month = int(match[1]), int(match[2])
-        if _valid(2024, month, day):
-            yield Mention(match[0], *match.span(), ((None, month, day),))
+
+
+def _in_words(text: str) -> Iterator[Mention]:
+    """Months and weekdays by themselves."""
     for match in _ALONE.finditer(text):
         name = match[1].lower()
         if match[1][0].isupper() and not (name in _AMBIGUOUS and _opens(text, match.start())):
@@ -320,90 +370,3 @@ def _opens(text: str, at: int) -> bool:
     """Whether a sentence begins here, where a capital says nothing."""
     before = text[:at].rstrip()
     return not before or before[-1] in '.!?…:\n"“•-*'
-
-
-NUMBER_WORDS = {
-    word: value for word, value in _COUNTS.items() if len(word) > 2 or not word.isascii()
-} | {
-    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
-    "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000, "dozen": 12, "half": 0.5,
-    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
-    "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "twice": 2,
-    "double": 2, "triple": 3, "both": 2, "pair": 2, "一": 1, "二": 2, "三": 3, "四": 4, "五": 5,
-}  # fmt: skip
-_DIGITS = re.compile(r"\d+(?:[.,:'’·]\d+)*")
-_SCALE = re.compile(
-    r"\s?(k|thousand|tausend|mil|m|mio|million|millones|millionen|bn|billion|万|億|亿)\b|([万億亿千])",
-    re.IGNORECASE,
-)
-_SCALES = {
-    "k": 1e3, "thousand": 1e3, "tausend": 1e3, "mil": 1e3, "千": 1e3, "万": 1e4, "億": 1e8,
-    "亿": 1e8, "bn": 1e9, "billion": 1e9,
-}  # fmt: skip
-_THOUSANDS = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
-_HALF_DAY = re.compile(r"\s*([ap])\.?m\b", re.IGNORECASE)
-_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|[日일]")
-_WORDS = re.compile(r"[^\W\d_]+")
-
-
-def numbers(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Every number in figures, with the ways in which it may be read: 1,000 is 1000 or 1.0."""
-    plain = unicodedata.normalize("NFKC", text)
-    return [
-        (match[0], frozenset(_readings(match[0], plain[match.end() : match.end() + 12])))
-        for match in _DIGITS.finditer(plain)
-    ]
-
-
-def _readings(written: str, after: str) -> Iterator[str]:
-    if ":" in written:
-        yield from clock(written, _HALF_DAY.match(after))
-        return
-    if _ORDINAL.match(after):
-        yield f"day {int(written)}" if written.isdigit() else written
-    half = _HALF_DAY.match(after)
-    if half and written.isdigit():
-        yield from clock(f"{written}:00", half)
-    values = [_value(written)]
-    if _THOUSANDS.fullmatch(written):
-        values.append(_value(re.sub(r"\D", "", written)))
-    for value in values:
-        yield value
-        scale = _SCALE.match(after)
-        if scale:
-            unit = (scale[1] or scale[2]).lower()
-            yield _plain(float(value) * _SCALES.get(unit, 1e6)) if _floats(value) else value
-
-
-def _value(written: str) -> str:
-    plain = written.replace(",", ".").replace("’", ".").replace("'", ".").replace("·", ".")
-    if plain.count(".") > 1:
-        return plain
-    return _plain(float(plain))
-
-
-def _floats(value: str) -> bool:
-    return value.count(".") <= 1
-
-
-def _plain(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(round(value, 6))
-
-
-def clock(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
-    """A time of day by 24 hours; by either half of the day where none is named."""
-    head, _, rest = written.partition(":")
-    hour = int(head)
-    if half and hour <= 12:
-        hour = hour % 12 + (12 if half[1].lower() == "p" else 0)
-    yield f"{hour}:{rest}"
-    if half is None and 0 < hour <= 12:
-        yield f"{(hour + 12) % 24}:{rest}"
-
-
-def number_words(text: str) -> Iterator[tuple[str, str]]:
-    """Every number written as a word, with its value."""
-    for match in _WORDS.finditer(text):
-        value = NUMBER_WORDS.get(match[0].lower())
-        if value is not None:
-            yield match[0], _plain(value)

@@ -21,6 +21,9 @@ ENDING_CHARS_MAX = 3
 """Letters that a declined name differs by: Анна, Анны; Petr, Petrem."""
 STEM_CHARS_MIN = 3
 
+AS_NAME = "@"
+"""Stands before what the sources write with a capital."""
+
 _WORD = re.compile(r"[^\W\d_]+(?:[-'.&][^\W\d_]+)*|\d+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*")
 _STARTS = '.!?…:;\n"“”„«»()[]*#•|。！？-–—>'
@@ -65,6 +68,12 @@ _NOUN_ENDINGS = (
     "ung", "ungen", "heit", "keit", "schaft", "tion", "tionen", "tät", "ment", "nis", "ing", "tum",
     "zeit", "ion", "ik", "keiten", "heiten", "är", "eur", "ling", "plan", "weise",
 )  # fmt: skip
+_AUXILIARIES = frozenset("is was has had will would can could should did does also then".split())
+_THING_ENDINGS = (
+    "ing", "ly", "ion", "ment", "ness", "ity", "ship", "ance", "ence", "age", "ism", "ist", "er",
+    "or", "ed", "s", "one", "body",
+)  # fmt: skip
+"""How ordinary words end that open sentences: "Painting helps", "Negotiation ended"."""
 _GERMAN_THINGS = frozenset(
     """
     zukunft arbeit ordnung absprache hause haus bezug kraft form zusammenhang anlehnung frage folge
@@ -94,7 +103,7 @@ def names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
     text in lower case, for scripts without spaces.
     """
     tongue = languages(text)
-    german = bool(tongue) and tongue["de"] == max(tongue.values())
+    german = bool(tongue) and tongue.get("de") == max(tongue.values())
     for line in text.split("\n"):
         words = list(_words(line))
         titled = _titled(words)
@@ -113,6 +122,8 @@ def written(text: str) -> Iterator[str]:
     for match in _WORD.finditer(text):
         word = match[0]
         yield from _forms(word)
+        if word[0].isupper():
+            yield from [f"{AS_NAME}{form}" for form in _forms(word)]
         previous = [*previous[-4:], word[0].lower()] if word[0].isupper() else []
         for length in range(2, len(previous) + 1):
             yield "".join(previous[-length:])  # the initials of "New York City"
@@ -121,11 +132,24 @@ def written(text: str) -> Iterator[str]:
 def _forms(word: str) -> Iterator[str]:
     lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
     yield lower
-    yield stem(lower)
-    if not word.isalpha() or not (word.islower() or word.istitle()):
-        for part in _PART.findall(word):
-            yield part.casefold()
-            yield stem(part)
+    yield from _root(lower)
+    if not lower.isalpha() or not (word.islower() or word.istitle()):
+        for part in _parts(word):
+            yield part
+            yield from _root(part)
+
+
+def _root(word: str) -> Iterator[str]:
+    """The word without its ending, unless so little is left that other words have it too."""
+    root = stem(word)
+    if len(root) > STEM_CHARS_MIN:
+        yield root
+
+
+def _parts(word: str) -> list[str]:
+    """The words that `McKinsey-Report` or `iOS` is made of, the possessive left out."""
+    found = _PART.findall(word.removesuffix("'s"))
+    return [part.casefold() for part in found if len(part) > 1]
 
 
 def _words(line: str) -> Iterator[_Word]:
@@ -155,7 +179,7 @@ def _familiar(word: str, known: AbstractSet[str]) -> bool:
         return True
     if lower in ORDINARY or lower in STOP_WORDS or lower in COMMON_WORDS | FOREIGN_COMMON:
         return True
-    parts = [part.casefold() for part in _PART.findall(word)]
+    parts = _parts(word)
     if len(parts) > 1 and all(_ordinary(part) or part in known for part in parts):
         return True
     return _declined(lower, known)
@@ -168,12 +192,12 @@ def _ordinary(word: str) -> bool:
 def _declined(word: str, known: AbstractSet[str]) -> bool:
     """Whether a known word differs by its ending alone, as names do in many languages."""
     if len(word) <= STEM_CHARS_MIN:
-        return f"{word}s" in known
+        return f"{AS_NAME}{word}s" in known
     for cut in range(1, ENDING_CHARS_MAX + 1):
         root = word[:-cut]
         if len(root) < max(STEM_CHARS_MIN, cut + 2):
             break
-        if root in known:
+        if f"{AS_NAME}{root}" in known:
             return True
     cyrillic = any("а" <= char <= "я" for char in word)
     endings = (
@@ -181,7 +205,7 @@ def _declined(word: str, known: AbstractSet[str]) -> bool:
     )
     roots = (word, word[:-1], word[:-2]) if cyrillic else (word,)
     return any(
-        root + ending in known
+        f"{AS_NAME}{root}{ending}" in known
         for root in roots
         if len(root) >= STEM_CHARS_MIN
         for ending in endings
@@ -193,19 +217,46 @@ def _somebody(words: list[_Word], at: int, known: AbstractSet[str], *, german: b
     word = words[at]
     before = words[at - 1] if at and not word.opens else None
     after = words[at + 1] if at + 1 < len(words) and not words[at + 1].opens else None
-    lower = word.text.casefold()
-    thing = german and (lower.endswith(_NOUN_ENDINGS) or lower in _GERMAN_THINGS)
     if before and before.text.casefold() in (_GERMAN_TITLES | TITLES):
         return True
-    if word.text.endswith("'s") or (after and after.text.casefold() in _DOERS):
-        return not thing and not (german and before and not before.capital and not _joins(before))
-    if after and after.capital and not _familiar(after.text, known) and not thing:
+    if german and word.text.casefold().endswith(_NOUN_ENDINGS):
+        return False
+    if german and word.text.casefold() in _GERMAN_THINGS:
+        return False
+    acts = word.text.endswith("'s") or (after and after.text.casefold() in _DOERS)
+    if acts and not (german and before and not before.capital and not _joins(before)):
         return True
-    if german and before and before.text.casefold() in _PLACED and not thing:
+    if after and after.capital and not _familiar(after.text, known):
+        return True
+    return _german(words, at, before, after, known) if german else _opening(words, at, after)
+
+
+def _german(
+    words: list[_Word], at: int, before: _Word | None, after: _Word | None, known: AbstractSet[str]
+) -> bool:
+    """Whether a German noun is a place after "in" without an article, or joined to a person."""
+    if before is None:
+        return False
+    if before.text.casefold() in _PLACED:
         return after is None or not after.capital
-    if not german:
-        return word.opens and after is not None and _joins(after) and _next_capital(words, at + 2)
-    return before is not None and _joins(before) and at > 1 and _person(words[at - 2], known)
+    return _joins(before) and at > 1 and _person(words[at - 2], known)
+
+
+def _opening(words: list[_Word], at: int, after: _Word | None) -> bool:
+    """Whether a sentence opens with somebody, by what follows."""
+    if after is None or not words[at].opens:
+        return False
+    joined = _joins(after) and _next_capital(words, at + 2)
+    return joined or _acting(words[at].text.casefold(), after.text)
+
+
+def _acting(lower: str, after: str) -> bool:
+    """Whether an English sentence opens with somebody, by the verb that follows."""
+    if lower.endswith(_THING_ENDINGS) or not after.islower():
+        return False
+    return after in _AUXILIARIES or (
+        len(after) > STEM_CHARS_MIN and after.endswith(("ed", "s")) and not after.endswith("ss")
+    )
 
 
 def _joins(word: _Word) -> bool:
@@ -218,7 +269,7 @@ def _next_capital(words: list[_Word], at: int) -> bool:
 
 def _person(word: _Word, known: AbstractSet[str]) -> bool:
     """Whether a word before "und" is a name rather than a German noun: it is a role's."""
-    return word.capital and f"@{word.text.casefold()}" in known
+    return word.capital and f"{AS_NAME}{word.text.casefold()}" in known
 
 
 def _unspaced(text: str, folded: str) -> Iterator[str]:

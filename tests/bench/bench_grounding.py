@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from report import Report
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.report import Report
 
 from mnemosyned.domain.grounding import Verdict, check
 from mnemosyned.domain.windows import Piece
