@@ -15,11 +15,19 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
 # pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := fault or packaging or systemd
+SLOW := fault or packaging or systemd or llm
+# llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
+LLAMA_VERSION := 0.3.36
+LLAMA_WHEELS ?= $(CURDIR)/build/wheels
+LLAMA_WHEEL := $(LLAMA_WHEELS)/llama_cpp_python-$(LLAMA_VERSION)-py3-none-*.whl
+LLAMA_OPTIONS := $(CURDIR)/build/llama-options.cmake
+# For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
+LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fault test-packaging test-systemd check format run bench bench-peer \
-	bench-locomo bench-start bench-summaries install uninstall lock clean
+.PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
+	bench-peer bench-locomo bench-start bench-summaries bench-model-latency install install-llm \
+	wheel-llm uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +56,9 @@ test-packaging: $(READY) ## build, install and start the wheel (slow)
 test-systemd: $(READY) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd
 
+test-llm: install-llm ## the language model, on tiny models made here (slow)
+	$(PYTEST) -m llm
+
 check: $(READY) ## format, lint, types and the import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -75,6 +86,9 @@ bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.js
 bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)"
 
+bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or none
+	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
+
 install: ## package, user unit and config for the present user
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
@@ -89,9 +103,31 @@ install: ## package, user unit and config for the present user
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
+	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then \
+		$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); fi
 	@$(RELOAD)
 	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
 	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
+
+install-llm: $(READY) wheel-llm ## llama.cpp, for summaries by a language model (compiles for minutes)
+	@set -e; for home in $(VENV) $(APP)/venv; do if [ -x $$home/bin/python ]; then \
+		$$home/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); \
+		echo "llama.cpp is in $$home"; fi; done
+
+wheel-llm: $(READY)
+	@if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then exit 0; fi; \
+	command -v c++ >/dev/null || { echo "llama.cpp needs a C++ compiler, such as g++"; exit 1; }; \
+	mkdir -p build $(LLAMA_WHEELS); \
+	echo 'set(LLAMA_BUILD_COMMON OFF)' > $(LLAMA_OPTIONS); \
+	echo "compiling llama.cpp (once, three to ten minutes; the log is build/llama.log)"; \
+	{ CMAKE_ARGS="$(LLAMA_CMAKE_ARGS) -DLLAVA_BUILD=OFF -DLLAMA_OPENSSL=OFF \
+		-DCMAKE_PROJECT_llama.cpp_INCLUDE=$(LLAMA_OPTIONS)" \
+		$(BIN)/python -m pip wheel -v --disable-pip-version-check --no-cache-dir --no-deps \
+		--no-binary llama-cpp-python -w $(LLAMA_WHEELS) llama-cpp-python==$(LLAMA_VERSION) 2>&1; \
+		echo "exit $$?"; } | tee build/llama.log \
+		| awk '/^ *\[[0-9]+\/[0-9]+\]/ {printf "\r%s ", $$1; fflush()} END {print ""}'; \
+	tail -n 1 build/llama.log | grep -qx "exit 0" \
+		|| { tail -n 30 build/llama.log; echo "llama.cpp was not built"; exit 1; }
 
 uninstall: ## undo `make install`; your memory and a config you changed stay
 	@systemctl --user disable --now mnemosyned 2>/dev/null \

@@ -33,7 +33,22 @@ STDIN_BYTES_MAX = 64 << 20
 POSITIONAL = {"content", "query", "id"}
 
 
+class _Mnem(click.Group):
+    """The commands; `model`, which needs more modules than the verbs, is loaded where named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "model"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "model":
+            from mnemosyned.cli_model import model  # noqa: PLC0415
+
+            return model
+        return super().get_command(ctx, cmd_name)
+
+
 @click.group(
+    cls=_Mnem,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 nothing found, or part of it failed; 2 bad input; 3 no daemon "
     "answers; 4 unknown id; 5 conflict, such as a sleep cycle under way; 6 the daemon failed.",

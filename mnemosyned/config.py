@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX = "MNEMOSYNE_"
 CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
+API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
+"""No setting: a key has no place among values that are shown and logged."""
 
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Count = Annotated[int, Meta(ge=1, le=100_000_000)]
@@ -40,6 +42,23 @@ class SleepConfig(_Section, frozen=True):
     summary_ratio: Annotated[float, Meta(ge=0.05, le=0.9)] = 0.33
     on_shutdown: bool = True
     shutdown_deadline_s: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
+
+
+class LlmConfig(_Section, frozen=True):
+    """Which language model writes summaries, if any."""
+
+    model_path: str | None = None
+    endpoint: str | None = None
+    endpoint_model: str | None = None
+    context_tokens: Annotated[int, Meta(ge=512, le=1 << 20)] | None = None
+    threads: Annotated[int, Meta(ge=1, le=256)] | None = None
+    gpu_layers: Annotated[int, Meta(ge=-1, le=1_000)] = 0
+    nice: Annotated[int, Meta(ge=0, le=19)] = 10
+    time_limit_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 120.0
+    idle_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
+    api_key_file: str | None = None
+    local_only: bool = True
+    max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 512
 
 
 class LimitsConfig(_Section, frozen=True):
@@ -66,6 +85,7 @@ class Config(_Section, frozen=True):
     database: str | None = None
     socket: str | None = None
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
+    llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 
@@ -106,7 +126,13 @@ def load_config(
     _read_environment(environ, values)
     for key, value in (overrides or {}).items():
         _set(values, key, _checked(key, value, where="argument", strict=True))
-    return msgspec.convert(values, Config)
+    config = msgspec.convert(values, Config)
+    if config.llm.model_path and config.llm.endpoint:
+        raise ConfigInvalid(
+            "llm.model_path and llm.endpoint are both set; choose one and set the other to null",
+            field="llm.endpoint",
+        )
+    return config
 
 
 def keys(section: type[_Section] = Config, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -171,7 +197,7 @@ def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
 def _read_environment(environ: Mapping[str, str], values: dict[str, Any]) -> None:
     by_variable = {variable(key): key for key in _KEYS}
     for name, text in environ.items():
-        if not name.startswith(ENVIRONMENT_PREFIX) or name == CONFIG_VARIABLE:
+        if not name.startswith(ENVIRONMENT_PREFIX) or name in _NO_SETTINGS:
             continue
         key = by_variable.get(name)
         if key is None:
@@ -213,5 +239,6 @@ def _suggestion(wrong: str) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
+_NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE}
 _KEYS: dict[str, Any] = dict(keys())
 _SECTIONS = {key.rsplit(".", 1)[0] for key in _KEYS if "." in key}

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from mnemosyned import __version__
-from mnemosyned.assembly import OpenMemory, check_schedule, final_consolidation, open_memory
+from mnemosyned.assembly import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.logs import configure_logs, logger
@@ -54,7 +54,7 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
         config = load_config(file or config_file(), overrides=overrides)
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
-            check_schedule(config)
+            check_settings(config)
             click.echo("the settings are valid")
             return
         Daemon(config, file=file, overrides=overrides).run()
@@ -104,6 +104,7 @@ class Daemon:
             self._wait(memory)
             notify("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
+            memory.cycle.interrupt()  # what a model is writing ends here
             if self._config.sleep.on_shutdown:
                 self._consolidate(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import click
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory
+from mnemosyned.domain.memory import Acknowledged, Detail, Episode, Memory
+from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
 
@@ -31,8 +33,10 @@ def render(result: object) -> str:
 
 
 def _acknowledged(result: Acknowledged) -> str:
-    note = "" if result.stored else click.style("  already known", dim=True)
-    return f"{result.id}{note}"
+    notes = [] if result.stored else ["already known"]
+    if result.secrets:
+        notes.append(f"a secret in it was {result.secrets}")
+    return result.id + click.style("".join(f"  {note}" for note in notes), dim=True)
 
 
 def _recalled(result: Recalled) -> str:
@@ -92,7 +96,29 @@ def _episode(episode: Episode) -> str:
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]
-    return f"{_pairs(rows)}\n\n{episode.content}"
+    return f"{_pairs(rows)}\n\n{episode.content}{_details(episode.details)}"
+
+
+def _details(details: Iterable[Detail]) -> str:
+    """A line for each kind, its values once and in order."""
+    values: dict[str, dict[str, None]] = {}
+    for detail in details:
+        values.setdefault(detail.kind.replace("_", " "), {})[detail.value] = None
+    if not values:
+        return ""
+    indent = " " * 15
+    lines = [
+        textwrap.fill(
+            "; ".join(_cut(value, LINE_CHARS) for value in found),
+            width(),
+            initial_indent=f"   {kind:<12}",
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for kind, found in values.items()
+    ]
+    return "\n\n" + "\n".join([click.style("Exact details:", bold=True), *lines])
 
 
 def _expanded(result: Expanded) -> str:
@@ -176,7 +202,15 @@ def _logged(result: Logged) -> str:
     room = max(20, width() - sum(columns) - 2 * len(columns))
     for cells, row in zip(rows, result.rows, strict=True):
         cells.append(_cut(row.error or row.summary_preview, room))
-    return _table([*headers, "summary"], rows)
+    return "\n".join([_table([*headers, "summary"], rows), *_fallbacks(result)])
+
+
+def _fallbacks(result: Logged) -> list[str]:
+    """Why the model did not write what it should have, each reason once."""
+    reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
+    return [
+        _wrapped(f"{count} by the fallback: {reason}") for reason, count in reasons.most_common()
+    ]
 
 
 def _forgotten(result: Forgotten) -> str:
@@ -205,10 +239,21 @@ def _stats(stats: Stats) -> str:
         ("next cycle", coming),
         ("due", f"{sleep.due:,} memories are old enough"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
+        ("summaries", _summaries(stats.summarizer)),
         ("daemon", f"{stats.version}, process {stats.pid}, up {_span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
     ]
     return f"{tiers}\n\n{_pairs(rows)}"
+
+
+def _summaries(standing: Standing) -> str:
+    """How the model did since the start; nothing where there is none."""
+    if standing.state is SummarizerState.RULES:
+        return ""
+    return (
+        f"{standing.accepted:,} by the model ({standing.retried:,} asked twice), "
+        f"{standing.rejected:,} of its own refused, {standing.fallbacks:,} by the fallback"
+    )
 
 
 def _table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import isnan
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.details import masked_episode, masked_shown
 from mnemosyned.domain.errors import (
     BatchChanged,
     ContentTooLarge,
@@ -29,6 +30,7 @@ from mnemosyned.domain.errors import (
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.recall import Query, hits, rank
+from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
 from mnemosyned.domain.terms import terms
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import SleepCycle
@@ -53,7 +55,6 @@ from mnemosyned.verbs import (
     SleepStatus,
     Stats,
     Status,
-    SummarizerStatus,
 )
 
 R = TypeVar("R")
@@ -84,6 +85,7 @@ class Limits:
 
     content_bytes_max: int
     wm_max: int
+    secrets: SecretRule = SecretRule.KEEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,13 +167,17 @@ class MemoryService:
         return RememberedMany([] if request.dry_run else self._keep(drafts))
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        acknowledged = self._store.remember(drafts)
+        answers = self._store.remember(drafts)
         try:
             self._keep_cap()
         except SleepInProgress:
             log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
         except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
             log.exception("relief_failed")
+        acknowledged = [
+            replace(answer, secrets=draft.secrets) if draft.secrets else answer
+            for answer, draft in zip(answers, drafts, strict=True)
+        ]
         return acknowledged
 
     def _keep_cap(self) -> None:
@@ -211,7 +217,8 @@ class MemoryService:
             pinned=request.pinned,
             metadata=request.metadata,
         )
-        return Draft(memory, dedupe=request.dedupe)
+        memory, done = admitted(memory, self.limits.secrets, place=place)
+        return Draft(memory, dedupe=request.dedupe, secrets=done)
 
     def relieve(self) -> None:
         """Bring working memory under its cap by consolidating the oldest early."""
@@ -223,7 +230,7 @@ class MemoryService:
             if count <= cap:
                 return
             excess = count - int(cap * (1 - CAP_HYSTERESIS))
-            self._cycle.run(trigger=Trigger.CAP, oldest=excess)
+            self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=self._scheduler is None)
             # What could not be consolidated (pinned, failed) is not tried again at every call.
             left = self._store.working_count()
             self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))
@@ -242,11 +249,14 @@ class MemoryService:
             until=_utc(request.until, field="until") if request.until else None,
         )
         places = rank(query, self._store.search(query))
-        return Recalled(hits(query, places, self._store.show(places)))
+        shown = self._store.show(places)
+        return Recalled(hits(query, places, shown if request.reveal else masked_shown(shown)))
 
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)
-        return Got(memory=found) if isinstance(found, Memory) else Got(episode=found)
+        if isinstance(found, Memory):
+            return Got(memory=found if request.reveal else masked_memory(found))
+        return Got(episode=found if request.reveal else masked_episode(found))
 
     def expand(self, request: Expand) -> Expanded:
         episode = self._store.get(request.id)
@@ -255,7 +265,11 @@ class MemoryService:
             raise InvalidRequest(
                 f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"
             )
-        return Expanded(episode, self._store.originals(episode.id))
+        originals = self._store.originals(episode.id)
+        if not request.reveal:
+            originals = [masked_memory(memory, episode.details) for memory in originals]
+            episode = masked_episode(episode)
+        return Expanded(episode, originals)
 
     # ---------------------------------------------------------------- sleep
 
@@ -316,7 +330,7 @@ class MemoryService:
             tiers=dict(self._store.totals()),
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
-            summarizer=SummarizerStatus(self._cycle.summarizer.name, self._cycle.summarizer.reason),
+            summarizer=self._cycle.summarizer.standing(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
         )

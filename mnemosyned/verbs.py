@@ -36,6 +36,7 @@ from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
+from mnemosyned.domain.ports import Standing
 from mnemosyned.domain.recall import Hit
 
 R = TypeVar("R")
@@ -50,6 +51,7 @@ NAMES_MAX = 1_000
 Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
 Instant = Annotated[datetime, Meta(tz=True)]
+Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
 
 
@@ -130,6 +132,7 @@ class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
     since: Annotated[Instant | None, Meta(description="only what happened at or after")] = None
     until: Annotated[Instant | None, Meta(description="only what happened before")] = None
+    reveal: Reveal = False
 
 
 class Got(msgspec.Struct, frozen=True):
@@ -143,6 +146,7 @@ class Get(Request[Got], frozen=True, forbid_unknown_fields=True):
     """Show one memory or episode, whole."""
 
     id: Annotated[Name, Meta(description="the id of a memory or an episode")]
+    reveal: Reveal = False
 
 
 class Expanded(msgspec.Struct, frozen=True):
@@ -156,6 +160,7 @@ class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
     """Go from an episode back to its originals, word for word."""
 
     id: Annotated[Name, Meta(description="the id of an episode")]
+    reveal: Reveal = False
 
 
 # --------------------------------------------------------------------- sleep
@@ -224,13 +229,6 @@ class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Memories old enough for the next cycle."""
 
 
-class SummarizerStatus(msgspec.Struct, frozen=True):
-    """Which summariser is in force, and why."""
-
-    name: str
-    reason: str
-
-
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the store and the daemon."""
 
@@ -241,7 +239,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     tiers: dict[Tier, TierTotals]
     wm_max: int
     sleep: SleepStatus
-    summarizer: SummarizerStatus
+    summarizer: Standing
     pid: int
     uptime_s: float
 

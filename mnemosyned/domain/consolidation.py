@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
 
-from mnemosyned.domain.memory import Episode, Memory
+from mnemosyned.domain.memory import Detail, Episode, Memory
 
 VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarise."""
@@ -138,7 +138,13 @@ def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pen
 
 
 def make_episode(
-    memories: Sequence[Memory], *, id: str, content: str, summarizer: str, now: datetime
+    memories: Sequence[Memory],
+    *,
+    id: str,
+    content: str,
+    summarizer: str,
+    now: datetime,
+    details: tuple[Detail, ...] = (),
 ) -> Episode:
     """The episode that these memories, oldest first, become."""
     return Episode(
@@ -153,6 +159,7 @@ def make_episode(
         covers_until=memories[-1].created_at,
         summarizer=summarizer,
         summary_of=tuple(memory.id for memory in memories),
+        details=details,
     )
 
 
@@ -182,6 +189,8 @@ class LogEntry:
     duration_s: float
     chars_before: int
     chars_after: int
+    fallback_reason: str | None = None
+    """Why the summary is a fallback's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

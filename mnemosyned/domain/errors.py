@@ -59,6 +59,13 @@ class ContentTooLarge(MnemosynedError):
     kind = Kind.INVALID
 
 
+class SecretRefused(MnemosynedError):
+    """The content holds a secret, and the settings forbid keeping one."""
+
+    code = "secret_refused"
+    kind = Kind.INVALID
+
+
 class InvalidText(MnemosynedError):
     """The text is not valid Unicode, or holds a NUL character."""
 
@@ -155,6 +162,20 @@ class SummarizerFailed(MnemosynedError):
 
     code = "summarizer_failed"
     kind = Kind.INTERNAL
+
+
+class ModelUnavailable(SummarizerFailed):
+    """The model cannot be reached or run at all, whatever it is asked: worth leaving alone."""
+
+    code = "model_unavailable"
+    kind = Kind.UNAVAILABLE
+
+
+class FetchFailed(MnemosynedError):
+    """A model could not be fetched, or what came is not what was wanted."""
+
+    code = "fetch_failed"
+    kind = Kind.UNAVAILABLE
 
 
 def by_code() -> dict[str, type[MnemosynedError]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 DEFAULT_SESSION = "default"
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -42,6 +42,44 @@ class Memory:
     """The episode it went into, once it has left the working tier."""
 
 
+class DetailKind(StrEnum):
+    """What an exact value is; the second half are secrets."""
+
+    DATE = "date"
+    TIME = "time"
+    DURATION = "duration"
+    MONEY = "money"
+    NUMBER = "number"
+    EMAIL = "email"
+    URL = "url"
+    PATH = "path"
+    VERSION = "version"
+    HASH = "hash"
+    IDENTIFIER = "identifier"
+
+    PASSWORD = "password"  # noqa: S105 a name, not a value
+    PRIVATE_KEY = "private_key"
+    AWS_KEY = "aws_key"
+    GITHUB_TOKEN = "github_token"  # noqa: S105 a name, not a value
+    GITLAB_TOKEN = "gitlab_token"  # noqa: S105 a name, not a value
+    SLACK_TOKEN = "slack_token"  # noqa: S105 a name, not a value
+    JWT = "jwt"
+    API_KEY = "api_key"
+    TOKEN = "token"  # noqa: S105 a name, not a value
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """An exact value, word for word as a memory has it."""
+
+    kind: DetailKind
+    value: str
+    sensitive: bool = False
+    """A secret, or a value with a secret inside, such as a URL with a password."""
+    memory: str = ""
+    """The id of the memory it stands in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
     """A summary with its provenance."""
@@ -61,6 +99,8 @@ class Episode:
     """Ids of the originals, oldest first."""
     parent: str | None = None
     tier: Tier = Tier.EPISODIC
+    details: tuple[Detail, ...] = ()
+    """The exact values of its originals, oldest original first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +111,8 @@ class Acknowledged:
     created_at: datetime
     stored: bool
     """False where the memory was already known: the same id again, or `dedupe` found its text."""
+    secrets: Literal["", "kept", "masked"] = ""
+    """What became of the secrets in it, where it has some."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from enum import StrEnum
+from typing import Literal, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
@@ -31,6 +32,68 @@ class Summary:
     """The episode's content: the summary, then a line of keywords."""
     summarizer: str
     """Name of the implementation that wrote it, for the log."""
+    fallback_reason: str = ""
+    """Why a fallback wrote it, empty where the summariser in force did."""
+
+
+class TextModel(Protocol):
+    """A language model: llama.cpp in a child process, or an endpoint that speaks OpenAI's form."""
+
+    name: str
+    """What the log and `status` call it, such as `llama:tinyllama-1.1b-chat-v1.0.Q4_K_M`."""
+
+    @property
+    def context_tokens(self) -> int:
+        """The size of its window, prompt and answer together. Raises `SummarizerFailed`."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens of the window a text takes, by the model's own count or an upper bound.
+
+        Raises `SummarizerFailed`.
+        """
+        ...
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+    ) -> str:
+        """The answer to a conversation of role and content. Raises `SummarizerFailed`.
+
+        Whatever the model does, this returns or raises within its configured time limit.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what runs for it; the next call starts it again."""
+        ...
+
+
+class SummarizerState(StrEnum):
+    """Who writes the next summary."""
+
+    RULES = "rules"
+    """No model is configured."""
+    MODEL = "model"
+    FALLBACK = "fallback"
+    """A model is configured and left alone for a while, or for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The summariser in force as `status` shows it, with its counts since the start."""
+
+    name: str
+    reason: str
+    """Why it is in force, in one sentence."""
+    state: SummarizerState = SummarizerState.RULES
+    accepted: int = 0
+    """Summaries of the model that were kept."""
+    retried: int = 0
+    """Groups the model was asked twice about, as its first answer was not kept."""
+    rejected: int = 0
+    """Groups of which no answer of the model was kept."""
+    fallbacks: int = 0
+    """Summaries by rule in the place of the model's, for whatever reason."""
 
 
 class Summarizer(Protocol):
@@ -69,6 +132,22 @@ class Summarizer(Protocol):
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
+    def standing(self) -> Standing:
+        """Who writes the next summary, and how it went so far."""
+        return Standing(name=self.name, reason=self.reason)
+
+    def quick(self) -> Summarizer:
+        """The one for whoever waits, at shutdown and when forgetting: it asks no model."""
+        return self
+
+    def interrupt(self) -> None:
+        """End what a model is writing and ask it no more, for good; safe from any thread."""
+        return
+
+    def close(self) -> None:
+        """End what runs for it; the next summary starts it again."""
+        return
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -76,6 +155,8 @@ class Draft:
 
     memory: Memory
     dedupe: bool = False
+    secrets: Literal["", "kept", "masked"] = ""
+    """What became of the secrets in it, where it has some."""
 
 
 @dataclass(frozen=True, slots=True)

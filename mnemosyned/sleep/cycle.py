@@ -21,6 +21,7 @@ from mnemosyned.domain.consolidation import (
     make_episode,
     plan,
 )
+from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer, Summary
@@ -64,14 +65,29 @@ class SleepCycle:
         """Whether a cycle is under way."""
         return self._running.locked()
 
+    def use_summarizer(self, summarizer: Summarizer) -> None:
+        """From the next cycle on, use this one; the former ends with the cycle that has it."""
+        former, self.summarizer = self.summarizer, summarizer
+        if self._running.acquire(blocking=False):
+            self._running.release()
+            former.close()
+
+    def close(self) -> None:
+        """End what runs for the summariser in force."""
+        self.summarizer.close()
+
     def wait_idle(self, timeout_s: float) -> None:
         """Wait until no cycle runs, at most so long."""
         if self._running.acquire(timeout=timeout_s):
             self._running.release()
 
     def interrupt(self) -> None:
-        """Let the running cycle end after its present group, and no other start but the last."""
+        """Let the running cycle end after its present group, and no other start but the last.
+
+        That group waits for no model, and none is asked from here on.
+        """
         self._interrupted.set()
+        self.summarizer.interrupt()
 
     def run(
         self,
@@ -81,14 +97,15 @@ class SleepCycle:
         force: bool = False,
         dry_run: bool = False,
         oldest: int | None = None,
+        quick: bool = False,
         deadline_s: float | None = None,
         go_on: Callable[[], bool] | None = None,
     ) -> CycleReport:
         """Consolidate what is old enough; with `force` everything, with `oldest` so many.
 
-        `deadline_s` ends the cycle between two groups, and so does `go_on`, asked before each,
-        when it says no. Raises `SleepInProgress`, at shutdown only after waiting for the running
-        cycle until the deadline.
+        `quick` asks no model, as somebody waits; `deadline_s` ends the cycle between two groups,
+        and so does `go_on`, asked before each, when it says no. Raises `SleepInProgress`, at
+        shutdown only after waiting for the running cycle until the deadline.
         """
         started = time.monotonic()
         ends = None if deadline_s is None else started + deadline_s
@@ -103,13 +120,14 @@ class SleepCycle:
             return _report(groups, trigger, pending, started, dry_run=True)
         wait_s = deadline_s if trigger is Trigger.SHUTDOWN else None
         with self._alone(wait_s):
+            summarizer = self.summarizer
             pending = self._pending(before, session, oldest)
             cycle = new_id(now)
             run = CycleRun(
                 cycle=cycle,
                 trigger=trigger,
                 store=self._store,
-                summarizer=self.summarizer,
+                summarizer=summarizer.quick() if quick else summarizer,
                 clock=self._clock,
                 summarize_min=self.policy.groups.summarize_min,
             )
@@ -126,6 +144,8 @@ class SleepCycle:
             run.consolidate(plan(pending, limits=self.policy.groups), go_on=may_go_on)
             self.last_finished = self._clock.now()
             report = _report(run.reports, trigger, pending, started, cycle=cycle)
+        if summarizer is not self.summarizer:  # the settings changed meanwhile
+            summarizer.close()
         log.info(
             "cycle_finished",
             cycle=cycle,
@@ -141,11 +161,13 @@ class SleepCycle:
     def resummarize(self, episode: Episode, remaining: Sequence[Memory]) -> Episode:
         """The episode as it reads without what was forgotten.
 
-        Forgetting must not fail for want of a summary: without one, the rest stands word for word.
+        Forgetting waits for no model, and must not fail for want of a summary: without one, the
+        rest stands word for word.
         """
-        words = "\n".join(memory.content for memory in remaining)
+        readable, _ = without_secrets(remaining, known=episode.details)
+        words = "\n".join(memory.content for memory in readable)
         try:
-            summary = self.summarizer.summarize(remaining)
+            summary = self.summarizer.quick().summarize(readable)
         except SummarizerFailed:
             summary = Summary(text=words, summarizer=VERBATIM)
         return make_episode(

@@ -16,9 +16,10 @@ from mnemosyned.domain.consolidation import (
     make_episode,
     preview,
 )
+from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
-from mnemosyned.domain.memory import Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer
+from mnemosyned.domain.memory import Detail, Memory, new_id
+from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer, Summary
 from mnemosyned.logs import logger
 
 GROUPS_PER_COMMIT = 16
@@ -34,7 +35,11 @@ class _Work:
     """A batch with its memories, on its way to the summariser."""
 
     batch: Batch
-    memories: Sequence[Memory]
+    originals: Sequence[Memory]
+    readable: Sequence[Memory]
+    """The originals with their secrets masked: no summary, prompt or log row may hold one."""
+    details: tuple[Detail, ...]
+    """The exact values of the originals, secrets among them."""
     started: float
 
 
@@ -75,7 +80,7 @@ class CycleRun:
         `go_on` is asked before each; when it says no, what is begun is finished and the rest is
         left as it was.
         """
-        works = ((work, work.memories) for work in self._works(batches, go_on))
+        works = ((work, work.readable) for work in self._works(batches, go_on))
         for work, outcome in self._summarizer.summarize_each(works, expected=len(batches)):
             if isinstance(outcome, Exception):
                 self._fail(work.batch, work.started, outcome)
@@ -83,7 +88,7 @@ class CycleRun:
                 empty = SummarizerFailed(f"{outcome.summarizer} gave an empty summary")
                 self._fail(work.batch, work.started, empty)
             else:
-                self._finish(work, [(work.memories, outcome.text, outcome.summarizer)])
+                self._finish(work, [(work.originals, outcome)])
         self.commit()
 
     def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
@@ -93,19 +98,19 @@ class CycleRun:
                 return
             started = time.monotonic()
             try:
-                work = _Work(batch, self._store.working(batch.ids), started)
+                originals = self._store.working(batch.ids)
             except StorageFailed as error:
                 self._fail(batch, started, error)
                 continue
-            if len(work.memories) >= self._summarize_min:
+            work = _Work(batch, originals, *without_secrets(originals), started)
+            if len(originals) >= self._summarize_min:
                 yield work
-            elif work.memories:  # else all were forgotten since the plan was made
-                self._finish(
-                    work, [([memory], memory.content, VERBATIM) for memory in work.memories]
-                )
+            elif originals:  # else all were forgotten since the plan was made
+                pairs = zip(originals, work.readable, strict=True)
+                self._finish(work, [([memory], _verbatim(text)) for memory, text in pairs])
 
-    def _finish(self, work: _Work, texts: Sequence[tuple[Sequence[Memory], str, str]]) -> None:
-        promotions = [self._promotion(*text, work.started) for text in texts]
+    def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
+        promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
         self._finished.append(_Finished(work.batch, promotions, work.started))
         full = len(self._finished) >= GROUPS_PER_COMMIT
         if full or time.monotonic() - self._finished[0].started >= COMMIT_AFTER_S:
@@ -121,12 +126,17 @@ class CycleRun:
             else:
                 self.reports.append(_done(group))
 
-    def _promotion(
-        self, originals: Sequence[Memory], content: str, summarizer: str, started: float
-    ) -> Promotion:
+    def _promotion(self, work: _Work, originals: Sequence[Memory], summary: Summary) -> Promotion:
         now = self._clock.now()
+        ids = {memory.id for memory in originals}
+        content, summarizer = summary.text, summary.summarizer
         episode = make_episode(
-            originals, id=new_id(now), content=content, summarizer=summarizer, now=now
+            originals,
+            id=new_id(now),
+            content=content,
+            summarizer=summarizer,
+            now=now,
+            details=tuple(detail for detail in work.details if detail.memory in ids),
         )
         entry = LogEntry(
             cycle=self._cycle,
@@ -139,9 +149,10 @@ class CycleRun:
             episode=episode.id,
             summarizer=summarizer,
             summary_preview=preview(content),
-            duration_s=time.monotonic() - started,
+            duration_s=time.monotonic() - work.started,
             chars_before=sum(len(memory.content) for memory in originals),
             chars_after=len(content),
+            fallback_reason=summary.fallback_reason or None,
         )
         return Promotion(episode, entry)
 
@@ -170,6 +181,10 @@ class CycleRun:
             )
         )
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
+
+
+def _verbatim(memory: Memory) -> Summary:
+    return Summary(text=memory.content, summarizer=VERBATIM)
 
 
 def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -> GroupReport:

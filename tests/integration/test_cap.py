@@ -61,9 +61,9 @@ def test_pinned_memories_beyond_the_cap_stay_and_are_not_tried_at_every_call(
     tries: list[int] = []
     run = cycle.run
 
-    def counted(*, trigger: Trigger, oldest: int) -> CycleReport:
+    def counted(*, trigger: Trigger, oldest: int, quick: bool) -> CycleReport:
         tries.append(oldest)
-        return run(trigger=trigger, oldest=oldest)
+        return run(trigger=trigger, oldest=oldest, quick=quick)
 
     monkeypatch.setattr(cycle, "run", counted)
 

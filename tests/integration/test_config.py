@@ -27,6 +27,18 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "sleep.summary_ratio": ("0.2", 0.2),
     "sleep.on_shutdown": ("false", False),
     "sleep.shutdown_deadline_s": ("0", 0.0),
+    "llm.model_path": ("/x.gguf", "/x.gguf"),
+    "llm.endpoint": ("http://localhost:1/v1", "http://localhost:1/v1"),
+    "llm.endpoint_model": ("small", "small"),
+    "llm.context_tokens": ("2048", 2048),
+    "llm.threads": ("2", 2),
+    "llm.gpu_layers": ("-1", -1),
+    "llm.nice": ("0", 0),
+    "llm.time_limit_s": ("1.5", 1.5),
+    "llm.idle_s": ("9", 9.0),
+    "llm.api_key_file": ("/x.key", "/x.key"),
+    "llm.local_only": ("no", False),
+    "llm.max_tokens": ("99", 99),
     "limits.content_bytes_max": ("10", 10),
     "limits.body_bytes_max": ("11", 11),
     "limits.threads": ("3", 3),
@@ -258,6 +270,21 @@ def test_a_mistake_of_the_caller_is_named_by_its_key(overrides: dict[str, Any]) 
 
     assert error.message.startswith("argument: ")
     assert error.field in overrides
+
+
+def test_two_models_at_once_are_refused(file: Path) -> None:
+    file.write_text("llm:\n  model_path: /x.gguf\n")
+
+    error = refused(file, environ={"MNEMOSYNE_LLM_ENDPOINT": "http://localhost:1/v1"})
+
+    assert "choose one" in error.message
+
+
+def test_the_key_of_an_endpoint_is_no_setting() -> None:
+    config = load_config(environ={"MNEMOSYNE_LLM_API_KEY": "sk-1"})
+
+    assert config == Config()
+    assert "sk-1" not in repr(config)
 
 
 # --------------------------------------------------------------------- places

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mnemosyned.domain.consolidation import LogEntry, preview
 from mnemosyned.domain.errors import BatchChanged, IdTaken
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, content_hash
+from mnemosyned.domain.memory import Acknowledged, Detail, Episode, Memory, Tier, content_hash
 from mnemosyned.domain.ports import Draft, Promotion
 from mnemosyned.domain.terms import grams
 from mnemosyned.storage.sqlite.rows import (
@@ -26,7 +26,7 @@ SCRUB_STEPS_MAX = 10_000
 
 _INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({', '.join('?' * 10)})"
 _INSERT_EPISODE = f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({', '.join('?' * 11)})"
-_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 14)})"
+_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 
 
 # ------------------------------------------------------------------ remember
@@ -96,6 +96,8 @@ def consolidate(connection: sqlite3.Connection, promotions: Sequence[Promotion])
         episode_seq = connection.execute(_INSERT_EPISODE, episode_row(episode)).lastrowid
         _index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
         _evict(connection, episode.summary_of, episode_seq)
+        if episode.details:
+            _insert_details(connection, episode.details, episode_seq)
         insert_log(connection, promotion.entry)
 
 
@@ -110,6 +112,26 @@ def _evict(connection: sqlite3.Connection, ids: Sequence[str], episode_seq: int 
     if moved != len(ids):
         raise BatchChanged("a memory of this group was forgotten or moved; plan the group again")
     connection.execute(f"DELETE FROM working_memory WHERE id IN ({marks})", ids)
+
+
+def _insert_details(
+    connection: sqlite3.Connection, details: Sequence[Detail], episode_seq: int | None
+) -> None:
+    seqs: dict[str, int] = dict(
+        connection.execute("SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,))
+    )
+    kinds: dict[str, int] = dict(connection.execute("SELECT name, number FROM detail_kind"))
+    for kind in {detail.kind for detail in details} - kinds.keys():
+        kinds[kind] = connection.execute(
+            "INSERT INTO detail_kind (name) VALUES (?) RETURNING number", (kind,)
+        ).fetchone()[0]
+    connection.executemany(
+        "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?)",
+        [
+            (seqs[detail.memory], kinds[detail.kind], detail.value, detail.sensitive)
+            for detail in details
+        ],
+    )
 
 
 def insert_log(connection: sqlite3.Connection, entry: LogEntry) -> None:

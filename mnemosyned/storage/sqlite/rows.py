@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
-from mnemosyned.domain.memory import Episode, Memory, Tier, content_hash
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier, content_hash
 
 Row = tuple[Any, ...]
 
@@ -24,7 +24,8 @@ EPISODE_COLUMNS = (
 )
 LOG_COLUMNS = (
     "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
-    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after'
+    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
+    "fallback_reason"
 )
 
 
@@ -98,7 +99,12 @@ def episode_row(episode: Episode) -> Row:
     )
 
 
-def episode_from(row: Sequence[Any], *, summary_of: tuple[str, ...] = ()) -> Episode:
+def episode_from(
+    row: Sequence[Any],
+    *,
+    summary_of: tuple[str, ...] = (),
+    details: tuple[Detail, ...] = (),
+) -> Episode:
     """An episode from EPISODE_COLUMNS."""
     id, session, source, level, content, item_count, since, until, summarizer, parent, created = row
     return Episode(
@@ -114,7 +120,14 @@ def episode_from(row: Sequence[Any], *, summary_of: tuple[str, ...] = ()) -> Epi
         parent=parent,
         created_at=instant(created),
         summary_of=summary_of,
+        details=details,
     )
+
+
+def detail_from(row: Row) -> Detail:
+    """A detail from its kind's name, value, sensitive and the memory's id."""
+    kind, value, sensitive, memory = row
+    return Detail(DetailKind(kind), value, bool(sensitive), memory)
 
 
 def log_row(entry: LogEntry) -> Row:
@@ -134,6 +147,7 @@ def log_row(entry: LogEntry) -> Row:
         entry.duration_s,
         entry.chars_before,
         entry.chars_after,
+        entry.fallback_reason,
     )
 
 
@@ -155,4 +169,5 @@ def log_entry_from(row: Row) -> LogEntry:
         duration_s=row[12],
         chars_before=row[13],
         chars_after=row[14],
+        fallback_reason=row[15],
     )

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Detail, Episode, Memory, Tier
 from mnemosyned.domain.recall import LINES_MAX, Found, Match, Place, Query, Shown, shortlist
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
     MEMORY_FIELDS,
+    detail_from,
     episode_from,
     instant_text,
     memory_from,
@@ -73,9 +74,13 @@ def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
 
 
 def episode_at(
-    connection: sqlite3.Connection, key: Literal["id", "seq"], value: str | int
+    connection: sqlite3.Connection,
+    key: Literal["id", "seq"],
+    value: str | int,
+    *,
+    details: bool = False,
 ) -> Episode | None:
-    """One episode with its provenance."""
+    """One episode with its provenance, and on request the exact values of its originals."""
     row = connection.execute(
         f"SELECT seq, {EPISODE_COLUMNS} FROM episodic_memory WHERE {key} = ?", (value,)
     ).fetchone()
@@ -84,7 +89,21 @@ def episode_at(
     originals = connection.execute(
         "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq", row[:1]
     )
-    return episode_from(row[1:], summary_of=tuple(id for (id,) in originals))
+    return episode_from(
+        row[1:],
+        summary_of=tuple(id for (id,) in originals),
+        details=_details(connection, row[0]) if details else (),
+    )
+
+
+def _details(connection: sqlite3.Connection, episode: int) -> tuple[Detail, ...]:
+    rows = connection.execute(
+        "SELECT k.name, d.value, d.sensitive, a.id FROM archive AS a "
+        "JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
+        "WHERE a.episode_seq = ? ORDER BY a.created_at, a.seq, k.number, d.value",
+        (episode,),
+    )
+    return tuple(detail_from(row) for row in rows)
 
 
 def _memory_scores(connection: sqlite3.Connection, query: Query, limit: int) -> Mapping[int, float]:

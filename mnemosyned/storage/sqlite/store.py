@@ -105,7 +105,7 @@ class SqliteStore:
 
     def get(self, id: str) -> Memory | Episode:
         with self._readers.snapshot() as connection:
-            found = _memory(connection, id) or episode_at(connection, "id", id)
+            found = _memory(connection, id) or episode_at(connection, "id", id, details=True)
         if found is None:
             raise NotFound(
                 f"nothing has the id {id!r}; `recall` shows the ids that exist", field="id"

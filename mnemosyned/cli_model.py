@@ -1,0 +1,124 @@
+"""`mnem model`: fetch, check, choose and remove language models; no daemon is needed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mnemosyned.config import config_file, load_config
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.models.setting import write_setting
+from mnemosyned.models.shelf import KNOWN, Shelf, by_hand
+from mnemosyned.paths import config_dir
+
+RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def model() -> None:
+    """Language models for summaries: fetched only when you ask, kept on this machine.
+
+    llama.cpp itself is installed with `make install-llm`.
+    """
+
+
+@model.command("list")
+def list_models() -> None:
+    """Show the models that are here, and those known by a short name."""
+    shelf = Shelf()
+    used = _used()
+    here = list(shelf)
+    for kept in here:
+        mark = "in use" if kept.path.absolute() == used else ""
+        mark = mark if kept.whole else "in part: pull it again to go on"
+        click.echo(f"{kept.path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
+    if used and used not in {kept.path.absolute() for kept in here}:
+        click.echo(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
+    click.echo(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}")
+    for name, known in KNOWN.items():
+        click.echo(f"mnem model pull {name}: {known.size:,} bytes, {known.licence}, {known.url}")
+
+
+@model.command()
+@click.argument("name", metavar="NAME|URL")
+@click.option("--sha256", metavar="HEX", help="Refuse a file with another digest.")
+@click.option("--by-hand", "only_say", is_flag=True, help="Only say what to put where.")
+def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
+    """Fetch a model; called again, it goes on where it broke off."""
+    shelf = Shelf()
+    if sha256 is not None and (len(sha256) != 64 or set(sha256.lower()) - set("0123456789abcdef")):
+        raise click.UsageError("--sha256 takes 64 hexadecimal digits")
+    wanted, target = shelf.wanted(name, sha256=sha256)
+    if only_say:
+        click.echo(by_hand(wanted, target))
+        return
+    with click.progressbar(
+        length=wanted.size or 1,
+        label=target.name,
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+    ) as bar:
+
+        def progress(have: int, total: int | None) -> None:
+            bar.length = total or max(have, bar.length or 0)
+            bar.update(have - bar.pos)
+
+        path, digest = shelf.pull(name, sha256=sha256, progress=progress)
+    click.echo(f"{path}\nSHA-256 {digest}")
+    if sha256 is None:
+        click.echo("compare that with the one its publisher states; it was not known here")
+    click.echo(f"use it with: mnem model use {path.name}")
+
+
+@model.command()
+@click.argument("name")
+@click.option("--sha256", metavar="HEX", help="The digest its publisher states.")
+def verify(name: str, sha256: str | None) -> int:
+    """Check a model's form, size and SHA-256."""
+    shelf = Shelf()
+    path = shelf.find(name)
+    verdict = shelf.verify(path, sha256=sha256)
+    click.echo(f"{path}\n{verdict.size:,} bytes\nSHA-256 {verdict.sha256}")
+    for problem in verdict.problems:
+        click.echo(f"mnem: {problem}", err=True)
+    if verdict.problems:
+        return 1
+    click.echo("as it was fetched" if verdict.compared else "whole as far as can be known here")
+    return 0
+
+
+@model.command()
+@click.argument("name", metavar="NAME|PATH|none")
+def use(name: str) -> None:
+    """Have a model write the summaries; `none` goes back to rules."""
+    shelf = Shelf()
+    path = None if name == "none" else shelf.find(name)
+    if path:
+        with path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise InvalidRequest(f"{path} is not a model in GGUF format")
+    file_used = config_file() or config_dir() / "mnemosyned.yaml"
+    write_setting(file_used, "llm", "model_path", str(path) if path else None)
+    click.echo(f"llm.model_path is {path or 'null'} in {file_used}; {RELOAD}")
+
+
+@model.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, *, yes: bool) -> None:
+    """Delete a model from this machine."""
+    shelf = Shelf()
+    path = shelf.find(name, in_part=True)
+    if path == _used():
+        raise InvalidRequest(f"{path.name} is in use; choose another, or `mnem model use none`")
+    if not yes:
+        click.confirm(f"delete {path}?", abort=True)
+    shelf.remove(path)
+    click.echo(f"deleted {path}")
+
+
+def _used() -> Path | None:
+    named = load_config(config_file()).llm.model_path
+    return Path(named).expanduser().absolute() if named else None

@@ -1,0 +1,136 @@
+"""What a model wrapped around its summary, taken off: reasoning, greetings, template marks."""
+
+from __future__ import annotations
+
+import re
+
+ROUNDS_MAX = 6
+"""Wrappings come one inside the other: a fence in a preamble in quotation marks."""
+PREAMBLE_CHARS_MAX = 160
+
+_THOUGHT = re.compile(
+    r"<(think|thinking|thought|reasoning|reflection|scratchpad)\b[^>]*>.*?(?:</\1\s*>|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+_THOUGHT_END = re.compile(
+    r"\A.*</(?:think|thinking|thought|reasoning|reflection|scratchpad)\s*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_TURN = re.compile(
+    r"(?:<\|(?:im_start|start_header_id|user|system)\|>|<start_of_turn>|\[INST\]|<｜User｜>).*\Z",
+    re.DOTALL,
+)
+"""Where the model went on to write the next turn of the conversation itself."""
+_TEMPLATE = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>|</?s>|<(?:bos|eos|pad|unk|end_of_turn)>"
+    r"|<start_of_turn>(?:model)?|\[/?INST\]|<</?SYS>>|</?(?:memory|summary)\b[^>\n]*>",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"\A(?:<\|im_start\|>\s*assistant|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>"
+    r"|<\|assistant\|>|<start_of_turn>\s*model|assistant\s*:|\[/INST\])\s*",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
+_HEADING = re.compile(
+    r"\A(?:#{1,6}\s*|\*\*|__)?(?:(?:concise|final|overall|brief|short)\s+)?"
+    r"(?:summary|zusammenfassung|resumen|résumé|riassunto|resumo|samenvatting|sammanfattning"
+    r"|podsumowanie|краткое содержание|резюме|сводка|итог|要約|まとめ|摘要|总结|總結|概要|요약)"
+    r"(?:\s+of\s+[^:\n]{1,60})?(?:\s*[:：]\s*(?:\*\*|__)?|(?:\*\*|__)\s*[:：]?|(?=\s*\n))\s*",
+    re.IGNORECASE,
+)
+_AFFIRMED = re.compile(
+    r"\A(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|got it|understood"
+    r"|natürlich|gerne|klar|selbstverständlich|claro(?: que sí)?|por supuesto|desde luego"
+    r"|bien sûr|certo|certamente|com certeza|конечно|разумеется|хорошо"
+    r"|もちろんです|もちろん|承知しました|わかりました|はい|好的|当然|當然|네|물론입니다)"
+    r"\s*[!.,:。！，、]+\s*(?=\S)",
+    re.IGNORECASE,
+)
+_PREAMBLE = re.compile(
+    r"\A(?:(?:here(?:'s| is| are|’s)|below is|the following is|this is|i(?:'ve| have) "
+    r"|hier ist|hier eine|hier kommt|nachfolgend|im folgenden"
+    r"|aquí (?:está|tienes?)|a continuación|este es"
+    r"|voici|ci-dessous|ecco|di seguito|aqui está|segue|hier is"
+    r"|вот|ниже)\b[^\n:：]{0,140}[:：]"
+    r"|(?:以下|下記|こちら|下面)[^\n:：。]{0,60}(?:[:：]|です。|ます。)"
+    r"|다음은[^\n:：.]{0,60}[:：.])\s*(?:\*\*|__)?\s*",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"(?:\A|(?<=[.!?。！？…])\s+|\n)\s*(?:let me know (?:if|whether|when)\b|please let me know\b"
+    r"|feel free to\b|i hope (?:this|that) helps|hope this helps|is there anything else\b"
+    r"|if you (?:have any|need (?:any|more|further)|would like|want me|'d like)\b"
+    r"|would you like me to\b"
+    r"|note: this summary\b|end of summary\b"
+    r"|lass(?:en sie)? mich wissen|sag(?:en sie)? mir(?: bitte)? bescheid|ich hoffe, das hilft"
+    r"|avísame\b|házmelo saber|déjame saber|espero que (?:esto )?(?:te )?ayude|si necesitas\b"
+    r"|n'hésitez pas|n’hésitez pas|fammi sapere|me avise|дайте мне знать|дай знать|надеюсь, это"
+    r"|ご不明な点|何かご|他にご|如果您|如有|如需|希望这)[^\n]{0,240}\Z",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"\A(?:[-*_=]{3,}\s*\n)+|(?:\n\s*[-*_=]{3,})+\s*\Z")
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)|[。！？]|\n")
+_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』", "„": "“"}
+
+
+def clean(output: str) -> str:
+    """The summary alone; empty where the answer held nothing else."""
+    text = _OPENING.sub("", output.strip())
+    text = _THOUGHT_END.sub("", _THOUGHT.sub("", text)).strip()
+    text = _TEMPLATE.sub("", _TURN.sub("", _OPENING.sub("", text))).strip()
+    for _ in range(ROUNDS_MAX):
+        before = text
+        text = _unwrapped(_CLOSING.sub("", text).strip())
+        if text == before:
+            break
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def completed(text: str) -> str:
+    """A text that was cut short, up to its last whole sentence if that leaves most of it."""
+    ends = [at.end() for at in _SENTENCE_END.finditer(text)]
+    return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
+
+
+def _unwrapped(text: str) -> str:
+    """The text with its outermost wrapping off."""
+    text = _RULE.sub("", text).strip()
+    fence = _FENCE.match(text)
+    if fence:
+        return fence[1].strip()
+    if len(text) > 1 and _PAIRS.get(text[0]) == text[-1] and not _inside(text):
+        return text[1:-1].strip()
+    affirmed = _AFFIRMED.match(text)
+    if affirmed and _introduces(text[affirmed.end() :]):
+        text = text[affirmed.end() :]
+    preamble = _PREAMBLE.match(text)
+    if preamble and preamble.end() <= PREAMBLE_CHARS_MAX and _speaks_of_itself(preamble[0]):
+        return text[preamble.end() :].strip()
+    return _HEADING.sub("", text).strip()
+
+
+def _inside(text: str) -> bool:
+    """Whether the first quotation mark closes before the end: `"A" and "B"`."""
+    inner = text[1:-1]
+    return text[0] in inner or text[-1] in inner
+
+
+def _introduces(rest: str) -> bool:
+    """Whether what follows "Sure!" is talk of the summary, or the summary after a line break."""
+    return bool(_PREAMBLE.match(rest) or _HEADING.match(rest) or not _CONTINUES.match(rest))
+
+
+_CONTINUES = re.compile(r"\A[a-zа-яäöüéñ]")
+"""A small letter: "Sure, they said" is a sentence of the summary."""
+
+_ITSELF = re.compile(
+    r"summar|overview|recap|consolidat|condensed|concise|compress|memor|key (?:facts|points)"
+    r"|zusammenfass|übersicht|resum|résum|riassunt|riepilog|samenvatting"
+    r"|свод|резюме|кратк|итог|要約|まとめ|摘要|总结|總結|概要|요약",
+    re.IGNORECASE,
+)
+
+
+def _speaks_of_itself(preamble: str) -> bool:
+    return _ITSELF.search(preamble) is not None

@@ -1,0 +1,192 @@
+"""Exact values in a text: dates, numbers, addresses and the like, word for word, and its secrets.
+
+One pass of one pattern: runs of plain words are passed over at once, and what a URL, an e-mail
+address or a date has claimed is no number of its own. All repetitions have bounds, so that a
+megabyte of anything takes time in proportion.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
+from mnemosyned.domain.recall import Shown
+from mnemosyned.domain.sensitive import masked, masked_memory, secrets
+
+VALUE_CHARS_MAX = 2_000
+DETAILS_MAX = 500
+"""More in one memory are a table, not details; its words stay in the archive all the same."""
+
+_LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
+_MONTHS = (
+    r"(?:Jan(?:uary|uar|vier)?|Jänner|Feb(?:ruary|ruar)?|Mar(?:ch|zo)?|März|Apr(?:il)?|May|Mai|June?"
+    r"|Juni|July?|Juli|Aug(?:ust)?|Sept?(?:ember)?|O[ck]t(?:ober)?|Nov(?:ember)?|De[cz](?:ember)?"
+    r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
+    r"|janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre"
+    r"|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
+    r"|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro)"
+)
+_NUMBER = r"\d{1,400}+(?:[.,]\d{1,400}+|[\u00a0\u202f']\d{3}(?!\d)){0,20}+"
+_UNITS = (
+    r"[  ]?(?:ms|µs|ns|secs?|mins?)\b|[  ]?(?:s|h)\b|[smhdw]\b"
+    r"|[  -](?:seconds?|minutes?|hours?|days?|weeks?|months?|years?"
+    r"|Sekunden?|Minuten?|Stunden?|Tagen?|Tage?|Wochen?|Monaten?|Monate?|Jahren?|Jahre?"
+    r"|secondes?|heures?|jours?|semaines?|mois|ans?|segundos?|minutos?|horas?|días?|semanas?"
+    r"|mes(?:es)?|años?)\b|(?:秒|分間?|時間|小时|分钟|日間|天|週間|ヶ月|か月|年間)"
+)
+_CURRENCY = (
+    r"[  ]?(?:[$€£¥₹₩]|(?:EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|BRL|KRW)\b"
+    r"|(?:[Ee]uros?|[Dd]ollars?|pounds|francs|Franken|dólares|pesos)\b|万?円|万?元)"
+)
+_DATE = (
+    r"\d{4}-\d\d-\d\d(?!\d)(?:T\d\d:?\d\d(?::?\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\d{4}/\d\d?/\d\d?(?![\d/])|\d\d?(?P<_>[./])\d\d?(?P=_)\d{4}(?!\d)"
+    rf"|\d\d?(?:\.|st|nd|rd|th|er|º)?(?: of| de)? {_MONTHS}\b(?:[.,]?(?: de)? \d{{4}}(?!\d))?"
+    r"|\d{4}年(?:\d\d?月(?:\d\d?日)?)?|\d\d?月\d\d?日"
+)
+_MONTH_FIRST = (
+    rf"{_MONTHS}\.? (?:\d\d?(?:st|nd|rd|th)?(?![\d:.])(?:, ?\d{{4}}(?!\d)| \d{{4}}(?!\d))?"
+    r"|\d{4}(?!\d))"
+)
+_EMAIL = (
+    rf"[{_LATIN}0-9._%+-]{{1,64}}+@[{_LATIN}0-9-]{{1,63}}+(?:\.[{_LATIN}0-9-]{{1,63}}+){{1,8}}+"
+)
+_URL = r"(?:[A-Za-z][A-Za-z0-9+.-]{1,15}+://|www\.)[^\s<>\"“”「」『』。、，（）]{1,2000}+"
+_FILE = r"[\w.@-]{1,100}+/(?:[\w.@-]{1,100}+/){0,30}+[\w@-]{1,100}+\.[A-Za-z]\w{0,9}"
+_FROM_LETTER = (
+    rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<date>{_MONTH_FIRST})"
+    r"|(?P<version>v\d{1,9}+(?:\.\d{1,9}+){0,8}+(?:-[A-Za-z][\w.]{0,40})?(?![\w-]))"
+    rf"|(?P<_code>(?:EUR|USD|GBP|CHF) {_NUMBER})"
+    rf"|(?P<path>{_FILE}|[A-Za-z]:\\[^\s\"<>|]{{1,400}}+)"
+    r"|(?P<_sha>(?=[a-f]{1,40}+\d|sha\d|md5)(?:sha\d{1,3}:|md5:)?[0-9a-f]{7,128}+(?!\w))"
+    rf"|(?P<identifier>(?:[{_LATIN}_]\w{{0,60}}+(?:(?:::|->)\w{{1,60}}+){{1,10}}+(?:\(\))?"
+    r"|[a-z_][a-z0-9_]{0,60}+(?:\.[a-z_][a-z0-9_]{1,60}+){1,10}+(?:\(\))?"
+    r"|[A-Za-z_]\w{0,60}+\(\)"
+    rf"|[{_LATIN}]{{0,60}}+_\w++|[a-z]{{1,40}}+[A-Z]\w++"
+    rf"|[{_LATIN}_-]{{1,40}}+(?<=[{_LATIN}_-])\d[{_LATIN}0-9_]{{0,60}}+"
+    rf"(?:-[{_LATIN}0-9_]{{1,60}}+){{0,10}}+)(?!\w))"
+)
+_FROM_DIGIT = (
+    rf"(?P<_date>{_DATE})|(?P<_email>{_EMAIL})"
+    r"|(?P<_id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?!\w)"
+    r"|(?:\d{1,3}\.){3}\d{1,3}(?:[:/]\d{1,5})?(?![\w.]))"
+    r"|(?P<hash>(?=\d{1,64}+[a-f])[0-9a-f]{7,128}+(?!\w))"
+    r"|(?P<time>\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?![\d:])(?: ?[ap]m\b)?|\d\d? ?[ap]m\b)"
+    r"|(?P<_version>(?!\d{1,3}(?:\.\d{3}){2,8}(?!\d))\d{1,9}+(?:\.\d{1,9}+){2,8}+"
+    r"(?:[-+]?[A-Za-z][\w.+-]{0,40})?|\d{1,4}\.\d{1,4}(?:a|b|rc|-alpha|-beta|-rc)\.?\d{1,4})"
+    rf"|(?P<_path>{_FILE})"
+    r"|(?P<_mixed>\d{1,40}+(?!(?:st|nd|rd|th|[A-Za-zµ]{1,4})(?!\w))[A-Za-z][A-Za-z0-9_-]{1,60}+)"
+)
+_SCAN = re.compile(
+    # Runs of plain words, up to one that may open "March 17" or "CHF 20".
+    rf"(?:(?![JFMASOND][aeäpuco]|[EUGC][USBH][RDPF] )[{_LATIN}]++[,.;:!?)\"'’]{{0,4}}+\s++)*+(?:"
+    rf"(?=[{_LATIN}_])(?:{_FROM_LETTER})|(?=\d)(?:{_FROM_DIGIT})"
+    rf"|(?P<_sum>[$€£¥₹₩][  ]?{_NUMBER}(?:[kKmMbB]n?\b)?)"
+    r"|(?<![\w/)])(?P<_root>(?:~|\.{1,2})?/[\w.@+-]{1,255}+(?:/[\w.@+-]{0,255}+){0,60}+)"
+    r"|(?P<_flag>--[a-z][\w-]{0,60}+(?:=[^\s,;]{1,100}+)?)"
+    rf"|(?P<number>(?:(?<![\w)\]-])[-+−±])?{_NUMBER})"
+    rf"(?:(?P<duration>{_UNITS})|(?P<money>{_CURRENCY})"
+    r"|(?P<_more>[  ]?%|[  ]?°[CF]?|(?:st|nd|rd|th)\b|[A-Za-zµ]{1,4}\b))?"
+    # Else the rest of a run of letters, or of anything.
+    rf"|(?:[{_LATIN}]++|[^\W\d_{_LATIN}]++|[\s,;:!?()\[\]\"'“”‘’]++|.|\Z))",
+    re.DOTALL,
+)
+_KINDS = {
+    **{kind.value: kind for kind in DetailKind},
+    "_code": DetailKind.MONEY,
+    "_sha": DetailKind.HASH,
+    "_date": DetailKind.DATE,
+    "_email": DetailKind.EMAIL,
+    "_id": DetailKind.IDENTIFIER,
+    "_version": DetailKind.VERSION,
+    "_path": DetailKind.PATH,
+    "_mixed": DetailKind.IDENTIFIER,
+    "_sum": DetailKind.MONEY,
+    "_root": DetailKind.PATH,
+    "_flag": DetailKind.IDENTIFIER,
+    "_more": DetailKind.NUMBER,
+}
+"""What the groups of the pattern are; two may be of one kind."""
+_OPENED_BY_NUMBER = frozenset({"duration", "money", "_more"})
+_TRIMMED = frozenset({"url", "email", "_email", "path", "_root", "_path", "_flag"})
+_TRAILING = ".,;:!?)]}>'\"*`"
+
+
+def details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
+    """The exact values of a text in order, secrets first, each kind and value once."""
+    hidden = secrets(text)[:DETAILS_MAX]
+    found: dict[tuple[DetailKind, str], Detail] = {}
+    for kind, start, stop in hidden:
+        value = text[start:stop]
+        found[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
+    starts = [secret.start for secret in hidden]
+    for kind, start, value in _values(text):
+        if len(found) >= DETAILS_MAX:
+            break
+        if (kind, value) in found:
+            continue
+        sensitive = False
+        if hidden:
+            stop = start + len(value)
+            near = hidden[max(0, bisect_right(starts, start) - 1) : bisect_left(starts, stop)]
+            clash = [secret for secret in near if start < secret.stop]
+            if any(start >= secret.start or stop < secret.stop for secret in clash):
+                continue  # it lies in a secret, or across its border
+            sensitive = bool(clash)
+        found[kind, value] = Detail(kind, value, sensitive, memory)
+    return tuple(found.values())
+
+
+def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
+    for match in _SCAN.finditer(text):
+        group = match.lastgroup
+        if group is None:
+            continue
+        start = match.start("number" if group in _OPENED_BY_NUMBER else group)
+        value = text[start : match.end()]
+        if group in _TRIMMED:
+            value = value.rstrip(_TRAILING)
+        if len(value) <= VALUE_CHARS_MAX:
+            yield _KINDS[group], start, value
+
+
+def without_secrets(
+    memories: Sequence[Memory], *, known: Iterable[Detail] = ()
+) -> tuple[list[Memory], tuple[Detail, ...]]:
+    """The memories as a summariser may read them, and their exact values as they stand.
+
+    What one memory shows to be a secret is masked in all of them, and so is what is known.
+    """
+    noted = [details(memory.content, memory=memory.id) for memory in memories]
+    together = tuple(chain.from_iterable(noted))
+    secret = [detail for detail in (*together, *known) if detail.sensitive]
+    if not secret:
+        return list(memories), together
+    return [
+        replace(memory, content=masked(memory.content, secret)) for memory in memories
+    ], together
+
+
+def masked_episode(episode: Episode) -> Episode:
+    """The episode as anyone may see it, its details too."""
+    known = [detail for detail in episode.details if detail.sensitive]
+    content = masked(episode.content, known)
+    if not known and content == episode.content:
+        return episode
+    details = tuple(
+        replace(detail, value=masked(detail.value, known)) if detail.sensitive else detail
+        for detail in episode.details
+    )
+    return replace(episode, content=content, details=details)
+
+
+def masked_shown(shown: Shown) -> Shown:
+    """What is found as anyone may see it."""
+    return Shown(
+        {at: masked_memory(memory) for at, memory in shown.memories.items()},
+        {at: masked_episode(episode) for at, episode in shown.episodes.items()},
+    )

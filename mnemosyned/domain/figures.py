@@ -1,0 +1,99 @@
+"""The numbers of a text, in figures and in words, with the ways in which they may be read."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from mnemosyned.domain.mentions import COUNTS
+
+NUMBER_WORDS = {
+    word: value for word, value in COUNTS.items() if len(word) > 2 or not word.isascii()
+} | {
+    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
+    "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000, "dozen": 12, "half": 0.5,
+    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
+    "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "twice": 2,
+    "double": 2, "triple": 3, "both": 2, "pair": 2, "一": 1, "二": 2, "三": 3, "四": 4, "五": 5,
+}  # fmt: skip
+_DIGITS = re.compile(r"\d+(?:[.,:'’·]\d+)*")
+_SCALE = re.compile(
+    r"\s?(k|thousand|tausend|mil|m|mio|million|millones|millionen|bn|billion|万|億|亿)\b|([万億亿千])",
+    re.IGNORECASE,
+)
+_SCALES = {
+    "k": 1e3, "thousand": 1e3, "tausend": 1e3, "mil": 1e3, "千": 1e3, "万": 1e4, "億": 1e8,
+    "亿": 1e8, "bn": 1e9, "billion": 1e9,
+}  # fmt: skip
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
+_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:,\d{3})+\.\d+")
+_HALF_DAY = re.compile(r"\s*([ap])\.?m\b", re.IGNORECASE)
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|[日일]")
+_WORDS = re.compile(r"[^\W\d_]+")
+
+
+def numbers(text: str) -> list[tuple[str, frozenset[str]]]:
+    """Every number in figures, with the ways in which it may be read: 1,000 is 1000 or 1.0."""
+    plain = unicodedata.normalize("NFKC", text)
+    return [
+        (match[0], frozenset(_readings(match[0], plain[match.end() : match.end() + 12])))
+        for match in _DIGITS.finditer(plain)
+    ]
+
+
+def _readings(written: str, after: str) -> Iterator[str]:
+    if ":" in written:
+        yield from clock(written, _HALF_DAY.match(after))
+        return
+    if _ORDINAL.match(after):
+        yield f"day {int(written)}" if written.isdigit() else written
+    half = _HALF_DAY.match(after)
+    if half and written.isdigit():
+        yield from clock(f"{written}:00", half)
+    values = [_value(written)]
+    if _THOUSANDS.fullmatch(written):
+        values.append(_value(re.sub(r"\D", "", written)))
+    for value in values:
+        yield value
+        scale = _SCALE.match(after)
+        if scale:
+            unit = (scale[1] or scale[2]).lower()
+            yield _plain(float(value) * _SCALES.get(unit, 1e6)) if _floats(value) else value
+
+
+def _value(written: str) -> str:
+    plain = written.replace(",", ".").replace("’", ".").replace("'", ".").replace("·", ".")
+    whole, _, rest = plain.rpartition(".")
+    if _GROUPED.fullmatch(written):
+        return _plain(float(f"{whole.replace('.', '')}.{rest}"))
+    if "." in whole:
+        return plain
+    return _plain(float(plain))
+
+
+def _floats(value: str) -> bool:
+    return value.count(".") <= 1
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(round(value, 6))
+
+
+def clock(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
+    """A time of day by 24 hours; by either half of the day where none is named."""
+    head, _, rest = written.partition(":")
+    hour = int(head)
+    if half and hour <= 12:
+        hour = hour % 12 + (12 if half[1].lower() == "p" else 0)
+    yield f"{hour}:{rest}"
+    if half is None and 0 < hour <= 12:
+        yield f"{(hour + 12) % 24}:{rest}"
+
+
+def number_words(text: str) -> Iterator[tuple[str, str]]:
+    """Every number written as a word, with its value."""
+    for match in _WORDS.finditer(text):
+        value = NUMBER_WORDS.get(match[0].lower())
+        if value is not None:
+            yield match[0], _plain(value)

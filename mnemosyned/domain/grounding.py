@@ -1,0 +1,292 @@
+"""Whether a model's summary may be believed: everything exact in it stands in its sources."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from enum import StrEnum
+from functools import cached_property
+
+from mnemosyned.domain.facts import PATTERNS, Kind, sentences
+from mnemosyned.domain.figures import number_words, numbers
+from mnemosyned.domain.language import foreign_language, foreign_script
+from mnemosyned.domain.mentions import Calendar, mentions
+from mnemosyned.domain.names import names, written
+from mnemosyned.domain.windows import Piece
+
+SAME_SENTENCES_MAX = 2
+SENTENCE_WORDS_MIN = 3
+GRAM = 3
+GRAMS_MIN = 12
+GRAMS_DISTINCT_MIN = 0.6
+"""Of the groups of three words in a row, what must occur once; good prose has .95."""
+ROW_MAX = 4
+ROW_WORDS_MAX = 8
+
+
+class Fault(StrEnum):
+    """What is wrong with a summary."""
+
+    EMPTY = "empty"
+    TOO_LONG = "too_long"
+    SCRIPT = "script"
+    LANGUAGE = "language"
+    REPEATED = "repeated"
+    REFUSED = "refused"
+    UNINFORMATIVE = "uninformative"
+    URL = "url"
+    EMAIL = "email"
+    PATH = "path"
+    IDENTIFIER = "identifier"
+    DATE = "date"
+    NUMBER = "number"
+    NAME = "name"
+
+
+UNGROUNDED = frozenset(
+    (
+        Fault.URL,
+        Fault.EMAIL,
+        Fault.PATH,
+        Fault.IDENTIFIER,
+        Fault.DATE,
+        Fault.NUMBER,
+        Fault.NAME,
+    )
+)
+"""Faults whose item is a value that no source has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One reason to refuse a summary."""
+
+    kind: Fault
+    item: str
+    """The value at fault, as the summary has it: a memory's text may be in it, so no log has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the check came to."""
+
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the summary may be kept."""
+        return not self.problems
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of problem, each once: what a log and an error may say."""
+        return tuple(dict.fromkeys(str(problem.kind) for problem in self.problems))
+
+
+_REFUSAL = re.compile(
+    r"\A\W*(?:i(?:'m| am|’m) (?:sorry|unable|afraid|not able)|i (?:can(?:no|'|’)t|won(?:'|’)t)\b"
+    r"|i apologi[sz]e|as an ai\b|sorry, (?:but )?i\b|there (?:is|are) no (?:memories|text|content)"
+    r"|es tut mir leid|ich kann (?:das|dies|ihnen|dir|nicht)|als ki\b|lo siento\b|no puedo\b"
+    r"|je (?:suis désolé|ne peux pas)|mi dispiace|извините|я не могу|申し訳"
+    r"|すみません|抱歉|对不起)",
+    re.IGNORECASE,
+)
+_EXACT: tuple[tuple[Fault, re.Pattern[str]], ...] = (
+    (Fault.URL, re.compile(rf"(?<![\w@]){PATTERNS[Kind.URL]}", re.IGNORECASE)),
+    (Fault.EMAIL, re.compile(PATTERNS[Kind.EMAIL])),
+    (
+        Fault.PATH,
+        re.compile(
+            r"(?<![\w/.~-])(?:(?:~|\.{1,2})?(?:/[\w.@+-]+){1,32}/?|[A-Za-z]:\\[^\s\"'<>|]+"
+            r"|(?:[\w.@-]+/){1,32}[\w@-]+\.[A-Za-z]\w{0,7}\b)"
+        ),
+    ),
+    (
+        Fault.IDENTIFIER,
+        re.compile(
+            r"(?<![\w-])(?:(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z_])[A-Za-z][\w-]*(?:\.[\w-]+)*"
+            r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])\d+[A-Za-z_][\w-]*\d[\w-]*"
+            r"|[A-Za-z]\w*_\w+|v?\d+(?:\.\d+){2,})(?![\w-])"
+        ),
+    ),
+)
+_TRAILING = ".,;:!?…)]}>\"'`*_»”’、。，；：！？"
+_GRAM = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
+_SPARED = frozenset(("two", "first", "second", "half", "both", "pair", "couple", "hundred",
+                     "thousand", "dozen", "twice", "double"))  # fmt: skip
+"""Number words that rather link or count what is there than state a figure."""
+
+
+class Sources:
+    """What a group of memories says, made ready to look things up in."""
+
+    def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
+        self.pieces = pieces
+        self._zone = zone
+        self.text = "\n".join(_folded(piece.text) for piece in pieces)
+        self.roles = tuple(dict.fromkeys(piece.role for piece in pieces if piece.role))
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """The dates said, meant or told by a timestamp."""
+        found = Calendar()
+        for piece in self.pieces:
+            found.add(piece.text, piece.created_at.astimezone(self._zone))
+        return found
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Every number in every reading, with the times of day of the memories."""
+        found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
+        for piece in self.pieces:
+            said = piece.created_at.astimezone(self._zone)
+            found.update((f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}"))
+        for _, readings in numbers(self.text):
+            found |= readings
+        found.update(value for _, value in number_words(self.text))
+        found.update(str(year) for year in self.calendar.years)
+        found.update(f"day {day}" for _, day in self.calendar.yearless if day)
+        return frozenset(found)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every word in the forms in which a name may come back."""
+        return frozenset(
+            form for text in (self.text, *self.roles) for form in written(_folded(text))
+        )
+
+    @cached_property
+    def folded(self) -> str:
+        """All of it in lower case, to find exact values in."""
+        return f"{self.text}\n{' '.join(self.roles)}".casefold()
+
+    def quote(self, value: str) -> bool:
+        """Whether an exact value stands here as a whole, in whatever case."""
+        wanted = value.casefold()
+        at = self.folded.find(wanted)
+        while at >= 0:
+            before, after = self.folded[at - 1 : at], self.folded[at + len(wanted) :][:1]
+            if not _joined(before, wanted[0]) and not _joined(after, wanted[-1]):
+                return True
+            at = self.folded.find(wanted, at + 1)
+        return False
+
+
+def check(summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC) -> Verdict:
+    """Judge a summary by its sources: by its shape, its language, and all that is exact in it.
+
+    `zone` is where the sources were said, and so which day "yesterday" was.
+    """
+    text = _folded(summary).strip()
+    if not text or not any(char.isalnum() for char in text):
+        return Verdict((Problem(Fault.EMPTY, ""),))
+    known = Sources(sources, zone=zone)
+    problems = dict.fromkeys([*_shape(text, known, chars_max), *_values(text, known)])
+    return Verdict(tuple(problems))
+
+
+def _shape(text: str, known: Sources, chars_max: int) -> Iterator[Problem]:
+    if len(text) > chars_max:
+        yield Problem(Fault.TOO_LONG, f"{len(text)} characters")
+    if looping(text):
+        yield Problem(Fault.REPEATED, "")
+    refusal = _REFUSAL.match(text)
+    if refusal and not known.quote(refusal[0]):
+        yield Problem(Fault.REFUSED, refusal[0])
+    if script := foreign_script(text, known.text):
+        yield Problem(Fault.SCRIPT, script)
+    elif language := foreign_language(text, known.text):
+        yield Problem(Fault.LANGUAGE, language)
+
+
+def _values(text: str, known: Sources) -> Iterator[Problem]:
+    """Every exact value that is not grounded. What is read once is not read again as less."""
+    rest = text
+    for kind, shape in _EXACT:
+        for match in shape.finditer(rest):
+            value = match[0].rstrip(_TRAILING)
+            grounded = _stated(kind, value, known)
+            if not grounded and kind is Fault.IDENTIFIER and _composed(value, known):
+                continue
+            if not grounded:
+                yield Problem(kind, value)
+            rest = _blanked(rest, match.start(), match.start() + len(value))
+    for mention in mentions(rest):
+        if not known.calendar.has(mention) and not known.quote(mention.text):
+            yield Problem(Fault.DATE, mention.text)
+        rest = _blanked(rest, mention.start, mention.end)
+    yield from (Problem(Fault.NUMBER, figure) for figure in _figures(rest, known))
+    for name in names(rest, known.words, known.folded):
+        yield Problem(Fault.NAME, name)
+
+
+def _stated(kind: Fault, value: str, known: Sources) -> bool:
+    """Whether an exact value stands in the sources as it is; an URL with or without its scheme."""
+    return not value or known.quote(value) or (kind is Fault.URL and known.quote(_bare(value)))
+
+
+def _figures(text: str, known: Sources) -> Iterator[str]:
+    """The numbers, in figures or words, that no source has."""
+    for figure, readings in numbers(text):
+        if known.numbers.isdisjoint(readings):
+            yield figure
+    for word, value in number_words(text):
+        if value not in known.numbers and word.lower() not in _SPARED and len(word) > 1:
+            yield word
+
+
+def looping(text: str) -> bool:
+    """Whether a text says the same again and again, as a model does that has lost its way."""
+    words = _GRAM.findall(text.casefold())
+    told = Counter(one.casefold().strip(" .!?-*•") for one, _ in sentences(text))
+    if any(
+        count > SAME_SENTENCES_MAX and len(_GRAM.findall(one)) >= SENTENCE_WORDS_MIN
+        for one, count in told.items()
+    ):
+        return True
+    grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
+    if len(grams) >= GRAMS_MIN and len(set(grams)) < GRAMS_DISTINCT_MIN * len(grams):
+        return True
+    return any(_in_a_row(words, size) for size in range(1, ROW_WORDS_MAX + 1))
+
+
+def _in_a_row(words: Sequence[str], size: int) -> bool:
+    """Whether a group of so many words stands four times in a row."""
+    run = 0
+    for at in range(size, len(words)):
+        run = run + 1 if words[at] == words[at - size] else 0
+        if run >= size * (ROW_MAX - 1):
+            return True
+    return False
+
+
+def _composed(value: str, known: Sources) -> bool:
+    """Whether a compound such as `5-year-old` is made of what the sources say."""
+    figures = {str(int(one)) for one in re.findall(r"\d+", value)}
+    if not figures <= known.numbers:
+        return False
+    plain = "-" in value and not re.search(r"[A-Z].*\d|\d.*[A-Z]", value)
+    words = re.findall(r"[^\W\d_]+", value)
+    return plain or all(word.casefold() in known.words for word in words)
+
+
+def _bare(url: str) -> str:
+    return re.sub(r"^(?:https?://)?(?:www\.)?|/$", "", url, flags=re.IGNORECASE) or url
+
+
+def _joined(one: str, other: str) -> bool:
+    """Whether two neighbouring characters belong to one value; scripts without spaces have none."""
+    return one.isalnum() and other.isalnum() and one.isascii() and other.isascii()
+
+
+def _blanked(text: str, start: int, stop: int) -> str:
+    return f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
+
+
+def _folded(text: str) -> str:
+    """One way to write what Unicode writes in many: full-width figures, curly apostrophes."""
+    return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")

@@ -1,0 +1,372 @@
+"""The dates that a text mentions, in the forms that people and models write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+SPAN_DAYS_MAX = 62
+LEAP_YEAR = 2024
+
+_MONTH_NAMES = (
+    "january jan januar jänner enero janvier gennaio janeiro januari января январь январе",
+    "february feb februar febrero février febbraio fevereiro februari февраля февраль феврале",
+    "march mar märz marzo mars março maart марта март марте",
+    "april apr abril avril aprile апреля апрель апреле",
+    "may mai mayo maggio maio mei мая май мае",
+    "june jun juni junio juin giugno junho июня июнь июне",
+    "july jul juli julio juillet luglio julho июля июль июле",
+    "august aug agosto août augustus augusti августа август августе",
+    "september sep sept septiembre septembre settembre setembro сентября сентябрь сентябре",
+    "october oct oktober okt octubre octobre ottobre outubro октября октябрь октябре",
+    "november nov noviembre novembre novembro ноября ноябрь ноябре",
+    "december dec dezember dez diciembre décembre dicembre dezembro декабря декабрь декабре",
+)
+MONTHS = {name: at for at, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
+_DAY_NAMES = (
+    "monday mon montag lunes lundi lunedì понедельник понедельника",
+    "tuesday tue tues dienstag martes mardi martedì вторник вторника",
+    "wednesday wed mittwoch miércoles mercredi mercoledì среда среду среды",
+    "thursday thu thurs donnerstag jueves jeudi giovedì четверг четверга",
+    "friday fri freitag viernes vendredi venerdì пятница пятницу пятницы",
+    "saturday sat samstag sonnabend sábado samedi sabato суббота субботу субботы",
+    "sunday sun sonntag domingo dimanche domenica воскресенье воскресенья",
+)
+WEEKDAYS = {name: at for at, names in enumerate(_DAY_NAMES) for name in names.split()}
+_AMBIGUOUS = frozenset(("may", "march", "mar", "mars", "mai", "sat", "sun", "wed", "mon", "sep"))
+"""In lower case, and alone, other words."""
+
+_NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
+_D = r"(?P<d>\d{1,2})(?:st|nd|rd|th|er|\.|º|ª)?"
+_Y = r"(?P<y>\d{4})(?:\s?года)?"
+_M = rf"(?P<m>{_NAMES})\b\.?"
+_SHAPES = tuple(
+    re.compile(shape, re.IGNORECASE)
+    for shape in (
+        rf"(?<![\w]){_D}\s*(?:of|de|di)?\s*{_M}(?:\s*,?\s*(?:de|of|del)?\s*{_Y}(?!\d))?",
+        rf"\b{_M}\s*(?:the\s+)?{_D}(?!\d|[:.,]\d|\s?[ap]\.?m\b)(?:\s*,?\s*{_Y}(?!\d))?",
+        rf"\b{_M}\s*,?\s*(?:of|de|del|di)?\s*{_Y}(?!\d)",
+        r"(?<![\d.])(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d|[-/.]\d)",
+        r"(?<![\d.])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])",
+        r"(?P<y>\d{4})年(?:(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?)?",
+        r"(?P<m>\d{1,2})月(?P<d>\d{1,2})日",
+        r"(?P<y>\d{4})년(?:\s?(?P<m>\d{1,2})월(?:\s?(?P<d>\d{1,2})일)?)?",
+        r"(?P<m>\d{1,2})월\s?(?P<d>\d{1,2})일",
+    )
+)
+_SLASHED = re.compile(r"(?<![\d./-])(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?![\d/-])")
+_DAY_SHORT = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)")
+_ALONE = re.compile(rf"(?<!\w)({_NAMES})(?!\w)", re.IGNORECASE)
+_WEEKDAY = re.compile(rf"(?<!\w)({'|'.join(WEEKDAYS)})s?(?!\w)", re.IGNORECASE)
+
+COUNTS = {
+    word: value
+    for value, words in enumerate(
+        (
+            "a an ein eine einem einer un una une один одну",
+            "two couple zwei dos deux два две",
+            "three drei tres trois три",
+            "four vier cuatro quatre четыре",
+            "five fünf cinco cinq пять",
+            "six sechs seis шесть",
+            "seven sieben siete sept семь",
+            "eight acht ocho huit восемь",
+            "nine neun nueve neuf девять",
+            "ten zehn diez dix десять",
+            "eleven elf once onze одиннадцать",
+            "twelve zwölf doce douze двенадцать",
+        ),
+        start=1,
+    )
+    for word in words.split()
+} | {"one": 1, "eins": 1, "uno": 1}
+_COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(sorted(COUNTS, key=len, reverse=True))})(?:\s+of)?"
+_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_UNITS = (
+    ("day", "days? tage?n? días? jours? дней день дня 日".split()),
+    ("week", "weeks? wochen? semanas? semaines? недел[юиь] 週間".split()),
+    ("month", "months? monate?n? mes(?:es)? mois месяц(?:а|ев)? か月 ヶ月".split()),
+    ("year", "years? jahre?n? años? ans? год(?:а|ов)? лет 年".split()),
+)
+_U, _U2 = (
+    "|".join(f"(?P<{name}{mark}>{'|'.join(words)})" for name, words in _UNITS) for mark in ("", "2")
+)
+_COUNT2 = _COUNT.replace("<n>", "<n2>")
+_AGO = re.compile(
+    rf"\b{_COUNT}\s+(?:{_U})\s+(?:ago|back|earlier|назад)\b"
+    rf"|\b(?:vor|hace|il y a)\s+{_COUNT2}\s+"
+    rf"(?:{_U2})\b",
+    re.IGNORECASE,
+)
+_AHEAD = re.compile(
+    rf"\b(?:in|en|dans|через|within)\s+{_COUNT}\s+(?:{_U})(?!\w)"
+    rf"|\b{_COUNT2}\s+"
+    rf"(?:{_U2})\s+from\s+now\b",
+    re.IGNORECASE,
+)
+_NEARBY: tuple[tuple[re.Pattern[str], int, int], ...] = tuple(
+    (re.compile(shape, re.IGNORECASE), first, last)
+    for first, last, shape in (
+        (
+            -1,
+            -1,
+            (
+                r"\b(?:yesterday|last night|gestern|ayer|anoche|hier|ieri|ontem|вчера)\b"
+                r"|昨日|昨天|어제"
+            ),
+        ),
+        (
+            -2,
+            -2,
+            (
+                r"\b(?:day before yesterday|vorgestern|anteayer|avant-hier|позавчера)\b"
+                r"|一昨日|前天|그저께"
+            ),
+        ),
+        (1, 1, r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일"),
+        (
+            2,
+            2,
+            (
+                r"\b(?:day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра)\b"
+                r"|明後日|后天|모레"
+            ),
+        ),
+        (
+            -14,
+            -1,
+            (
+                r"\b(?:last|past|the other) (?:week(?:end)?|day|few days)\b"
+                r"|\b(?:letzte|vorige) Woche\b|\bsemana pasada\b|\bsemaine dernière\b|прошлой неделе|先週|上周|지난주"
+            ),
+        ),
+        (
+            -7,
+            7,
+            (
+                r"\b(?:this|the) week(?:end)?\b|\bdiese(?:s)? Woche(?:nende)?\b|\besta semana\b"
+                r"|\bcette semaine\b|этой неделе|今週|这周|이번 주"
+            ),
+        ),
+        (
+            1,
+            14,
+            (
+                r"\bnext (?:week(?:end)?|few days)\b|\b(?:nächste|kommende) Woche\b"
+                r"|\bpróxima semana\b|\bsemaine prochaine\b|следующей неделе|来週|下周|다음 주"
+            ),
+        ),
+    )
+)
+"""Words for days near the one on which they were said: the first and the last that they mean."""
+_LAST_MONTH = re.compile(
+    r"\b(?:last|past|previous) month\b|(?:letzten|vorigen) Monat|mes pasado|mois dernier"
+    r"|прошлом месяце|先月|上个月",
+    re.IGNORECASE,
+)
+_NEXT_MONTH = re.compile(
+    r"\b(?:next|upcoming|coming) month\b|nächsten Monat|próximo mes|mes que viene|mois prochain"
+    r"|следующем месяце|来月|下个月",
+    re.IGNORECASE,
+)
+_LAST_YEAR = re.compile(
+    r"\b(?:last|past|previous) (?:year|summer|winter|fall|autumn|spring)\b|letztes Jahr|año pasado"
+    r"|l'an dernier|année dernière|прошлом году|去年",
+    re.IGNORECASE,
+)
+_NEXT_YEAR = re.compile(
+    r"\bnext (?:year|summer|winter|fall|autumn|spring)\b|nächstes Jahr|próximo año"
+    r"|année prochaine|следующем году|来年|明年",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A date as far as a text gives it, and where it stands."""
+
+    text: str
+    start: int
+    end: int
+    readings: tuple[tuple[int | None, int | None, int | None], ...]
+    """Year, month and day; several where 5/8/2023 may be either of two days."""
+    weekday: int | None = None
+
+
+@dataclass(slots=True)
+class Calendar:
+    """The days, months and years that a group of sources speaks of."""
+
+    days: set[date] = field(default_factory=set)
+    months: set[tuple[int, int]] = field(default_factory=set)
+    years: set[int] = field(default_factory=set)
+    yearless: set[tuple[int | None, int | None]] = field(default_factory=set)
+    """Every month and day, and every month alone."""
+    bare: set[tuple[int | None, int | None]] = field(default_factory=set)
+    """What of `yearless` the sources give no year for."""
+    weekdays: set[int] = field(default_factory=set)
+    said_in: set[int] = field(default_factory=set)
+    """Years in which something was said, one before and one after."""
+
+    def add(self, text: str, said: datetime) -> None:
+        """Take in what was said at a time."""
+        today = said.date()
+        self._days(today, today)
+        self.said_in.update((today.year - 1, today.year, today.year + 1))
+        for mention in mentions(text):
+            if mention.weekday is not None:
+                self.weekdays.add(mention.weekday)
+                self._days(today - timedelta(13), today + timedelta(13), only=mention.weekday)
+            for reading in mention.readings:
+                self._take(*reading)
+        self._relative(text, today)
+
+    def has(self, mention: Mention) -> bool:
+        """Whether the sources speak of this date, as exactly as it is given."""
+        if mention.weekday is not None:
+            return mention.weekday in self.weekdays
+        return any(self._has(*reading) for reading in mention.readings)
+
+    def _has(self, year: int | None, month: int | None, day: int | None) -> bool:
+        if year is None:
+            return (month, day) in self.yearless
+        near = year in self.said_in
+        if month is None:
+            return year in self.years
+        if day is None:
+            return (year, month) in self.months or (near and (month, None) in self.bare)
+        return _valid(year, month, day) in self.days or (near and (month, day) in self.bare)
+
+    def _take(self, year: int | None, month: int | None, day: int | None) -> None:
+        if year is None:
+            self.bare.update(((month, day), (month, None)))
+            self.yearless.update(((month, day), (month, None)))
+        elif month is None:
+            self.years.add(year)
+        elif day is None:
+            self._month(year, month)
+        elif found := _valid(year, month, day):
+            self._days(found, found)
+
+    def _days(self, first: date, last: date, *, only: int | None = None) -> None:
+        for step in range(min((last - first).days, SPAN_DAYS_MAX) + 1):
+            one = first + timedelta(step)
+            if only is None or one.weekday() == only:
+                self.days.add(one)
+                self.weekdays.add(one.weekday())
+                self.yearless.add((one.month, one.day))
+                self._month(one.year, one.month)
+
+    def _month(self, year: int, month: int) -> None:
+        self.months.add((year, month))
+        self.years.add(year)
+        self.yearless.add((month, None))
+
+    def _relative(self, text: str, today: date) -> None:
+        for shape, first, last in _NEARBY:
+            if shape.search(text):
+                self._days(today + timedelta(first), today + timedelta(last))
+        for shape, sign in ((_AGO, -1), (_AHEAD, 1)):
+            for match in shape.finditer(text):
+                self._step(today, match, sign)
+        for shape, sign in ((_LAST_MONTH, -1), (_NEXT_MONTH, 1)):
+            if shape.search(text):
+                self._month(*_months_on(today, sign))
+        for shape, sign in ((_LAST_YEAR, -1), (_NEXT_YEAR, 1)):
+            if shape.search(text):
+                self.years.add(today.year + sign)
+
+    def _step(self, today: date, match: re.Match[str], sign: int) -> None:
+        """Take in "three weeks ago" to within a week, and months and years as such."""
+        groups = match.groupdict()
+        written = (groups["n"] or groups["n2"]).lower()
+        amount = sign * (int(written) if written.isdigit() else COUNTS[written])
+        unit = next(name for name in _UNIT_DAYS if groups[name] or groups[f"{name}2"])
+        if unit == "year":
+            self.years.add(today.year + amount)
+            self.months.add((today.year + amount, today.month))
+        elif unit == "month":
+            self._month(*_months_on(today, amount))
+        else:
+            slack = 0 if unit == "day" else 6
+            middle = today + timedelta(amount * _UNIT_DAYS[unit])
+            self._days(middle - timedelta(slack), middle + timedelta(slack))
+
+
+def _valid(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _months_on(today: date, amount: int) -> tuple[int, int]:
+    months = today.year * 12 + today.month - 1 + amount
+    return months // 12, months % 12 + 1
+
+
+def mentions(text: str) -> list[Mention]:
+    """Every date in a text, the fullest reading of each stretch, in order."""
+    found: list[Mention] = []
+    taken = bytearray(len(text))
+    for mention in _candidates(text):
+        if not any(taken[mention.start : mention.end]):
+            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+            found.append(mention)
+    return sorted(found, key=lambda one: one.start)
+
+
+def _candidates(text: str) -> Iterator[Mention]:
+    yield from _in_figures(text)
+    for shape in _SHAPES:
+        for match in shape.finditer(text):
+            yield from _shaped(match)
+    for match in _DAY_SHORT.finditer(text):
+        day, month = int(match[1]), int(match[2])
+        if _valid(LEAP_YEAR, month, day):
+            yield Mention(match[0], *match.span(), ((None, month, day),))
+    yield from _in_words(text)
+
+
+def _in_figures(text: str) -> Iterator[Mention]:
+    """`5/8/2023`, in both readings."""
+    for match in _SLASHED.finditer(text):
+        one, two, year = int(match[1]), int(match[3]), int(match[4])
+        year += 2000 if year < 100 else 0
+        readings = [
+            (year, month, day)
+            for month, day in ((two, one), (one, two))
+            if _valid(year, month, day)
+        ]
+        if readings:
+            yield Mention(match[0], *match.span(), tuple(readings))
+
+
+def _in_words(text: str) -> Iterator[Mention]:
+    """Months and weekdays by themselves."""
+    for match in _ALONE.finditer(text):
+        name = match[1].lower()
+        if match[1][0].isupper() and not (name in _AMBIGUOUS and _opens(text, match.start())):
+            yield Mention(match[0], *match.span(), ((None, MONTHS[name], None),))
+    for match in _WEEKDAY.finditer(text):
+        name = match[1].lower()
+        if name not in _AMBIGUOUS or match[1][0].isupper():
+            yield Mention(match[0], *match.span(), (), WEEKDAYS[name])
+
+
+def _shaped(match: re.Match[str]) -> Iterator[Mention]:
+    groups = match.groupdict()
+    year = int(groups["y"]) if groups.get("y") else None
+    named = (groups.get("m") or "").lower()
+    month = MONTHS.get(named) or (int(named) if named.isdigit() else None)
+    day = int(groups["d"]) if groups.get("d") else None
+    if (month is None or 1 <= month <= 12) and (day is None or 1 <= day <= 31):
+        yield Mention(match[0].strip(), *match.span(), ((year, month, day),))
+
+
+def _opens(text: str, at: int) -> bool:
+    """Whether a sentence begins here, where a capital says nothing."""
+    before = text[:at].rstrip()
+    return not before or before[-1] in '.!?…:\n"“•-*'

@@ -1,0 +1,286 @@
+"""The proper names of a text that another text does not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from mnemosyned.domain.cues import FOREIGN_COMMON, TITLES
+from mnemosyned.domain.facts import stem
+from mnemosyned.domain.language import languages
+from mnemosyned.domain.mentions import MONTHS, WEEKDAYS
+from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
+
+TITLED_SHARE = 0.7
+"""Of a line's longer words, what is written with a capital in a title."""
+TITLED_WORDS_MIN = 3
+NICKNAME_CHARS_MIN = 3
+ENDING_CHARS_MAX = 3
+"""Letters that a declined name differs by: Анна, Анны; Petr, Petrem."""
+STEM_CHARS_MIN = 3
+
+AS_NAME = "@"
+"""Stands before what the sources write with a capital."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:[-'.&][^\W\d_]+)*|\d+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*")
+_STARTS = '.!?…:;\n"“”„«»()[]*#•|。！？-–—>'
+_CJK_NAME = re.compile(
+    r"([々\u3400-\u4dbf\u4e00-\u9fff]{1,5}|[\u30a1-\u30fa\u30fc・]{2,})"
+    r"(?:さん|ちゃん|くん|君|氏|様|先生|部長|課長|社長|駅|空港|病院|大学|株式会社|先生|女士|小姐|经理|公司)"
+)
+_HANGUL_NAME = re.compile(r"([가-힣]{2,4})\s?(?:씨|님)(?![가-힣]{2})")
+_HAN_GENERIC = frozenset(
+    ("皆", "母", "父", "兄", "姉", "弟", "妹", "奥", "客", "子", "先", "医者", "患者")
+)
+
+ORDINARY = frozenset(
+    """
+    i i'm i'll i've i'd ok pm am mr mrs ms dr user users assistant assistants ai human system tool
+    agent bot speaker summary conversation discussion decision decisions decided action actions
+    item items note notes key fact facts preference preferences plan plans todo next steps status
+    update updates issue issues team people person friend friends family mom mum mother dad father
+    colleague colleagues client customer memory memories message messages monday english
+    participants overall finally additionally furthermore moreover however meanwhile later earlier
+    afterwards afterward subsequently despite regarding concerning inspired
+    """.split()
+)
+_DOERS = frozenset(
+    """
+    says said tells told mentions mentioned asks asked shares shared wants wanted agrees agreed
+    suggests suggested recommends recommended decides decided prefers preferred likes liked loves
+    loved thinks thought believes explained explains replies replied lives lived works worked
+    promised promises offered offers noted reported confirmed announced complained insisted
+    expresses expressed admits admitted invited visited called emailed sagt sagte meint meinte
+    erwähnt erwähnte erklärt erklärte fragt fragte möchte arbeitet wohnt schlägt schlug bat bittet
+    antwortet antwortete berichtet berichtete dijo dice comentó mencionó preguntó quiere prefiere
+    vive trabaja sugirió explicó propuso dit déclare demande veut préfère habite travaille propose
+    сказал сказала говорит спросил спросила хочет живёт работает предложил предложила
+    """.split()
+)
+"""What people do: a capitalised word before one of these is somebody."""
+_PLACED = frozenset("in nach aus at from near to".split())
+_GERMAN_TITLES = frozenset("herr herrn frau dr prof".split())
+_JOINING = frozenset("and und y et и e og & with mit con avec с".split())
+_NOUN_ENDINGS = (
+    "ung", "ungen", "heit", "keit", "schaft", "tion", "tionen", "tät", "ment", "nis", "ing", "tum",
+    "zeit", "ion", "ik", "keiten", "heiten", "är", "eur", "ling", "plan", "weise",
+)  # fmt: skip
+_AUXILIARIES = frozenset("is was has had will would can could should did does also then".split())
+_THING_ENDINGS = (
+    "ing", "ly", "ion", "ment", "ness", "ity", "ship", "ance", "ence", "age", "ism", "ist", "er",
+    "or", "ed", "s", "one", "body",
+)  # fmt: skip
+"""How ordinary words end that open sentences: "Painting helps", "Negotiation ended"."""
+_GERMAN_THINGS = frozenset(
+    """
+    zukunft arbeit ordnung absprache hause haus bezug kraft form zusammenhang anlehnung frage folge
+    wirklichkeit deutschland richtung not zweifel holz sicht gründen ruhe bar kürze teilen ferien
+    urlaub rente betrieb gebrauch planung zukunft stunden minuten tagen wochen monaten jahren
+    """.split()
+)
+
+
+class _Word(NamedTuple):
+    text: str
+    start: int
+    end: int
+    opens: bool
+    """It begins a sentence, a clause after a colon or an item of a list."""
+
+    @property
+    def capital(self) -> bool:
+        return self.text[0].isupper()
+
+
+def names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
+    """Each name in a text that is not among the known forms of words.
+
+    A capital marks a name in most languages but opens sentences too, and German nouns: there
+    only what stands as a person or place does counts. `folded` is what is known, as running
+    text in lower case, for scripts without spaces.
+    """
+    tongue = languages(text)
+    german = bool(tongue) and tongue.get("de") == max(tongue.values())
+    for line in text.split("\n"):
+        words = list(_words(line))
+        titled = _titled(words)
+        for at, word in enumerate(words):
+            if not word.capital or _familiar(word.text, known):
+                continue
+            sure = not (german or word.opens or titled)
+            if sure or _somebody(words, at, known, german=german):
+                yield word.text
+    yield from _unspaced(text, folded)
+
+
+def written(text: str) -> Iterator[str]:
+    """The forms in which the words of a text may come back in another, in lower case."""
+    previous: list[str] = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        yield from _forms(word)
+        if word[0].isupper():
+            yield from [f"{AS_NAME}{form}" for form in _forms(word)]
+        previous = [*previous[-4:], word[0].lower()] if word[0].isupper() else []
+        for length in range(2, len(previous) + 1):
+            yield "".join(previous[-length:])  # the initials of "New York City"
+
+
+def _forms(word: str) -> Iterator[str]:
+    lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
+    yield lower
+    yield from _root(lower)
+    if not lower.isalpha() or not (word.islower() or word.istitle()):
+        for part in _parts(word):
+            yield part
+            yield from _root(part)
+
+
+def _root(word: str) -> Iterator[str]:
+    """The word without its ending, unless so little is left that other words have it too."""
+    root = stem(word)
+    if len(root) > STEM_CHARS_MIN:
+        yield root
+
+
+def _parts(word: str) -> list[str]:
+    """The words that `McKinsey-Report` or `iOS` is made of, the possessive left out."""
+    found = _PART.findall(word.removesuffix("'s"))
+    return [part.casefold() for part in found if len(part) > 1]
+
+
+def _words(line: str) -> Iterator[_Word]:
+    end = 0
+    for match in _WORD.finditer(line):
+        gap = line[end : match.start()]
+        marks = gap.replace(" ", "")
+        opens = end == 0 or any(mark in _STARTS for mark in marks)
+        if gap.startswith(".") and line[:end].rpartition(" ")[2].lower() in TITLES:
+            opens = False
+        end = match.end()
+        yield _Word(match[0], match.start(), end, opens)
+
+
+def _titled(words: list[_Word]) -> bool:
+    """Whether a line is a heading with Capitals Throughout."""
+    long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
+    capitals = sum(word.capital for word in long)
+    return len(long) >= TITLED_WORDS_MIN and capitals >= TITLED_SHARE * len(long)
+
+
+def _familiar(word: str, known: AbstractSet[str]) -> bool:
+    """Whether a capitalised word is no name, or one that is known."""
+    forms = set(_forms(word))
+    lower = word.casefold().removesuffix("'s")
+    if not forms.isdisjoint(known) or lower in MONTHS or lower in WEEKDAYS:
+        return True
+    if lower in ORDINARY or lower in STOP_WORDS or lower in COMMON_WORDS | FOREIGN_COMMON:
+        return True
+    parts = _parts(word)
+    if len(parts) > 1 and all(_ordinary(part) or part in known for part in parts):
+        return True
+    return _declined(lower, known)
+
+
+def _ordinary(word: str) -> bool:
+    return word in STOP_WORDS or word in COMMON_WORDS or word in ORDINARY or len(word) == 1
+
+
+def _declined(word: str, known: AbstractSet[str]) -> bool:
+    """Whether a known word differs by its ending alone, as names do in many languages."""
+    if len(word) <= STEM_CHARS_MIN:
+        return f"{AS_NAME}{word}s" in known
+    for cut in range(1, ENDING_CHARS_MAX + 1):
+        root = word[:-cut]
+        if len(root) < max(STEM_CHARS_MIN, cut + 2):
+            break
+        if f"{AS_NAME}{root}" in known:
+            return True
+    cyrillic = any("а" <= char <= "я" for char in word)
+    endings = (
+        ("а", "я", "ы", "и", "у", "ю", "е", "ой", "ей", "ом", "ем") if cyrillic else ("s", "n")
+    )
+    roots = (word, word[:-1], word[:-2]) if cyrillic else (word,)
+    return any(
+        f"{AS_NAME}{root}{ending}" in known
+        for root in roots
+        if len(root) >= STEM_CHARS_MIN
+        for ending in endings
+    )
+
+
+def _somebody(words: list[_Word], at: int, known: AbstractSet[str], *, german: bool) -> bool:
+    """Whether a capitalised word that may be an ordinary one stands where a name does."""
+    word = words[at]
+    before = words[at - 1] if at and not word.opens else None
+    after = words[at + 1] if at + 1 < len(words) and not words[at + 1].opens else None
+    if before and before.text.casefold() in (_GERMAN_TITLES | TITLES):
+        return True
+    if german and word.text.casefold().endswith(_NOUN_ENDINGS):
+        return False
+    if german and word.text.casefold() in _GERMAN_THINGS:
+        return False
+    acts = word.text.endswith("'s") or (after and after.text.casefold() in _DOERS)
+    if acts and not (german and before and not before.capital and not _joins(before)):
+        return True
+    if after and after.capital and not _familiar(after.text, known):
+        return True
+    return _german(words, at, before, after, known) if german else _opening(words, at, after)
+
+
+def _german(
+    words: list[_Word], at: int, before: _Word | None, after: _Word | None, known: AbstractSet[str]
+) -> bool:
+    """Whether a German noun is a place after "in" without an article, or joined to a person."""
+    if before is None:
+        return False
+    if before.text.casefold() in _PLACED:
+        return after is None or not after.capital
+    return _joins(before) and at > 1 and _person(words[at - 2], known)
+
+
+def _opening(words: list[_Word], at: int, after: _Word | None) -> bool:
+    """Whether a sentence opens with somebody, by what follows."""
+    if after is None or not words[at].opens:
+        return False
+    joined = _joins(after) and _next_capital(words, at + 2)
+    return joined or _acting(words[at].text.casefold(), after.text)
+
+
+def _acting(lower: str, after: str) -> bool:
+    """Whether an English sentence opens with somebody, by the verb that follows."""
+    if lower.endswith(_THING_ENDINGS) or not after.islower():
+        return False
+    return after in _AUXILIARIES or (
+        len(after) > STEM_CHARS_MIN and after.endswith(("ed", "s")) and not after.endswith("ss")
+    )
+
+
+def _joins(word: _Word) -> bool:
+    return word.text.casefold() in _JOINING
+
+
+def _next_capital(words: list[_Word], at: int) -> bool:
+    return at < len(words) and words[at].capital and not words[at].opens
+
+
+def _person(word: _Word, known: AbstractSet[str]) -> bool:
+    """Whether a word before "und" is a name rather than a German noun: it is a role's."""
+    return word.capital and f"{AS_NAME}{word.text.casefold()}" in known
+
+
+def _unspaced(text: str, folded: str) -> Iterator[str]:
+    """Names in scripts without capitals, told by what is put behind them."""
+    for match in _CJK_NAME.finditer(text):
+        run = match[1]
+        least = 1 if len(run) == 1 else 2
+        if run not in _HAN_GENERIC and not any(
+            run[at:] in folded for at in range(len(run) - least + 1)
+        ):
+            yield run
+    for match in _HANGUL_NAME.finditer(text):
+        if match[1] not in folded:
+            yield match[1]

@@ -1,0 +1,1 @@
+"""Language models on this machine: fetched when asked for, checked, chosen, removed."""

@@ -1,0 +1,282 @@
+"""A large file over HTTP: taken up where it broke off, checked, and put in place in one step."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import ipaddress
+import json
+import os
+import shutil
+import socket
+import ssl
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage, HTTPResponse
+from pathlib import Path
+from typing import IO, BinaryIO
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request
+
+from mnemosyned.domain.errors import FetchFailed, InvalidRequest
+
+MAGIC = b"GGUF"
+CHUNK_BYTES = 1 << 18
+REDIRECTS_MAX = 5
+FRUITLESS_MAX = 4
+"""This many attempts in a row may bring nothing."""
+ATTEMPTS_MAX = 1_000
+TIMEOUT_S = 30.0
+AGAIN = {408, 425, 429, 500, 502, 503, 504}
+"""Answers that may be others in a moment."""
+
+Progress = Callable[[int, int | None], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to fetch, and what is known of it."""
+
+    url: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+def fetch(wanted: Wanted, target: Path, *, progress: Progress, pause_s: float = 1.0) -> str:
+    """Bring the file to its place; its SHA-256.
+
+    What has come stays beside the place as `.part`, and the next call goes on from there.
+    `progress` hears how many bytes there are, and of how many. Raises `FetchFailed`.
+    """
+    check_url(wanted.url)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = target.with_name(f"{target.name}.part")
+    with part.open("a+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FetchFailed(f"{target.name} is being fetched already; wait for that") from error
+        try:
+            _Download(wanted, file, part, progress).run(pause_s)
+        finally:
+            if not part.exists() or part.stat().st_size == 0:
+                discard(part)
+        os.fsync(file.fileno())
+        digest = sha256_of(part)
+        if wanted.sha256 and digest != wanted.sha256.lower():
+            discard(part)
+            raise FetchFailed(
+                f"{target.name} came with the SHA-256 {digest} instead of {wanted.sha256}; it was "
+                "thrown away: fetch it again, and do not trust the source if that repeats"
+            )
+        target.with_name(f"{target.name}.sha256").write_text(f"{digest}  {target.name}\n")
+        part.replace(target)
+        _note(part).unlink(missing_ok=True)
+    return digest
+
+
+def sha256_of(path: Path) -> str:
+    """The digest of a file, as `sha256sum` prints it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_url(url: str) -> None:
+    """Refuse what is not HTTPS; plain HTTP may only go to this machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme == "http" and parts.hostname and _is_here(parts.hostname):
+        return
+    raise InvalidRequest(f"{url} is not an https address; models are fetched over TLS", field="url")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _note(part: Path) -> Path:
+    """Where it is kept which file, of which version, the part belongs to."""
+    return part.with_name(f"{part.name}.json")
+
+
+def discard(part: Path) -> None:
+    """Delete what came of a file that is not whole."""
+    part.unlink(missing_ok=True)
+    _note(part).unlink(missing_ok=True)
+
+
+class _Redirects(HTTPRedirectHandler):
+    max_redirections = REDIRECTS_MAX
+
+    def redirect_request(  # noqa: PLR0917 as the library calls it
+        self,
+        req: Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> Request | None:
+        check_url(newurl)
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise FetchFailed(
+                f"{urlsplit(req.full_url).hostname} leads away from TLS; not followed"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class _Download:
+    """Attempts at one file, each going on where the one before broke off."""
+
+    def __init__(self, wanted: Wanted, file: BinaryIO, part: Path, progress: Progress) -> None:
+        self._wanted = wanted
+        self._file = file
+        self._part = part
+        self._progress = progress
+        self._host = urlsplit(wanted.url).hostname
+        handlers = [urllib.request.HTTPSHandler(context=ssl.create_default_context()), _Redirects()]
+        if _is_here(self._host or ""):  # not by way of the environment's proxy
+            handlers.append(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(*handlers)
+        self._etag = self._remembered()
+
+    def run(self, pause_s: float) -> None:
+        """Attempt until it is whole. Raises `FetchFailed`."""
+        fruitless = 0
+        for _ in range(ATTEMPTS_MAX):
+            before = self._have()
+            if self._wanted.size and before == self._wanted.size:
+                return
+            try:
+                self._attempt(before)
+            except (OSError, HTTPException) as error:
+                fruitless = 0 if self._have() > before else fruitless + 1
+                if fruitless >= FRUITLESS_MAX or self._is_final(error):
+                    raise FetchFailed(self._why(error)) from error
+                time.sleep(pause_s * 2**fruitless)
+            else:
+                return
+        raise FetchFailed(f"{self._host} broke off {ATTEMPTS_MAX} times; call again to go on")
+
+    def _attempt(self, have: int) -> None:
+        """One request: returns when the file is whole, raises where it is not."""
+        headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if self._etag:
+                headers["If-Range"] = self._etag
+        request = Request(self._wanted.url, headers=headers)  # noqa: S310 checked before
+        try:
+            response = self._opener.open(request, timeout=TIMEOUT_S)
+        except HTTPError as error:
+            if error.code == 416:  # there is no such rest: another file than the one begun
+                self._file.truncate(0)
+                raise ConnectionError("the part did not fit") from error
+            raise
+        with response:
+            total = self._accept(response, have)
+            self._copy(response, total)
+        if total is not None and self._have() < total:
+            raise ConnectionError("the connection broke off")
+
+    def _accept(self, response: HTTPResponse, have: int) -> int | None:
+        """Place the file for what comes; how large the whole is."""
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isdigit() else None
+        if response.status == 206:
+            start, _, whole = _content_range(response.headers.get("Content-Range", ""))
+            if start != have:
+                self._file.truncate(0)
+                raise ConnectionError("the server sent another range")
+            total = whole
+        else:
+            self._file.truncate(0)
+        if self._wanted.size and total not in (None, self._wanted.size):
+            raise FetchFailed(
+                f"{self._host} has a file of {total:,} bytes where {self._wanted.size:,} are "
+                "expected: it is another one; nothing was kept of it"
+            )
+        free = shutil.disk_usage(self._part.parent).free
+        if total is not None and total - self._have() > free:
+            raise FetchFailed(
+                f"it needs {(total - self._have()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
+                f"free in {self._part.parent}; make room and call again"
+            )
+        self._remember(response.headers.get("ETag"))
+        return total
+
+    def _copy(self, response: HTTPResponse, total: int | None) -> None:
+        have = self._have()
+        while chunk := response.read(CHUNK_BYTES):
+            if (
+                have < len(MAGIC)
+                and not MAGIC.startswith(chunk[: len(MAGIC) - have])
+                and (not chunk.startswith(MAGIC))
+            ):
+                discard(self._part)
+                raise FetchFailed(
+                    f"what {self._host} sends is not a model in GGUF format; check the address"
+                )
+            self._file.write(chunk)
+            self._file.flush()
+            have += len(chunk)
+            if self._wanted.size and have > self._wanted.size:
+                discard(self._part)
+                raise FetchFailed(f"{self._host} sends more than the file should have")
+            self._progress(have, total or self._wanted.size)
+
+    def _have(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _remembered(self) -> str | None:
+        """The version that the part is of; a part of another address is emptied."""
+        try:
+            note = json.loads(_note(self._part).read_text())
+            if note["url"] == self._wanted.url:
+                return str(note["etag"]) if note["etag"] else None
+        except (OSError, ValueError, KeyError, TypeError):  # none, or not ours
+            pass
+        self._file.truncate(0)
+        return None
+
+    def _remember(self, etag: str | None) -> None:
+        # A weak one does not promise the same bytes.
+        self._etag = None if etag is None or etag.startswith("W/") else etag
+        note = json.dumps({"url": self._wanted.url, "etag": self._etag})
+        _note(self._part).write_text(note)
+
+    def _is_final(self, error: Exception) -> bool:
+        """Whether another attempt would end like this one."""
+        if isinstance(error, HTTPError):
+            return error.code not in AGAIN
+        reason = error.reason if isinstance(error, URLError) else error
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return True
+        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return True
+        return not self._have() and isinstance(reason, socket.gaierror | ConnectionRefusedError)
+
+    def _why(self, error: Exception) -> str:
+        kept = f"; {self._have():,} bytes are kept, call again to go on" if self._have() else ""
+        if isinstance(error, HTTPError):
+            advice = "try again later" if error.code in AGAIN else "check the address"
+            return f"{self._host} answers {error.code} {error.reason}{kept or f'; {advice}'}"
+        reason = error.reason if isinstance(error, URLError) else error
+        words = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+        return f"{self._host} cannot be fetched from ({words}){kept}"
+
+
+def _content_range(text: str) -> tuple[int | None, int | None, int | None]:
+    """First byte, last byte and size out of `bytes 5-9/10`."""
+    span, _, whole = text.removeprefix("bytes ").partition("/")
+    first, _, last = span.partition("-")
+    numbers = (int(word) if word.isdigit() else None for word in (first, last, whole))
+    return next(numbers), next(numbers), next(numbers)

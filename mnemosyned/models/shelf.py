@@ -1,0 +1,162 @@
+"""The models kept on this machine, in one folder, by their file names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mnemosyned.domain.errors import FetchFailed, InvalidRequest
+from mnemosyned.models.fetch import MAGIC, Progress, Wanted, discard, fetch, sha256_of
+from mnemosyned.paths import state_dir
+
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A model that can be asked for by a short name."""
+
+    url: str
+    size: int
+    licence: str
+
+
+KNOWN: Mapping[str, Known] = {
+    "tinyllama": Known(
+        url="https://huggingface.co/TheBloke/TinyLlama-1.1B-Chat-v1.0-GGUF/resolve/main/"
+        "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf",
+        size=668_788_096,
+        licence="Apache-2.0",
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A model that is here."""
+
+    path: Path
+    size: int
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a check found."""
+
+    size: int
+    sha256: str
+    problems: tuple[str, ...]
+    compared: bool
+    """Whether there was a digest to compare with."""
+
+
+class Shelf:
+    """A folder of models."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or state_dir() / "models"
+
+    def __iter__(self) -> Iterator[Kept]:
+        for path in sorted(self.folder.glob("*.gguf")):
+            if path.is_file():
+                yield Kept(path, path.stat().st_size)
+        for part in sorted(self.folder.glob("*.gguf.part")):
+            yield Kept(part.with_suffix(""), part.stat().st_size, whole=False)
+
+    def wanted(self, name: str, *, sha256: str | None = None) -> tuple[Wanted, Path]:
+        """What to fetch for a short name or an address, and where it goes."""
+        if known := KNOWN.get(name):
+            wanted = Wanted(url=known.url, size=known.size, sha256=sha256)
+        elif "://" in name:
+            wanted = Wanted(url=name, sha256=sha256)
+        else:
+            raise InvalidRequest(
+                f"no model is known as {name}; give an https address of a .gguf file, or one of: "
+                + ", ".join(KNOWN)
+            )
+        file = _file_name(wanted.url)
+        if not FILE_NAME.fullmatch(file):
+            raise InvalidRequest(f"{name} does not end in the name of a .gguf file")
+        return wanted, self.folder / file
+
+    def pull(
+        self, name: str, *, sha256: str | None = None, progress: Progress, pause_s: float = 1.0
+    ) -> tuple[Path, str]:
+        """Fetch a model; where it is, and its SHA-256. Raises `FetchFailed`."""
+        wanted, target = self.wanted(name, sha256=sha256)
+        if target.exists():
+            verdict = self.verify(target, sha256=sha256)
+            if verdict.problems:
+                raise FetchFailed(
+                    f"{target} is there, but {verdict.problems[0]}; remove it with `mnem model "
+                    f"remove {target.name}` and pull it again"
+                )
+            return target, verdict.sha256
+        try:
+            return target, fetch(wanted, target, progress=progress, pause_s=pause_s)
+        except FetchFailed as error:
+            raise FetchFailed(f"{error.message}. {by_hand(wanted, target)}") from error
+
+    def find(self, name: str, *, in_part: bool = False) -> Path:
+        """The file of a model that is here, by short name, file name or path."""
+        if known := KNOWN.get(name):
+            name = _file_name(known.url)
+        candidates = [self.folder / name, self.folder / f"{name}.gguf"]
+        if "/" in name:
+            candidates = [Path(name).expanduser()]
+        for path in candidates:
+            if path.is_file() or (in_part and _part(path).is_file()):
+                return path.absolute()
+        raise InvalidRequest(f"no model {name} is here; `mnem model list` shows those that are")
+
+    def verify(self, path: Path, *, sha256: str | None = None) -> Verdict:
+        """Check form, size and digest, as far as they are known."""
+        size = path.stat().st_size
+        digest = sha256_of(path)
+        problems = []
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                problems.append("it is not a model in GGUF format")
+        problems += [
+            f"it has {size:,} bytes instead of {known.size:,}"
+            for known in KNOWN.values()
+            if _file_name(known.url) == path.name and size != known.size
+        ]
+        expected = (sha256 or _recorded(path)).lower()
+        if expected and expected != digest:
+            problems.append(f"its SHA-256 is {digest} instead of {expected}")
+        return Verdict(size, digest, tuple(problems), compared=bool(expected))
+
+    def remove(self, path: Path) -> None:
+        """Delete a model and what was noted of it."""
+        if path.parent != self.folder.absolute():
+            raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
+        for name in (path.name, f"{path.name}.sha256"):
+            path.with_name(name).unlink(missing_ok=True)
+        discard(_part(path))
+
+
+def by_hand(wanted: Wanted, target: Path) -> str:
+    """How to bring the file here without this machine's network."""
+    size = f" of {wanted.size:,} bytes" if wanted.size else ""
+    return f"Without a network here, bring the file{size} from {wanted.url} and put it at {target}"
+
+
+def _file_name(url: str) -> str:
+    return unquote(urlsplit(url).path).rpartition("/")[2]
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _recorded(path: Path) -> str:
+    """The digest noted when it was fetched."""
+    try:
+        return path.with_name(f"{path.name}.sha256").read_text().split()[0]
+    except (OSError, IndexError, UnicodeDecodeError):
+        return ""

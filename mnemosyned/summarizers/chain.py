@@ -1,0 +1,232 @@
+"""The model first, rules where it fails: one bad model costs one failure, not one per group."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
+
+from mnemosyned.domain.errors import MnemosynedError, ModelUnavailable, SummarizerFailed
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import (
+    Clock,
+    Standing,
+    Summarizer,
+    SummarizerState,
+    Summary,
+    TextModel,
+)
+from mnemosyned.logs import logger
+
+COOL_DOWN = timedelta(minutes=1)
+COOL_DOWN_MAX = timedelta(hours=1)
+REJECTED_IN_A_ROW_MAX = 5
+"""After so many groups of which no answer was kept, the model is left alone too."""
+INTERRUPT_S = 2.0
+"""How long an interrupt insists; whatever hangs then is ended with the process."""
+INSIST_EVERY_S = 0.05
+STOPPING = "the daemon is stopping, and asks no model any more"
+WAITED_FOR = "somebody waits for it, so no model was asked"
+
+K = TypeVar("K")
+log = logger()
+
+
+class Counting(Protocol):
+    """A summariser that works with a model and counts what became of its answers."""
+
+    accepted: int
+    retried: int
+    rejected: int
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        """Summarise. Raises `SummarizerFailed`, and `ModelUnavailable` where that has no end."""
+        ...
+
+
+class Breaker:
+    """Says when to leave a model alone: for a while that doubles, until a summary is kept."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.why = ""
+        """What happened last; empty while all is well."""
+        self._clock = clock
+        self._opened: datetime | None = None
+        self._cool_down = COOL_DOWN
+        self._rejected = 0
+
+    @property
+    def until(self) -> datetime | None:
+        """When the model may be asked again; None when it may be now."""
+        if self._opened is None:
+            return None
+        now, until = self._clock.now(), self._opened + self._cool_down
+        # A clock that was set back must not keep a model out for a day.
+        return until if self._opened <= now < until else None
+
+    def kept(self) -> bool:
+        """A summary was kept; answers whether that ends a failure."""
+        ended = self._opened is not None
+        self.why, self._opened, self._cool_down, self._rejected = "", None, COOL_DOWN, 0
+        return ended
+
+    def rejected(self, why: str) -> bool:
+        """An answer was not kept; answers whether that was one too many."""
+        self._rejected += 1
+        if self._rejected < REJECTED_IN_A_ROW_MAX:  # and it answers, whatever was before
+            self.why, self._opened, self._cool_down = "", None, COOL_DOWN
+            return False
+        self.failed(f"{self._rejected} groups in a row had to be refused, the last as: {why}")
+        return True
+
+    def failed(self, why: str) -> None:
+        """The model cannot be used now."""
+        if self._opened is not None:
+            self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
+        self.why, self._opened = why, self._clock.now()
+
+
+class ChainSummarizer(Summarizer):
+    """Asks the model, and lets the fallback write what the model does not.
+
+    A failure of the model as such opens the breaker; an answer that is not kept does only when
+    several follow one another. Every summary of the fallback says why it is one.
+    """
+
+    def __init__(
+        self, *, primary: Counting, model: TextModel, fallback: Summarizer, clock: Clock
+    ) -> None:
+        self.name = model.name
+        self.reason = f"{model.name} is configured"
+        self._primary = primary
+        self._model = model
+        self._fallback = fallback
+        self._breaker = Breaker(clock)
+        self._fallbacks = 0
+        self._stopping = False
+        self._idle = threading.Event()
+        self._idle.set()
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        """The model's summary, or the fallback's with the reason."""
+        if self._stopping:
+            return self._by_rule(memories, STOPPING)
+        if self._breaker.until:
+            return self._by_rule(memories, self._breaker.why)
+        try:
+            summary = self._asked(memories)
+        except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarised
+            # Whoever stops the daemon ended it: that says nothing of the model.
+            reason = STOPPING if self._stopping else self._failed(error)
+            return self._by_rule(memories, reason)
+        if self._breaker.kept():
+            log.info("model_back", model=self.name)
+        return summary
+
+    def standing(self) -> Standing:
+        until = self._breaker.until
+        if self._stopping:
+            state, reason = SummarizerState.FALLBACK, STOPPING
+        elif until:
+            state = SummarizerState.FALLBACK
+            reason = (
+                f"it failed ({self._breaker.why}); the rule-made fallback is in force "
+                f"until {until.astimezone():%H:%M}"
+            )
+        elif self._breaker.why:
+            state = SummarizerState.MODEL
+            reason = f"it failed ({self._breaker.why}) and is tried again with the next group"
+        else:
+            state, reason = SummarizerState.MODEL, "in force, as configured"
+        return Standing(
+            name=self.name,
+            reason=reason,
+            state=state,
+            accepted=self._primary.accepted,
+            retried=self._primary.retried,
+            rejected=self._primary.rejected,
+            fallbacks=self._fallbacks,
+        )
+
+    def quick(self) -> Summarizer:
+        return _Quick(self)
+
+    def interrupt(self) -> None:
+        self._stopping = True
+        ends = time.monotonic() + INTERRUPT_S
+        # More than once: it may be just about to ask, or to ask again.
+        while not self._idle.is_set() and time.monotonic() < ends:
+            self._model.close()
+            self._idle.wait(INSIST_EVERY_S)
+
+    def close(self) -> None:
+        self._model.close()
+        self._fallback.close()
+
+    def by_rule_each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """All groups by the fallback in its own, faster way, as somebody waits."""
+        reason = STOPPING if self._stopping else WAITED_FOR
+        for key, outcome in self._fallback.summarize_each(groups, expected=expected):
+            if isinstance(outcome, Exception):
+                yield key, outcome
+            else:
+                yield key, self._because(outcome, reason)
+
+    def _asked(self, memories: Sequence[Memory]) -> Summary:
+        self._idle.clear()
+        try:
+            if self._stopping:  # said before `_idle` could tell that there is something to end
+                raise ModelUnavailable(STOPPING)
+            return self._primary.summarize(memories)
+        finally:
+            self._idle.set()
+
+    def _failed(self, error: Exception) -> str:
+        """Take note of a failure; answers with the reason for the fallback."""
+        why = error.message if isinstance(error, MnemosynedError) else type(error).__name__
+        if isinstance(error, SummarizerFailed) and not isinstance(error, ModelUnavailable):
+            if not self._breaker.rejected(why):
+                return why
+        else:
+            self._breaker.failed(why)
+        until = self._breaker.until
+        log.warning(
+            "model_left_alone",
+            model=self.name,
+            reason=self._breaker.why,
+            until=until.isoformat(timespec="seconds") if until else None,
+            exc_info=None if isinstance(error, SummarizerFailed) else error,
+        )
+        return self._breaker.why
+
+    def _by_rule(self, memories: Sequence[Memory], reason: str) -> Summary:
+        return self._because(self._fallback.summarize(memories), reason)
+
+    def _because(self, summary: Summary, reason: str) -> Summary:
+        self._fallbacks += 1
+        return replace(summary, fallback_reason=reason)
+
+
+class _Quick(Summarizer):
+    """The fallback alone, for whoever waits."""
+
+    def __init__(self, chain: ChainSummarizer) -> None:
+        self.name = chain.name
+        self.reason = WAITED_FOR
+        self._chain = chain
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        ((_, outcome),) = self.summarize_each([(None, memories)], expected=1)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def summarize_each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        yield from self._chain.by_rule_each(groups, expected=expected)

@@ -1,0 +1,323 @@
+"""A language model behind an HTTP endpoint that speaks OpenAI's form, on this machine or not."""
+
+from __future__ import annotations
+
+import re
+import stat
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable, SummarizerFailed
+from mnemosyned.domain.ports import TextModel
+from mnemosyned.logs import logger
+from mnemosyned.summarizers.wire import Address, Line
+
+CONTEXT_TOKENS = 4096
+"""The window of an endpoint that nobody stated: what llama-server and Ollama start with."""
+CONNECT_S = 5.0
+TRIES = 3
+BACKOFF_S = 0.5
+RETRY_AFTER_MAX_S = 10.0
+"""An endpoint that asks for more patience than this is left alone for now."""
+ANSWER_BYTES_MAX = 1 << 20
+KEY_CHARS_MAX = 4_096
+
+_BUSY = {
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+}
+_OF_THIS_REQUEST = {
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+}
+"""What an endpoint says of a prompt it will not take; another group may fare better."""
+
+log = logger()
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+
+
+class _Answer(msgspec.Struct):
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+
+
+class _Busy(Exception):
+    """Worth another try: too many requests, an error of the server, a connection that broke."""
+
+    def __init__(self, what: str, *, wait_s: float | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.wait_s = wait_s
+
+
+class EndpointModel(TextModel):
+    """Asks `{endpoint}/chat/completions`, with bounded patience; one call at a time.
+
+    With `local_only` every address the host has must be of this machine, at the start and again
+    at each connection. Proxies of the environment are not used and redirects not followed.
+    Raises `ConfigInvalid` for an address that cannot be, or must not be, asked.
+    """
+
+    def __init__(
+        self,
+        *,
+        endpoint: str,
+        model: str | None = None,
+        context_tokens: int | None = None,
+        time_limit_s: float,
+        local_only: bool = True,
+        key: str | None = None,
+    ) -> None:
+        self._address = Address(endpoint, local_only=local_only)
+        self.name = f"endpoint:{model or self._address.host}"
+        self._model = model
+        self._context_tokens = context_tokens or CONTEXT_TOKENS
+        self._time_limit_s = time_limit_s
+        self._key = key
+        self._calls = threading.Lock()
+        self._state = threading.Lock()
+        self._current: _Call | None = None
+        if key and not self._address.tls and not local_only:
+            log.warning("key_sent_in_clear", host=self._address.host)
+
+    @property
+    def context_tokens(self) -> int:
+        return self._context_tokens
+
+    def count_tokens(self, text: str) -> int:
+        return estimate_tokens(text)
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+    ) -> str:
+        body: dict[str, Any] = {
+            "messages": [dict(message) for message in messages],
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "stream": False,
+        }
+        if self._model:
+            body["model"] = self._model
+        with self._calls:
+            call = _Call(self._address, self._headers(), self._time_limit_s, self.name)
+            with self._state:
+                self._current = call
+            try:
+                return _read(call.answer(msgspec.json.encode(body)), self.name)
+            finally:
+                with self._state:
+                    self._current = None
+
+    def close(self) -> None:
+        with self._state:
+            if self._current:
+                self._current.abandon()
+
+    def _headers(self) -> dict[str, str]:
+        json = "application/json"
+        headers = {"Content-Type": json, "Accept": json, "Connection": "close"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return headers
+
+
+class _Call:
+    """One question to the endpoint, with its tries, its time and its way to be abandoned."""
+
+    def __init__(
+        self, address: Address, headers: Mapping[str, str], time_limit_s: float, name: str
+    ) -> None:
+        self._address = address
+        self._headers = headers
+        self._name = name
+        self._limit_s = time_limit_s
+        self._ends = time.monotonic() + time_limit_s
+        self._abandoned = threading.Event()
+        self._line = Line(address)
+
+    def abandon(self) -> None:
+        """End it from another thread."""
+        self._abandoned.set()
+        self._line.cut()
+
+    def answer(self, body: bytes) -> bytes:
+        """The body of the endpoint's answer. Raises `SummarizerFailed`."""
+        # Watching from outside, as a server that sends a byte now and then never times out.
+        watch = threading.Timer(self._limit_s, self._line.cut)
+        watch.daemon = True
+        watch.start()
+        try:
+            return self._tried(body)
+        finally:
+            watch.cancel()
+            self._line.cut()
+
+    def _tried(self, body: bytes) -> bytes:
+        wait_s = BACKOFF_S
+        for tries_left in reversed(range(TRIES)):
+            try:
+                return self._once(body)
+            except _Busy as busy:
+                self._check_time()
+                pause_s = wait_s if busy.wait_s is None else busy.wait_s
+                late = time.monotonic() + pause_s >= self._ends
+                if not tries_left or late or pause_s > RETRY_AFTER_MAX_S:
+                    raise ModelUnavailable(f"{self._name} {busy.what}") from busy
+                self._abandoned.wait(pause_s)
+                self._check_time()
+                wait_s *= 2
+        raise AssertionError  # the loop returns or raises
+
+    def _once(self, body: bytes) -> bytes:
+        try:
+            connection = self._line.open(min(CONNECT_S, self._left()))
+            self._check_time()
+            self._line.patience(self._left())
+            return self._asked(connection, body)
+        except (OSError, HTTPException) as error:
+            self._check_time()
+            if self._address.refuses(error):
+                raise ModelUnavailable(
+                    f"{self._name} has no certificate that this machine trusts"
+                ) from None
+            # From nothing: the words of an HTTPException may quote what came over the line.
+            raise _Busy(f"cannot be reached ({_reason(error)})") from None
+        finally:
+            self._line.hang_up()
+
+    def _asked(self, connection: HTTPConnection, body: bytes) -> bytes:
+        path = f"{self._address.path}/chat/completions"
+        connection.request("POST", path, body, dict(self._headers))
+        with closing(connection.getresponse()) as response:
+            return self._taken(response)
+
+    def _taken(self, response: HTTPResponse) -> bytes:
+        status = response.status
+        if status == HTTPStatus.OK:
+            return self._whole(response)
+        if status in _BUSY:
+            raise _Busy(f"answers with HTTP status {status}", wait_s=_retry_after(response))
+        said = f"{self._name} answers with HTTP status {status}"
+        if 300 <= status < 400:
+            raise ModelUnavailable(f"{said}, a redirect; put the final address in llm.endpoint")
+        if status in _OF_THIS_REQUEST:
+            raise SummarizerFailed(f"{said} to this group")
+        hint = {401: "; check its key", 403: "; check its key", 404: "; check llm.endpoint"}
+        raise ModelUnavailable(f"{said}{hint.get(status, '')}")
+
+    def _whole(self, response: HTTPResponse) -> bytes:
+        answer = response.read(ANSWER_BYTES_MAX + 1)
+        self._check_time()  # cut off, it looks like an end
+        if len(answer) > ANSWER_BYTES_MAX:
+            raise SummarizerFailed(f"{self._name} gave an answer of over {ANSWER_BYTES_MAX} bytes")
+        if response.length:
+            raise HTTPException  # the connection broke in between
+        return answer
+
+    def _left(self) -> float:
+        return max(0.001, self._ends - time.monotonic())
+
+    def _check_time(self) -> None:
+        if self._abandoned.is_set():
+            raise ModelUnavailable(f"{self._name} was interrupted") from None
+        if time.monotonic() >= self._ends:
+            raise ModelUnavailable(
+                f"{self._name} took longer than {self._limit_s:g} s (llm.time_limit_s)"
+            ) from None
+
+
+def _read(answer: bytes, name: str) -> str:
+    try:
+        text = msgspec.json.decode(answer, type=_Answer).choices[0].message.content
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # From nothing: its words could quote the answer.
+        raise ModelUnavailable(
+            f"{name} gives answers that are not in OpenAI's form; check llm.endpoint"
+        ) from None
+    if not text or not text.strip():
+        raise SummarizerFailed(f"{name} gave an empty answer")
+    return text
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return type(error).__name__
+
+
+def _retry_after(response: HTTPResponse) -> float | None:
+    """Seconds; a date is taken as no answer, as the backoff is short anyway."""
+    said = (response.getheader("Retry-After") or "").strip()
+    return float(said) if said.isascii() and said.isdecimal() and len(said) < 7 else None
+
+
+# ----------------------------------------------------------------------- key
+
+
+def api_key(file: str | None, *, variable: str | None) -> str | None:
+    """The key from its file, else from the variable's value. Raises `ConfigInvalid`."""
+    if file is None:
+        return _clean(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
+    path = Path(file).expanduser()
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "not text"
+        raise ConfigInvalid(
+            f"llm.api_key_file: {path} cannot be read: {problem}", field="llm.api_key_file"
+        ) from None
+    if mode & (stat.S_IRGRP | stat.S_IROTH):
+        log.warning("key_file_readable_by_others", file=str(path), mode=f"{mode & 0o777:03o}")
+    return _clean(text, f"llm.api_key_file: {path}")
+
+
+def _clean(text: str, where: str) -> str:
+    key = text.strip()
+    if not re.fullmatch(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", key):
+        raise ConfigInvalid(f"{where}: holds no key, which is one line of plain characters")
+    return key
+
+
+# -------------------------------------------------------------------- tokens
+
+_PIECES = re.compile(r"[A-Za-z]+|[ ]+|[\x00-\x7f]|[^\x00-\x7f]+")
+_WORD_CHARS = 15
+"""Longer runs of letters are no words, and cost more."""
+
+
+def estimate_tokens(text: str) -> int:
+    """What a text may take at most in the vocabularies in use, without any of them.
+
+    Letters by threes (a word of English has 1.3 tokens), digits and signs one each, spaces with
+    the word they precede, and what is not ASCII by its bytes, as models that lack it spell it.
+    """
+    return sum(_tokens(piece) for piece in _PIECES.findall(text))
+
+
+def _tokens(piece: str) -> int:
+    if not piece.isascii():
+        return len(piece.encode("utf-8", "replace"))
+    if piece.isalpha():
+        return -(-len(piece) // (3 if len(piece) <= _WORD_CHARS else 2))
+    return 1 if len(piece) > 1 or piece != " " else 0

@@ -1,0 +1,309 @@
+"""A language model run by llama.cpp in a process of its own, which ends when it has no work."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import queue
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.domain.ports import TextModel
+from mnemosyned.logs import logger
+from mnemosyned.summarizers.llama_worker import Complete, Count, Failure, Load, Reply
+from mnemosyned.summarizers.worker import read_frame, write_frame
+
+MAGIC = b"GGUF"
+TICK_S = 0.2
+"""How often the process is looked at: limits are kept this exactly."""
+STOP_S = 5.0
+
+log = logger()
+
+Ending = Literal["idle", "time_limit", "closed", "unusable", "died"]
+
+
+class LlamaModel(TextModel):
+    """A GGUF file in a child process: started when first needed, one inference at a time.
+
+    The process ends after `idle_s` without work, with `close`, and where a call takes longer than
+    `time_limit_s`; the next call starts it again.
+    """
+
+    def __init__(
+        self,
+        *,
+        model_path: Path,
+        context_tokens: int | None = None,
+        threads: int | None = None,
+        gpu_layers: int = 0,
+        nice: int = 10,
+        time_limit_s: float = 300.0,
+        idle_s: float = 60.0,
+    ) -> None:
+        self.name = f"llama:{model_path.stem}"
+        self._path = model_path
+        self._load = Load(
+            model_path=str(model_path.absolute()),
+            context_tokens=context_tokens,
+            threads=threads,
+            gpu_layers=gpu_layers,
+            nice=nice,
+        )
+        self._time_limit_s = time_limit_s
+        self._idle_s = idle_s
+        self._turn = threading.Lock()
+        """Held through a call: one inference at a time."""
+        self._state = threading.Lock()
+        """Held for an instant, around the two below."""
+        self._child: _Child | None = None
+        self._closings = 0
+
+    @property
+    def context_tokens(self) -> int:
+        return self._ask(None).number
+
+    def count_tokens(self, text: str) -> int:
+        return self._ask(Count(text)).number
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+    ) -> str:
+        asked = [dict(message) for message in messages]
+        return self._ask(Complete(asked, max_tokens, temperature)).text
+
+    def close(self) -> None:
+        """End the process, also amid a call, which fails, as do those that wait for their turn."""
+        with self._state:
+            child, self._child = self._child, None
+            self._closings += 1
+        if child:
+            child.end("closed")
+            child.join()
+
+    def _ask(self, request: Count | Complete | None) -> Reply:
+        """The answer of the loaded model; to no request, what it said when it was loaded."""
+        until = time.monotonic() + self._time_limit_s
+        closings = self._closings
+        if not self._turn.acquire(timeout=self._time_limit_s):
+            raise SummarizerFailed(f"{self.name} was busy with other calls; try again later")
+        try:
+            child = self._ready(until, closings)
+            try:
+                reply = child.ask(request) if request else child.loaded
+            finally:
+                child.rest()
+        finally:
+            self._turn.release()
+        if reply is None:
+            raise SummarizerFailed(self._why_ended(child))
+        return self._read(reply)
+
+    def _ready(self, until: float, closings: int) -> _Child:
+        """The process with the model in it, reserved for this call."""
+        child = self._child
+        if child and child.reserve(until):
+            return child
+        self._check()
+        with self._state:
+            if closings != self._closings:
+                raise SummarizerFailed(f"{self.name} was closed; ask again to start it anew")
+            self._child = child = _Child(self._idle_s)
+        child.reserve(until)
+        began = time.monotonic()
+        child.loaded = child.ask(self._load)
+        if child.loaded is None or child.loaded.failure:
+            child.end("unusable")
+            child.join()
+            if child.loaded is None:
+                raise ModelUnavailable(self._why_ended(child))
+            self._read(child.loaded)
+        took_s = round(time.monotonic() - began, 3)
+        log.info("model_started", model=self.name, pid=child.pid, duration_s=took_s)
+        return child
+
+    def _check(self) -> None:
+        """What can be known without a process. Raises `ModelUnavailable`."""
+        if importlib.util.find_spec("llama_cpp") is None:
+            raise ModelUnavailable(_WORDS[Failure.NO_LIBRARY].format(name=self.name))
+        try:
+            with self._path.open("rb") as file:
+                magic = file.read(len(MAGIC))
+        except OSError as error:
+            raise ModelUnavailable(
+                f"the model {self._path} cannot be read ({error.strerror}); "
+                "name another in llm.model_path, or fetch one with `mnem model pull tinyllama`"
+            ) from error
+        if magic != MAGIC:
+            raise ModelUnavailable(
+                f"{self._path} is not a model in GGUF format; name one in llm.model_path"
+            )
+
+    def _read(self, reply: Reply) -> Reply:
+        if reply.failure is None:
+            return reply
+        detail = f" ({reply.detail})" if reply.detail else ""
+        words = _WORDS[reply.failure].format(name=self.name, path=self._path, detail=detail)
+        if reply.failure in (Failure.OVER_WINDOW, Failure.OTHER):
+            raise SummarizerFailed(words)
+        raise ModelUnavailable(words)
+
+    def _why_ended(self, child: _Child) -> str:
+        if child.ending == "time_limit":
+            return (
+                f"{self.name} took longer than {self._time_limit_s:g} s and was ended; raise "
+                "llm.time_limit_s, give it more llm.threads, or use a smaller model"
+            )
+        if child.ending == "closed":
+            return f"{self.name} was closed amid its work; ask again to start it anew"
+        loading = "" if child.loaded else " while it read the model, which may be damaged"
+        return (
+            f"the process of {self.name} died{loading}; it starts again when next asked, and a "
+            "smaller llm.context_tokens or model helps where memory is short"
+        )
+
+
+_WORDS = {
+    Failure.NO_LIBRARY: (
+        "{name} needs the package llama-cpp-python; install it with `make install-llm`"
+    ),
+    Failure.DAMAGED: (
+        "llama.cpp cannot read {path}: it is damaged, cut short or of a newer kind; check it with "
+        "`mnem model verify`, or fetch it again"
+    ),
+    Failure.NO_MEMORY: (
+        "{name} does not fit into memory{detail}; lower llm.context_tokens or use a smaller model"
+    ),
+    Failure.OVER_WINDOW: (
+        "the prompt does not fit into the window of {name}{detail}; send less at once, or raise "
+        "llm.context_tokens"
+    ),
+    Failure.OTHER: "{name} failed{detail}; try again, or use another model",
+}
+
+
+class _Child:
+    """One process from its start to its end.
+
+    The thread that starts it lives as long, as the system ends the process with that thread; it
+    reads the answers, keeps the limits and reaps the process.
+    """
+
+    def __init__(self, idle_s: float) -> None:
+        self.loaded: Reply | None = None
+        """What it said of the model."""
+        self.ending: Ending | None = None
+        self._idle_s = idle_s
+        self._busy = True
+        self._until = float("inf")
+        self._guard = threading.Lock()
+        self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
+        self._born: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._live, name="llama", daemon=True)
+        self._thread.start()
+        born = self._born.get()
+        if isinstance(born, OSError):
+            problem = born.strerror
+            raise ModelUnavailable(f"no process for the model can be started: {problem}") from born
+        self._process = born
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def reserve(self, until: float) -> bool:
+        """Keep it from ending for want of work, up to an instant; False where it has ended."""
+        with self._guard:
+            if self.ending or self._process.poll() is not None:
+                return False
+            self._busy, self._until = True, until
+            return True
+
+    def rest(self) -> None:
+        """From now on it has no work."""
+        with self._guard:
+            self._busy, self._until = False, time.monotonic() + self._idle_s
+
+    def ask(self, request: Load | Count | Complete) -> Reply | None:
+        """The answer; None where the process ended first."""
+        if self._process.stdin is None:
+            return None
+        try:
+            write_frame(self._process.stdin, msgspec.msgpack.encode(request))
+        except (OSError, ValueError):  # ValueError: the pipe is closed already
+            return None
+        return self._replies.get()
+
+    def end(self, why: Ending) -> None:
+        """Kill it; there is nothing in it to save."""
+        with self._guard:
+            self.ending = self.ending or why
+        self._process.kill()
+
+    def join(self) -> None:
+        """Wait until it is gone."""
+        self._thread.join(STOP_S)
+
+    def _live(self) -> None:
+        try:
+            process = _start()
+        except OSError as error:
+            self._born.put(error)
+            return
+        self._born.put(process)
+        try:
+            self._collect(process)
+        finally:
+            process.kill()
+            process.wait()
+            with self._guard:
+                self.ending = self.ending or "died"
+            self._replies.put(None)
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):  # what was not sent is not worth an error
+                    if pipe:
+                        pipe.close()
+            log.info("model_ended", pid=process.pid, reason=self.ending)
+
+    def _collect(self, process: subprocess.Popen[bytes]) -> None:
+        if process.stdout is None:
+            return
+        ready = select.poll()
+        ready.register(process.stdout, select.POLLIN)
+        while True:
+            if not ready.poll(TICK_S * 1000):
+                self._keep_limits(process)
+            elif (frame := read_frame(process.stdout)) is None:
+                return
+            else:
+                self._replies.put(msgspec.msgpack.decode(frame, type=Reply))
+
+    def _keep_limits(self, process: subprocess.Popen[bytes]) -> None:
+        with self._guard:
+            if self.ending or time.monotonic() < self._until:
+                return
+            self.ending = "time_limit" if self._busy else "idle"
+        process.kill()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    # -P: the folder that the daemon was started in offers no modules. What the library prints may
+    # quote a memory: it goes nowhere. Threads that wait by spinning would take each other's time.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "mnemosyned.summarizers.llama_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+    )

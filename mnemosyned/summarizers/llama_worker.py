@@ -1,0 +1,266 @@
+"""The process that holds the language model: requests in on standard input, answers out."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from mnemosyned.summarizers.worker import read_frame, write_frame
+
+CONTEXT_TOKENS = 4096
+"""The window where none is asked for, or the file's own where that is smaller."""
+SEED = 20_260_317
+"""The same prompt is answered in the same words."""
+PR_SET_PDEATHSIG = 1
+CACHE_VALUE_BYTES = 2
+"""Keys and values of the window are kept in half precision."""
+
+
+class Load(msgspec.Struct, frozen=True, tag=True):
+    """Read the model; comes first."""
+
+    model_path: str
+    context_tokens: int | None
+    threads: int | None
+    gpu_layers: int
+    nice: int
+
+
+class Count(msgspec.Struct, frozen=True, tag=True):
+    """Ask how many tokens a text is."""
+
+    text: str
+
+
+class Complete(msgspec.Struct, frozen=True, tag=True):
+    """Ask what comes after these messages."""
+
+    messages: list[dict[str, str]]
+    max_tokens: int
+    temperature: float
+
+
+class Failure(StrEnum):
+    """What can go wrong in here, for the parent to put into words."""
+
+    NO_LIBRARY = "no_library"
+    DAMAGED = "damaged"
+    NO_MEMORY = "no_memory"
+    OVER_WINDOW = "over_window"
+    OTHER = "other"
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """The answer to a request: words, a number, or what went wrong."""
+
+    text: str = ""
+    number: int = 0
+    failure: Failure | None = None
+    detail: str = ""
+    """Sizes, or the name of an error: never its words, which may quote a memory."""
+
+
+class Failed(Exception):
+    """A request cannot be answered."""
+
+    def __init__(self, failure: Failure, detail: str = "") -> None:
+        super().__init__(failure)
+        self.reply = Reply(failure=failure, detail=detail)
+
+
+class Engine:
+    """The model in llama.cpp, with the file's own tokenizer, window and chat template."""
+
+    def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
+        self._context_tokens = _window(llama_cpp, load)
+        try:
+            self._llama = llama_cpp.Llama(
+                load.model_path,
+                n_ctx=self._context_tokens,
+                n_threads=load.threads or None,
+                n_threads_batch=load.threads or None,
+                n_gpu_layers=load.gpu_layers,
+                seed=SEED,
+                verbose=False,
+            )
+        except ValueError as error:
+            no_context = "context" in str(error)
+            raise Failed(Failure.NO_MEMORY if no_context else Failure.DAMAGED) from error
+        self._control = _control_tokens(llama_cpp, self._llama)
+
+    def answer(self, request: Count | Complete) -> Reply:
+        """Count, or complete."""
+        if isinstance(request, Count):
+            text = self._disarm(request.text).encode()
+            return Reply(number=len(self._llama.tokenize(text, add_bos=False, special=False)))
+        return Reply(text=self._complete(request))
+
+    @property
+    def context_tokens(self) -> int:
+        """The window in force."""
+        return int(self._llama.n_ctx())
+
+    def _complete(self, request: Complete) -> str:
+        messages = [
+            {**message, "content": self._disarm(message["content"])} for message in request.messages
+        ]
+        try:
+            completion = self._llama.create_chat_completion(
+                messages,
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                seed=SEED,
+            )
+        except ValueError as error:
+            if "context window" in str(error):
+                tokens = re.search(r"\((\d+)\)", str(error))
+                detail = f"{tokens[1]} of {self.context_tokens}" if tokens else ""
+                raise Failed(Failure.OVER_WINDOW, detail) from error
+            raise
+        return str(completion["choices"][0]["message"]["content"] or "").strip()
+
+    def _disarm(self, text: str) -> str:
+        """A memory may quote what ends a turn or names a role: it is taken apart, to be words."""
+        return self._control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+
+
+def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
+    """The tokens of the window, once it is known that the memory for them is there."""
+    try:
+        header = llama_cpp.Llama(load.model_path, vocab_only=True, n_ctx=8, verbose=False)
+        facts: Mapping[str, str] = header.metadata
+        header.close()
+    except (ValueError, AssertionError) as error:
+        raise Failed(Failure.DAMAGED) from error
+    kind = facts.get("general.architecture", "")
+    trained = _fact(facts, f"{kind}.context_length", CONTEXT_TOKENS)
+    tokens = load.context_tokens or min(trained, CONTEXT_TOKENS)
+    needed = Path(load.model_path).stat().st_size + tokens * _bytes_per_token(facts, kind)
+    free = _free_bytes()
+    if not load.gpu_layers and free is not None and needed > free:
+        detail = f"{tokens:,} tokens; {needed / 1e9:,.1f} GB, {free / 1e9:,.1f} GB are free"
+        raise Failed(Failure.NO_MEMORY, detail)
+    return tokens
+
+
+def _bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
+    """What one token of the window takes in all layers, by the file's metadata."""
+    heads = _fact(facts, f"{kind}.attention.head_count", 1)
+    head = _fact(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
+    keys = _fact(facts, f"{kind}.attention.key_length", head)
+    values = _fact(facts, f"{kind}.attention.value_length", head)
+    per_layer = _fact(facts, f"{kind}.attention.head_count_kv", heads) * (keys + values)
+    return _fact(facts, f"{kind}.block_count", 1) * per_layer * CACHE_VALUE_BYTES
+
+
+def _fact(facts: Mapping[str, str], name: str, otherwise: int) -> int:
+    text = facts.get(name, "")
+    return int(text) if text.isdigit() else otherwise
+
+
+def _free_bytes() -> int | None:
+    """What the machine, and the control group of a service, still has; None where unknown."""
+    found = []
+    with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        values = dict(line.split(":", 1) for line in lines)
+        found.append(int(values["MemAvailable"].split()[0]) * 1024)
+    with suppress(OSError):
+        group = Path("/proc/self/cgroup").read_text().rpartition("0::/")[2].strip()
+        place = Path("/sys/fs/cgroup", group)
+        for folder in (place, *place.parents):
+            with suppress(OSError, ValueError):  # no limit here
+                found.append(_free_in_group(folder))
+    return min(found, default=None)
+
+
+def _free_in_group(folder: Path) -> int:
+    most = int((folder / "memory.max").read_text())
+    used = int((folder / "memory.current").read_text())
+    stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    return most - used + int(stat.get("inactive_file", 0))  # which is given back when needed
+
+
+def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
+    """What the tokenizer would read as a control token, and the role marks of many templates."""
+    vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
+    found = {"<|"}
+    for token in range(llama.n_vocab()):
+        if llama_cpp.llama_vocab_is_control(vocabulary, token):
+            piece = llama_cpp.llama_vocab_get_text(vocabulary, token).decode(errors="ignore")
+            if len(piece) > 1:
+                found.add(piece)
+    return re.compile("|".join(re.escape(piece) for piece in sorted(found, key=len, reverse=True)))
+
+
+def _answered(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
+    try:
+        return answer(frame)
+    except Failed as failed:
+        return failed.reply
+    except MemoryError:
+        return Reply(failure=Failure.NO_MEMORY)
+    except Exception as error:  # noqa: BLE001 the parent raises it as its own
+        return Reply(failure=Failure.OTHER, detail=type(error).__name__)
+
+
+def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
+    engine: Engine | None = None
+
+    def answer(frame: bytes) -> Reply:
+        nonlocal engine
+        request = msgspec.msgpack.decode(frame, type=Load | Count | Complete)
+        if isinstance(request, Load):
+            os.nice(request.nice)
+            try:
+                import llama_cpp  # noqa: PLC0415 only this process pays for it
+            except (ImportError, OSError, RuntimeError) as error:
+                raise Failed(Failure.NO_LIBRARY, type(error).__name__) from error
+            engine = Engine(llama_cpp, request)
+            return Reply(number=engine.context_tokens)
+        if engine is None:
+            raise Failed(Failure.OTHER, "not loaded")
+        return engine.answer(request)
+
+    while True:
+        reply = _answered(answer, requests.get())
+        write_frame(answers, msgspec.msgpack.encode(reply))
+
+
+def _take_requests(requests: queue.SimpleQueue[bytes]) -> None:
+    """Read on during inference, to end at once when the parent does or closes the pipe."""
+    while (frame := read_frame(sys.stdin.buffer)) is not None:
+        requests.put(frame)
+    os._exit(0)
+
+
+def main() -> None:
+    """Answer until standard input closes, which it does when the parent ends in any way."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Where memory runs out all the same, the system ends this process and not the daemon.
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever the library prints is no answer
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_take_requests, args=[requests], daemon=True).start()
+    _serve(requests, answers)
+
+
+if __name__ == "__main__":
+    main()

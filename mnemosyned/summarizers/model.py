@@ -1,0 +1,245 @@
+"""Summaries by a language model, each checked against its sources before it is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+from functools import partial
+
+from mnemosyned.domain.answer import clean, completed
+from mnemosyned.domain.errors import SummarizerFailed
+from mnemosyned.domain.extract import CHARS_MAX, CHARS_MIN, Extract, extract
+from mnemosyned.domain.framing import Framed, framed
+from mnemosyned.domain.grounding import UNGROUNDED, Fault, Problem, check
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import Summarizer, Summary, TextModel
+from mnemosyned.domain.prompt import (
+    Message,
+    combine_messages,
+    retry_messages,
+    shown,
+    shown_summary,
+    summary_messages,
+)
+from mnemosyned.domain.windows import Piece, parts, whole
+
+TEMPERATURE = 0.1
+RETRY_TEMPERATURE = 0.0
+PROSE_SHARE = 0.6
+"""Of an episode's size, what the model is asked for; keywords get the rest."""
+ROOM = 1.5
+"""How far past that size keywords may go to keep what the rule-made summary keeps. LoCoMo's own
+summaries, longer than what is asked for here, keep as much in 85 of 100 sessions."""
+PART_SHARE = 0.5
+ANSWER_SHARE = 3
+"""The answer takes at most this part of the window."""
+CHARS_PER_TOKEN = 3
+"""What a token holds at least, in most languages: a longer answer would be cut short."""
+TEMPLATE_TOKENS = 48
+"""What a chat template adds around three turns."""
+RETRY_CHARS = " " * 900
+"""Kept free for the request to try again, which comes on top of everything else."""
+ROOM_TOKENS_MIN = 64
+PARTS_MAX = 32
+"""A group of more windows than this would take a small model the better part of an hour."""
+LEVELS_MAX = 4
+
+_SAID = {
+    Fault.EMPTY: "empty",
+    Fault.TOO_LONG: "too long",
+    Fault.SCRIPT: "not in the language of the input",
+    Fault.LANGUAGE: "not in the language of the input",
+    Fault.REPEATED: "repeating itself",
+    Fault.REFUSED: "not a summary",
+    Fault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
+}
+
+Judge = Callable[[str], Sequence[Problem]]
+
+
+class ModelSummarizer(Summarizer):
+    """Asks a model, doubts its answer, asks once more, and fails rather than keep an invention.
+
+    The episode has the heading and the keyword line of a rule-made one, and says no less.
+    """
+
+    def __init__(self, *, model: TextModel, ratio: float, zone: tzinfo, max_tokens: int) -> None:
+        self.name = model.name
+        self.reason = f"{model.name} is configured; its summaries are checked against their sources"
+        self.accepted = 0
+        """Groups whose summary was kept."""
+        self.retried = 0
+        """Answers that were refused and asked for once more."""
+        self.rejected = 0
+        """Groups whose summary was refused for good."""
+        self._model = model
+        self._ratio = ratio
+        self._zone = zone
+        self._max_tokens = max_tokens
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        """The model's words under the group's heading, with keywords for what they leave out."""
+        size = sum(len(memory.content) for memory in memories)
+        kept = extract(memories, ratio=self._ratio, zone=self._zone)
+        if not kept.text:
+            raise SummarizerFailed("The memories hold no text; leave them as they are.")
+        budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
+        if size <= budget:  # too short to be shortened: no model need be asked
+            return Summary(text=kept.text, summarizer=self.name)
+        told = [memory for memory in memories if memory.content.strip()]
+        text = _Group(self, told, kept, budget=budget, chars_max=min(int(budget * ROOM), size - 1))
+        result = text.summary()
+        self.accepted += 1
+        return Summary(text=result, summarizer=self.name)
+
+    def ask(self, messages: Sequence[Message], judge: Judge) -> str:
+        """An answer that stands up to judgement, at the second attempt at the latest."""
+        text = self._answer(messages, TEMPERATURE)
+        problems = judge(text)
+        if not problems:
+            return text
+        self.retried += 1
+        text = self._answer(_again(messages, problems), RETRY_TEMPERATURE)
+        problems = judge(text)
+        if not problems:
+            return text
+        self.rejected += 1
+        kinds = ", ".join(dict.fromkeys(str(problem.kind) for problem in problems))
+        raise SummarizerFailed(f"The summary of {self.name} was refused twice: {kinds}.")
+
+    def room(self, messages: Sequence[Message]) -> int:
+        """The tokens left to the memories in a request that is otherwise as given."""
+        frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
+        taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
+        room = self._model.context_tokens - taken
+        if room < ROOM_TOKENS_MIN:
+            raise SummarizerFailed(f"The window of {self.name} is too small for any memory.")
+        return room
+
+    @property
+    def answer_tokens(self) -> int:
+        """How long an answer may get."""
+        return max(min(self._max_tokens, self._model.context_tokens // ANSWER_SHARE), 1)
+
+    @property
+    def zone(self) -> tzinfo:
+        """Where the memories were said."""
+        return self._zone
+
+    def count(self, text: str) -> int:
+        """What a text takes of the window on a line of its own."""
+        return self._model.count_tokens(text) + 1
+
+    def _answer(self, messages: Sequence[Message], temperature: float) -> str:
+        limit = self.answer_tokens
+        text = clean(self._model.complete(messages, max_tokens=limit, temperature=temperature))
+        cut = len(text) > limit and self._model.count_tokens(text) >= limit - 1
+        return completed(text) if cut else text
+
+
+class _Group:
+    """One group on its way through the model, in one window or in several."""
+
+    def __init__(
+        self,
+        summarizer: ModelSummarizer,
+        memories: Sequence[Memory],
+        kept: Extract,
+        *,
+        budget: int,
+        chars_max: int,
+    ) -> None:
+        self._by = summarizer
+        self._memories = memories
+        self._pieces = [whole(memory) for memory in memories]
+        self._extract = kept
+        self._budget = budget
+        self._chars_max = chars_max
+        self._asked = min(int(budget * PROSE_SHARE), summarizer.answer_tokens * CHARS_PER_TOKEN)
+
+    def summary(self) -> str:
+        """The episode's text."""
+        zone = self._by.zone
+        ask = partial(summary_messages, chars_max=self._asked, zone=zone)
+        found = parts(
+            self._memories,
+            count_tokens=lambda piece: self._by.count(shown(piece, zone=zone)),
+            tokens_max=self._by.room(ask([])),
+        )
+        if len(found) > PARTS_MAX:
+            raise SummarizerFailed(f"The group fills {len(found)} windows of {self._by.name}.")
+        if len(found) == 1:
+            return self._framed(self._by.ask(ask(found[0]), self._judge)).text
+        return self._combined([self._part(part) for part in found])
+
+    def _part(self, part: Sequence[Piece]) -> str:
+        """The summary of one window; of very little, its own text."""
+        size = sum(len(piece.text) for piece in part)
+        if size <= CHARS_MIN:
+            return "\n".join(piece.text for piece in part)
+        chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
+        messages = summary_messages(part, chars_max=chars, zone=self._by.zone)
+        return self._by.ask(messages, partial(self._problems, sources=part, chars_max=size))
+
+    def _combined(self, summaries: list[str]) -> str:
+        """Summaries of summaries, in order, until one is left."""
+        ask = partial(combine_messages, chars_max=self._asked)
+        room = self._by.room(ask([]))
+        for _ in range(LEVELS_MAX):
+            found = self._windows(summaries, room)
+            if len(found) == 1:
+                return self._framed(self._by.ask(ask(found[0]), self._judge)).text
+            if len(found) >= len(summaries):
+                break
+            summaries = [self._merged(one) for one in found]
+        raise SummarizerFailed(f"The summaries of {self._by.name} do not fit into its window.")
+
+    def _merged(self, summaries: list[str]) -> str:
+        size = sum(map(len, summaries))
+        chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
+        judge = partial(self._problems, sources=self._pieces, chars_max=size)
+        return self._by.ask(combine_messages(summaries, chars_max=chars), judge)
+
+    def _windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
+        first = self._memories[0]
+        numbered = [
+            Memory(id=str(at), content=text, created_at=first.created_at)
+            for at, text in enumerate(summaries, start=1)
+        ]
+        found = parts(
+            numbered,
+            count_tokens=lambda piece: self._by.count(shown_summary(piece.text, len(summaries))),
+            tokens_max=room,
+        )
+        return [[piece.text for piece in part] for part in found]
+
+    def _problems(
+        self, text: str, *, sources: Sequence[Piece], chars_max: int
+    ) -> Sequence[Problem]:
+        return check(text, sources, chars_max=chars_max, zone=self._by.zone).problems
+
+    def _judge(self, text: str) -> Sequence[Problem]:
+        """What is wrong with the last summary, which must also say enough."""
+        problems = self._problems(text, sources=self._pieces, chars_max=self._budget)
+        if problems or self._framed(text).informative:
+            return problems
+        return (Problem(Fault.UNINFORMATIVE, ""),)
+
+    def _framed(self, prose: str) -> Framed:
+        return framed(
+            self._memories,
+            prose,
+            extract=self._extract,
+            chars_aim=self._budget,
+            chars_max=self._chars_max,
+            zone=self._by.zone,
+        )
+
+
+def _again(messages: Sequence[Message], problems: Sequence[Problem]) -> list[Message]:
+    """The request to try again, with what was wrong."""
+    ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
+    otherwise = dict.fromkeys(
+        _SAID[problem.kind] for problem in problems if problem.kind not in UNGROUNDED
+    )
+    return retry_messages(messages, ungrounded=ungrounded, otherwise=list(otherwise))

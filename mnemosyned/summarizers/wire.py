@@ -1,0 +1,160 @@
+"""The line to an endpoint: whom it may reach, and how another thread cuts it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from functools import cached_property
+from http.client import HTTPConnection
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable
+
+
+class Address:
+    """Where an endpoint is. Raises `ConfigInvalid` for what no endpoint can be or may be."""
+
+    def __init__(self, endpoint: str, *, local_only: bool) -> None:
+        parts, port = _parsed(endpoint)
+        self.host = parts.hostname or ""
+        self.tls = parts.scheme == "https"
+        self.port = port or (443 if self.tls else 80)
+        self.path = parts.path.rstrip("/")
+        self._local_only = local_only
+        if local_only:
+            try:
+                self.resolve()
+            except OSError:
+                raise ConfigInvalid(
+                    f"llm.endpoint: the host {self.host} is not known, so it cannot be this "
+                    "machine; correct it, or set llm.local_only to false",
+                    field="llm.endpoint",
+                ) from None
+            except ModelUnavailable as error:
+                raise ConfigInvalid(
+                    f"llm.endpoint: {error.message}", field="llm.endpoint"
+                ) from None
+
+    def resolve(self) -> list[tuple[socket.AddressFamily, Any]]:
+        """Every address of the host, all of them on this machine where that is the rule.
+
+        Raises `OSError`, and `ModelUnavailable` for a host that is elsewhere.
+        """
+        try:
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        except UnicodeError:  # a label that no name can have
+            raise OSError("name not known") from None
+        if self._local_only and not all(_is_loopback(str(each[4][0])) for each in found):
+            raise ModelUnavailable(
+                f"the host {self.host} is not this machine; set llm.local_only to false if "
+                "memories may be sent there"
+            )
+        return [(family, place) for family, _, _, _, place in found]
+
+    def refuses(self, error: Exception) -> bool:
+        """Whether it is the certificate that went wrong, which no second try mends."""
+        return isinstance(error, ssl.SSLCertVerificationError)
+
+    @cached_property
+    def trust(self) -> ssl.SSLContext:
+        """The machine's own certificates, host names checked."""
+        return ssl.create_default_context()
+
+
+class Line:
+    """One connection at a time; `cut` ends it, and any that follows, from another thread."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._cut = False
+
+    def open(self, timeout_s: float) -> HTTPConnection:
+        """Connect to the first address that answers. Raises `OSError`, `ModelUnavailable`."""
+        refused: OSError | None = None
+        for family, place in self._address.resolve():
+            plain = self._hold(socket.socket(family, socket.SOCK_STREAM))
+            plain.settimeout(timeout_s)
+            try:
+                plain.connect(place)
+            except OSError as error:
+                refused = error
+                self.hang_up()
+                continue
+            return self._speaking(plain)
+        raise refused or OSError("the host has no address")
+
+    def patience(self, seconds: float) -> None:
+        """How long the next words from the other side may take."""
+        if self._socket:
+            self._socket.settimeout(seconds)
+
+    def hang_up(self) -> None:
+        """Close the present connection."""
+        with self._lock:
+            held, self._socket = self._socket, None
+        if held:
+            held.close()
+
+    def cut(self) -> None:
+        """Wake whoever reads or connects; nothing more goes over this line."""
+        with self._lock:
+            self._cut = True
+            if self._socket:
+                # Not the TLS socket's own, which first takes apart what the reader reads with.
+                with suppress(OSError):
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def _speaking(self, plain: socket.socket) -> HTTPConnection:
+        address = self._address
+        spoken = plain
+        if address.tls:
+            spoken = self._hold(
+                address.trust.wrap_socket(
+                    plain, server_hostname=address.host, do_handshake_on_connect=False
+                )
+            )
+            assert isinstance(spoken, ssl.SSLSocket)  # noqa: S101 for the type checker
+            spoken.do_handshake()
+        connection = HTTPConnection(address.host, address.port)
+        connection.sock = spoken
+        connection.auto_open = 0
+        return connection
+
+    def _hold(self, held: socket.socket) -> socket.socket:
+        with self._lock:
+            self._socket = held
+            if self._cut:
+                raise ConnectionAbortedError
+        return held
+
+
+def _parsed(endpoint: str) -> tuple[SplitResult, int | None]:
+    wrong = ""
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except ValueError:
+        parts, port, wrong = urlsplit(""), None, "is no address"
+    if not wrong and (parts.scheme not in ("http", "https") or not parts.hostname):
+        wrong = "is no http:// or https:// address"
+    elif parts.username is not None or parts.password is not None:
+        wrong = "holds a name or key; put the key in llm.api_key_file"
+    elif parts.query or parts.fragment or not endpoint.isascii() or not endpoint.isprintable():
+        wrong = "has more in it than an address; leave it out"
+    if wrong:  # without its words: a key may be among them
+        raise ConfigInvalid(
+            f"llm.endpoint {wrong}; it reads like http://127.0.0.1:8080/v1", field="llm.endpoint"
+        )
+    return parts, port
+
+
+def _is_loopback(address: str) -> bool:
+    found = ip_address(address.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None)
+    return bool((mapped or found).is_loopback)

@@ -1,0 +1,190 @@
+"""Exact values are found word for word, in whatever language stands around them."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.details import DETAILS_MAX, details
+from mnemosyned.domain.memory import DetailKind
+from mnemosyned.domain.sensitive import masked, masked_values, secrets
+
+D = DetailKind
+PAT = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+AWS = "AKIA" + "IOSFODNN7EXAMPLE"
+SLACK = "xoxb" + "-123456789012-abcdefGHIJKL"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    return [(detail.kind.value, detail.value) for detail in details(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Nothing exact in here, not even this.", []),
+        ("Release on 2026-03-17", [("date", "2026-03-17")]),
+        ("at 2026-03-17T10:30:00Z.", [("date", "2026-03-17T10:30:00Z")]),
+        ("on 17.03.2026 or 3/17/2026", [("date", "17.03.2026"), ("date", "3/17/2026")]),
+        ("March 17, 2026; 3rd of May", [("date", "March 17, 2026"), ("date", "3rd of May")]),
+        ("May 2026 may come, marching on", [("date", "May 2026")]),
+        ("am 17. März 2026 um 14:30 Uhr", [("date", "17. März 2026"), ("time", "14:30")]),
+        ("le 5 février 2026", [("date", "5 février 2026")]),
+        ("el 9 de abril de 2026", [("date", "9 de abril de 2026")]),
+        ("会議は2026年3月17日14:30です", [("date", "2026年3月17日"), ("time", "14:30")]),
+        ("call at 7pm", [("time", "7pm")]),
+        ("keep 42.", [("number", "42")]),
+        ("-40 and +3 and 10-20", [("number", n) for n in ("-40", "+3", "10", "20")]),
+        ("1,250 or 1.250.000 or 0.75", [("number", n) for n in ("1,250", "1.250.000", "0.75")]),
+        ("15% or 3,5 % at 95 °C", [("number", n) for n in ("15%", "3,5 %", "95 °C")]),
+        ("16GB on the 3rd try", [("number", "16GB"), ("number", "3rd")]),
+        ("mail bob.smith@example.co.uk.", [("email", "bob.smith@example.co.uk")]),
+        ("連絡先はbob@example.comまで", [("email", "bob@example.com")]),
+        ("see (https://a.b/42/c?x=1).", [("url", "https://a.b/42/c?x=1")]),
+        ("詳細は「https://a.b/c」。", [("url", "https://a.b/c")]),
+        ("$12.50 or 1,890 euros", [("money", "$12.50"), ("money", "1,890 euros")]),
+        ("1.890 € oder CHF 20", [("money", "1.890 €"), ("money", "CHF 20")]),
+        ("予算は5万円です", [("money", "5万円")]),
+        (
+            "40 minutes, 500ms, 2 Wochen",
+            [("duration", d) for d in ("40 minutes", "500ms", "2 Wochen")],
+        ),
+        ("3,5 Stunden, 30分", [("duration", "3,5 Stunden"), ("duration", "30分")]),
+        ("/etc/hosts and ~/x.txt", [("path", "/etc/hosts"), ("path", "~/x.txt")]),
+        (
+            "src/app/main.py and C:\\Users\\x",
+            [("path", "src/app/main.py"), ("path", "C:\\Users\\x")],
+        ),
+        ("and/or 24/7", [("number", "24"), ("number", "7")]),
+        ("v2 and 1.2.3-rc.1 and 2.0rc1", [("version", v) for v in ("v2", "1.2.3-rc.1", "2.0rc1")]),
+        ("commit 3f786850, deadbee1", [("hash", "3f786850"), ("hash", "deadbee1")]),
+        (
+            "PROJ-123 x86-64 camelCase",
+            [("identifier", i) for i in ("PROJ-123", "x86-64", "camelCase")],
+        ),
+        (
+            "get_user() --max=5 a.b_c",
+            [("identifier", i) for i in ("get_user()", "--max=5", "a.b_c")],
+        ),
+        ("on 10.0.0.1:8080", [("identifier", "10.0.0.1:8080")]),
+        ("e.g. this. Next, i.e. that", []),
+        ('{"port": 8080, "wait": "30s"}', [("number", "8080"), ("duration", "30s")]),
+        ("500 for A, 500 for B", [("number", "500")]),
+    ],
+)
+def test_values_are_found(text: str, expected: list[tuple[str, str]]) -> None:
+    assert found(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        (
+            "the staging key is sk-test-51HAbCdEfGhIjKlMnOp use it",
+            D.API_KEY,
+            "sk-test-51HAbCdEfGhIjKlMnOp",
+        ),
+        (f"use {AWS} there", D.AWS_KEY, AWS),
+        (f"push with {PAT}.", D.GITHUB_TOKEN, PAT),
+        (f"bot {SLACK}", D.SLACK_TOKEN, SLACK),
+        (f"Authorization: Bearer {JWT}", D.JWT, JWT),
+        ("Authorization: Bearer abcdef1234567890ABCD", D.TOKEN, "abcdef1234567890ABCD"),
+        (f"key file:\n{PEM}\nend", D.PRIVATE_KEY, PEM),
+        ("password: hunter2, then enter", D.PASSWORD, "hunter2"),
+        ("PASSWORD=correct-horse", D.PASSWORD, "correct-horse"),
+        ("the password is “tr0ub4dor&3”.", D.PASSWORD, "tr0ub4dor&3"),
+        ("password: opensesame", D.PASSWORD, "opensesame"),
+        ("Das Passwort lautet geheim42.", D.PASSWORD, "geheim42"),
+        ("la contraseña es gato1234", D.PASSWORD, "gato1234"),
+        ("mot de passe : chat1234", D.PASSWORD, "chat1234"),
+        ("パスワードはneko1234", D.PASSWORD, "neko1234"),
+        ("密码：mima1234", D.PASSWORD, "mima1234"),
+        ("пароль: kot12345", D.PASSWORD, "kot12345"),
+        ('api_key = "Zk39fkdlsKDJ38fkdls"', D.API_KEY, "Zk39fkdlsKDJ38fkdls"),
+        ("the access token is q8Zk39fkdl", D.TOKEN, "q8Zk39fkdl"),
+        (
+            "AWS secret access key: wJalrXUtnFEMI/K7MDENG/bPxRfiCY",
+            D.API_KEY,
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCY",
+        ),
+        ("postgres://app:s3cr3tpw@db.example/x", D.PASSWORD, "s3cr3tpw"),
+    ],
+)
+def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -> None:
+    first = details(text)[0]
+
+    assert (first.kind, first.value, first.sensitive) == (kind, value, True)
+    assert masked(text) == text.replace(value, f"[secret:{kind.value}]")
+    assert masked(masked(text)) == masked(text)
+    noted = details(text)
+    assert not any(value in masked(detail.value, noted) for detail in noted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the password is wrong",
+        "Password: the one on the note",
+        "password: required",
+        "I changed my password yesterday, is it safe?",
+        "the key is under the mat",
+        "the key is 2026-03-17",
+        "token: none",
+        "cache key is user:42:profile",
+        "password: ********",
+        "password: ${DB_PASSWORD}",
+        "the meeting is key, 42 people come",
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "reach https://user@example.com/x",
+        "Ask monkeys in Asia, at skating-rinks and by risk-assessment.",
+        "The secret is patience.",
+    ],
+)
+def test_what_is_no_secret_stays_readable(text: str) -> None:
+    assert secrets(text) == []
+    assert masked(text) == text
+
+
+def test_a_secret_is_masked_wherever_it_stands() -> None:
+    text = "password: hunter22; later hunter22 failed"
+
+    assert "hunter22" not in masked(text)
+    assert masked("then hunter22 worked", details(text)) == "then [secret:password] worked"
+
+
+def test_a_url_with_a_password_is_kept_whole_and_shown_without_it() -> None:
+    noted = details("see https://u:pw123456@a.b/c")
+
+    assert ("url", "https://u:pw123456@a.b/c") in [(n.kind.value, n.value) for n in noted]
+    assert "https://u:[secret:password]@a.b/c" in [masked(detail.value) for detail in noted]
+
+
+def test_the_name_of_a_field_tells_what_its_value_is() -> None:
+    given = {"password": "hunter22", "n": 1, "deep": [{"note": f"with {AWS}"}], "plain": "tea"}
+
+    assert masked_values(given) == {
+        "password": "[secret:password]",
+        "n": 1,
+        "deep": [{"note": "with [secret:aws_key]"}],
+        "plain": "tea",
+    }
+
+
+def test_a_table_gives_no_more_than_its_share() -> None:
+    assert len(details(" ".join(map(str, range(10_000))))) == DETAILS_MAX
+
+
+@given(st.text(alphabet=st.sampled_from("aA1_-./:@ ,%$é会=\n'\"(key)pasword")))
+def test_every_value_stands_in_its_text_once(text: str) -> None:
+    noted = details(text)
+
+    assert all(detail.value in text for detail in noted)
+    assert len({(detail.kind, detail.value) for detail in noted}) == len(noted)
+
+
+@given(st.text())
+def test_secrets_stand_in_order_and_apart(text: str) -> None:
+    assert all(one.stop <= other.start for one, other in pairwise(secrets(text)))

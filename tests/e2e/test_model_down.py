@@ -1,0 +1,167 @@
+"""A daemon whose model dies, hangs or is elsewhere: nothing is lost, and it is said."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Start
+from e2e.daemons import BIN, WAIT_S, Daemon, environment, eventually, rows
+from endpoints import process, says, serving, waits
+
+pytestmark = pytest.mark.e2e
+
+GROUPS = 6
+GROUP = 3
+SECRET = "larch-4471"  # noqa: S105 what a memory says
+
+
+def fill(daemon: Daemon) -> None:
+    for group in range(GROUPS):
+        for n in range(GROUP):
+            daemon.post(
+                "remember",
+                content=f"Run {group} ended well at step {n}, and the code is {SECRET}.",
+                source=f"run-{group}",
+                created_at=f"2026-03-02T09:3{n}:00Z",
+            )
+
+
+def reasons(database: Path) -> list[tuple[str, str | None]]:
+    return rows(database, "SELECT summarizer, fallback_reason FROM consolidation_log ORDER BY id")
+
+
+def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -> None:
+    with process("--wait", "0.3") as (endpoint, server):
+        daemon = start(MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_LLM_ENDPOINT_MODEL="small")
+        fill(daemon)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(daemon.post, "sleep")
+            eventually(lambda: written(daemon) > 0, "the first summary is on disk")
+            server.kill()
+            report = asked.result(WAIT_S).body
+
+    log = reasons(daemon.database)
+    assert (report["status"], report["promoted"]) == ("done", GROUPS)
+    assert log[0] == ("endpoint:small", None)
+    assert log[-1][0] == "aaak"
+    assert all(reason for name, reason in log if name == "aaak")
+    assert rows(daemon.database, "SELECT count(*) FROM archive") == [(GROUPS * GROUP,)]
+    assert len(daemon.events("model_left_alone")) == 1
+    status = daemon.post("status").body["summarizer"]
+    assert status["state"] == "fallback"
+    assert "cannot be reached" in status["reason"]
+    assert status["accepted"] + status["fallbacks"] == GROUPS
+    shown = daemon.mnem("log").stdout.decode()
+    assert "by the fallback" in " ".join(shown.split())
+    assert "in force until" in daemon.mnem("status").stdout.decode()
+    assert SECRET not in daemon.log.read_text()
+
+
+def test_an_endpoint_that_was_never_there_costs_one_failure(start: Start) -> None:
+    with process() as (endpoint, server):
+        server.kill()
+        server.wait(WAIT_S)
+        daemon = start(MNEMOSYNE_LLM_ENDPOINT=endpoint.url)
+        fill(daemon)
+
+        report = daemon.post("sleep").body
+
+    assert (report["status"], report["promoted"]) == ("done", GROUPS)
+    assert report["duration_s"] < 5
+    assert len(daemon.events("model_left_alone")) == 1
+
+
+@pytest.mark.parametrize("last", ["true", "false"])
+def test_a_stop_signal_ends_what_the_model_writes_within_a_second(start: Start, last: str) -> None:
+    with serving(waits(30, says("too late"))) as endpoint:
+        daemon = start(MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_ON_SHUTDOWN=last)
+        fill(daemon)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(daemon.post, "sleep")
+            eventually(lambda: endpoint.seen, "the model writes")
+            begun = time.monotonic()
+            code = daemon.stop()
+            took_s = time.monotonic() - begun
+            answer = asked.result(WAIT_S)
+
+    assert code == 0
+    assert took_s < 2, "the last consolidation and the end of the process included"
+    assert (answer.status, answer.body["status"], answer.body["promoted"]) == (200, "partial", 1)
+    assert rows(daemon.database, "SELECT count(*) FROM episodic_memory") == [
+        (GROUPS if last == "true" else 1,)
+    ]
+    assert {name for name, _ in reasons(daemon.database)} == {"aaak"}
+    assert len(endpoint.seen) == 1
+
+
+def test_memories_stay_on_this_machine_unless_told_otherwise(start: Start) -> None:
+    daemon = start()
+    refused = {"MNEMOSYNE_LLM_ENDPOINT": "http://192.0.2.1/v1"}
+    checked = check(daemon, **refused)
+
+    assert checked[0] == 78
+    assert "not this machine" in checked[1]
+    assert check(daemon, **refused, MNEMOSYNE_LLM_LOCAL_ONLY="false")[0] == 0
+
+
+def test_a_reload_that_would_send_memories_away_is_refused(start: Start, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("wm_max: 500\n")
+    daemon = start("--config", str(settings))
+
+    settings.write_text("wm_max: 600\nllm:\n  endpoint: http://192.0.2.1/v1\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: daemon.events("config_refused"), "the settings are refused")
+    status = daemon.post("status").body
+
+    assert (status["wm_max"], status["summarizer"]["state"]) == (500, "rules")
+
+
+def test_a_model_comes_with_a_reload_and_keeps_its_counts_through_the_next(
+    start: Start, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("wm_max: 500\n")
+    daemon = start("--config", str(settings))
+    fill(daemon)
+    with process() as (endpoint, _):
+        settings.write_text(f"llm:\n  endpoint: {endpoint.url}\n")
+        reload(daemon)
+        daemon.post("sleep")
+        before = daemon.post("status").body["summarizer"]
+        settings.write_text(f"wm_max: 600\nllm:\n  endpoint: {endpoint.url}\n")
+        reload(daemon)
+        after = daemon.post("status").body
+
+    assert before["state"] == "model"
+    assert before["accepted"] > 0
+    assert (after["wm_max"], after["summarizer"]) == (600, before)
+
+
+def reload(daemon: Daemon) -> None:
+    done = len(daemon.events("config_reloaded"))
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: len(daemon.events("config_reloaded")) > done, "the settings are read again")
+
+
+def check(daemon: Daemon, **settings: str) -> tuple[int, str]:
+    """What `mnemosyned --check` says of the settings."""
+    done = subprocess.run(
+        [str(BIN / "mnemosyned"), "--check"],
+        env=environment(daemon.home, **settings),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def written(daemon: Daemon) -> int:
+    count: int = daemon.post("status").body["tiers"]["episodic"]["count"]
+    return count

@@ -1,0 +1,138 @@
+"""A real daemon with a real language model: it writes, dies, is killed, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from e2e.daemons import WAIT_S, Daemon, Json, eventually, rows, running
+from gguf import canned_model, keywords_model
+
+pytestmark = pytest.mark.llm
+
+WORDS = ["harbour", "ferry", "lantern"]
+GROUPS = 3
+GROUP = 4
+ENDLESS: dict[str, Json] = {
+    "MNEMOSYNE_LLM_CONTEXT_TOKENS": "60000",
+    "MNEMOSYNE_LLM_MAX_TOKENS": "32000",
+}
+
+
+def fill(daemon: Daemon) -> None:
+    for group in range(GROUPS):
+        for n in range(GROUP):
+            daemon.post(
+                "remember",
+                content=f"The ferry left the harbour at step {n}, and a lantern was lit.",
+                source=f"run-{group}",
+                created_at=f"2026-03-02T09:3{n}:00Z",
+            )
+
+
+def children(daemon: Daemon) -> list[int]:
+    found = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
+    return [int(pid) for file in found for pid in file.read_text().split()]
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def model_of(daemon: Daemon) -> int:
+    """The process of the model, once it has work."""
+    eventually(lambda: daemon.events("model_started"), "the model is loaded")
+    (pid,) = children(daemon)
+    return pid
+
+
+def by(daemon: Daemon) -> set[str]:
+    return {name for (name,) in rows(daemon.database, "SELECT summarizer FROM consolidation_log")}
+
+
+def archived(daemon: Daemon) -> int:
+    (total,) = rows(daemon.database, "SELECT count(*) FROM archive")[0]
+    return int(total)
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    return canned_model(tmp_path / "endless.gguf", "and so on", endless=True, context=60_000)
+
+
+def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> None:
+    model = keywords_model(tmp_path / "words.gguf", WORDS, context=4096)
+    settings: dict[str, Json] = {
+        "MNEMOSYNE_LLM_MODEL_PATH": str(model),
+        "MNEMOSYNE_LLM_IDLE_S": "1",
+    }
+    with running(tmp_path, MNEMOSYNE_LOG_LEVEL="info", **settings) as daemon:
+        fill(daemon)
+        report = daemon.post("sleep").body
+        written = [text for (text,) in rows(daemon.database, "SELECT content FROM episodic_memory")]
+
+        assert (report["status"], report["promoted"]) == ("done", GROUPS)
+        assert by(daemon) == {"llama:words"}
+        assert all("ferry" in text for text in written)
+        assert archived(daemon) == GROUPS * GROUP
+        eventually(lambda: not children(daemon), "the model's process has ended")
+
+
+def test_a_killed_model_process_leaves_no_group_behind(tmp_path: Path, endless: Path) -> None:
+    with running(tmp_path, MNEMOSYNE_LLM_MODEL_PATH=str(endless), **ENDLESS) as daemon:
+        fill(daemon)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(daemon.post, "sleep")
+            for _ in range(60):
+                for pid in children(daemon):
+                    os.kill(pid, signal.SIGKILL)
+                time.sleep(0.5)
+                if asked.done():
+                    break
+            report = asked.result(WAIT_S).body
+
+        assert (report["status"], report["promoted"]) == ("done", GROUPS)
+        assert archived(daemon) == GROUPS * GROUP
+
+
+@pytest.mark.parametrize("last", ["true", "false"])
+def test_a_stop_signal_ends_the_model_amid_its_work(
+    tmp_path: Path, endless: Path, last: str
+) -> None:
+    settings: dict[str, Json] = {
+        "MNEMOSYNE_LLM_MODEL_PATH": str(endless),
+        "MNEMOSYNE_SLEEP_ON_SHUTDOWN": last,
+    }
+    with running(tmp_path, **settings, **ENDLESS) as daemon:
+        fill(daemon)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(daemon.post, "sleep")
+            pid = model_of(daemon)
+            time.sleep(0.5)
+            begun = time.monotonic()
+            code = daemon.stop()
+            took_s = time.monotonic() - begun
+            asked.result(WAIT_S)
+
+    assert (code, gone(pid)) == (0, True)
+    assert took_s < 3
+
+
+def test_a_killed_daemon_takes_the_model_with_it(tmp_path: Path, endless: Path) -> None:
+    with running(tmp_path, MNEMOSYNE_LLM_MODEL_PATH=str(endless), **ENDLESS) as daemon:
+        fill(daemon)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(daemon.post, "sleep")
+            pid = model_of(daemon)
+            time.sleep(0.5)
+            daemon.kill()
+            assert asked.exception(WAIT_S)
+
+    eventually(lambda: gone(pid), "the model's process has ended", timeout_s=2)
