@@ -24,6 +24,7 @@ GRAM = 3
 GRAMS_MIN = 12
 GRAMS_DISTINCT_MIN = 0.6
 """Of the groups of three words in a row, what must occur once; good prose has .95."""
+SOURCE_SHARE = 0.8
 ROW_MAX = 4
 ROW_WORDS_MAX = 8
 
@@ -192,7 +193,7 @@ def check(summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinf
 def _shape(text: str, known: Sources, chars_max: int) -> Iterator[Problem]:
     if len(text) > chars_max:
         yield Problem(Fault.TOO_LONG, f"{len(text)} characters")
-    if looping(text):
+    if looping(text, known.text):
         yield Problem(Fault.REPEATED, "")
     refusal = _REFUSAL.match(text)
     if refusal and not known.quote(refusal[0]):
@@ -239,8 +240,11 @@ def _figures(text: str, known: Sources) -> Iterator[str]:
             yield word
 
 
-def looping(text: str) -> bool:
-    """Whether a text says the same again and again, as a model does that has lost its way."""
+def looping(text: str, source: str = "") -> bool:
+    """Whether a text says the same again and again, as a model does that has lost its way.
+
+    It may repeat itself a little more than its source, such as a list of like entries.
+    """
     words = _GRAM.findall(text.casefold())
     told = Counter(one.casefold().strip(" .!?-*•") for one, _ in sentences(text))
     if any(
@@ -248,10 +252,16 @@ def looping(text: str) -> bool:
         for one, count in told.items()
     ):
         return True
-    grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
-    if len(grams) >= GRAMS_MIN and len(set(grams)) < GRAMS_DISTINCT_MIN * len(grams):
+    least = min(GRAMS_DISTINCT_MIN, _distinct(_GRAM.findall(source.casefold())) * SOURCE_SHARE)
+    if len(words) >= GRAMS_MIN and _distinct(words) < least:
         return True
     return any(_in_a_row(words, size) for size in range(1, ROW_WORDS_MAX + 1))
+
+
+def _distinct(words: Sequence[str]) -> float:
+    """Of the groups of words in a row, the share that there would be without repetition."""
+    grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
+    return len(set(grams)) / len(grams) if grams else 1.0
 
 
 def _in_a_row(words: Sequence[str], size: int) -> bool:
