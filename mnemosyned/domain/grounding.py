@@ -18,6 +18,7 @@ from mnemosyned.domain.mentions import Calendar, mentions
 from mnemosyned.domain.names import names, written
 from mnemosyned.domain.windows import Piece
 
+RUNAWAY = 4
 SAME_SENTENCES_MAX = 2
 SENTENCE_WORDS_MIN = 3
 GRAM = 3
@@ -185,14 +186,15 @@ def check(summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinf
     text = _folded(summary).strip()
     if not text or not any(char.isalnum() for char in text):
         return Verdict((Problem(Fault.EMPTY, ""),))
+    too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (len(text) > chars_max)
+    if len(text) > RUNAWAY * chars_max:  # what it says is of no interest, and takes long to read
+        return Verdict(tuple(too_long))
     known = Sources(sources, zone=zone)
-    problems = dict.fromkeys([*_shape(text, known, chars_max), *_values(text, known)])
+    problems = dict.fromkeys([*too_long, *_shape(text, known), *_values(text, known)])
     return Verdict(tuple(problems))
 
 
-def _shape(text: str, known: Sources, chars_max: int) -> Iterator[Problem]:
-    if len(text) > chars_max:
-        yield Problem(Fault.TOO_LONG, f"{len(text)} characters")
+def _shape(text: str, known: Sources) -> Iterator[Problem]:
     if looping(text, known.text):
         yield Problem(Fault.REPEATED, "")
     refusal = _REFUSAL.match(text)
@@ -276,7 +278,7 @@ def _in_a_row(words: Sequence[str], size: int) -> bool:
 
 def _composed(value: str, known: Sources) -> bool:
     """Whether a compound such as `5-year-old` is made of what the sources say."""
-    figures = {str(int(one)) for one in re.findall(r"\d+", value)}
+    figures = {one.lstrip("0") or "0" for one in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
         return False
     plain = "-" in value and not re.search(r"[A-Z].*\d|\d.*[A-Z]", value)
