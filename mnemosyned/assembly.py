@@ -15,6 +15,7 @@ from mnemosyned import __version__
 from mnemosyned.config import API_KEY_VARIABLE, Config, LlmConfig
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
 from mnemosyned.domain.ports import Clock, Summarizer, TextModel
+from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
@@ -180,7 +181,11 @@ def _policy(config: Config) -> SleepPolicy:
 
 
 def _limits(config: Config) -> Limits:
-    return Limits(content_bytes_max=config.limits.content_bytes_max, wm_max=config.wm_max)
+    return Limits(
+        content_bytes_max=config.limits.content_bytes_max,
+        wm_max=config.wm_max,
+        secrets=SecretRule(config.secrets),
+    )
 
 
 def _schedule(scheduler: SleepScheduler, config: Config) -> None:

@@ -84,6 +84,7 @@ class Config(_Section, frozen=True):
     wm_max: Count = 10_000
     database: str | None = None
     socket: str | None = None
+    secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)

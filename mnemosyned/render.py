@@ -145,6 +145,8 @@ def _cycle(report: CycleReport) -> str:
             head += click.style(
                 f"; {report.failed} groups failed and stay in working memory", fg="red"
             )
+        if fallbacks := sum(bool(group.fallback_reason) for group in report.groups):
+            head += f"; {fallbacks} by the fallback (mnem log says why)"
     rows = _by_group(report) if len(report.groups) <= GROUPS_SHOWN_MAX else _by_source(report)
     headers = ("session", "source", "covers", "groups", "items", "status", "chars", "after")
     more = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
@@ -114,3 +115,13 @@ def consolidate(store: MemoryStore, *promotions: Promotion) -> None:
 def working_ids(store: MemoryStore) -> list[str]:
     """The unpinned memories of the working tier, oldest first."""
     return [memory.id for memory in store.pending(limit=1_000)]
+
+
+def holding(folder: Path, *words: str) -> list[str]:
+    """The files in which one of these words can be read."""
+    spellings = {form.encode() for word in words for form in (word, word.lower(), word.casefold())}
+    return [
+        path.name
+        for path in sorted(folder.iterdir())
+        if any(spelling in path.read_bytes() for spelling in spellings)
+    ]

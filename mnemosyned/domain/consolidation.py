@@ -207,6 +207,7 @@ class GroupReport:
     chars_before: int
     chars_after: int = 0
     error: str | None = None
+    fallback_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

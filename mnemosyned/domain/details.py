@@ -166,27 +166,29 @@ def without_secrets(
     secret = [detail for detail in (*together, *known) if detail.sensitive]
     if not secret:
         return list(memories), together
-    return [
-        replace(memory, content=masked(memory.content, secret)) for memory in memories
-    ], together
+    return (
+        [replace(memory, content=masked(memory.content, secret)) for memory in memories],
+        tuple(
+            replace(
+                detail, sensitive=detail.sensitive or masked(detail.value, secret) != detail.value
+            )
+            for detail in together
+        ),
+    )
 
 
 def masked_episode(episode: Episode) -> Episode:
-    """The episode as anyone may see it, its details too."""
-    known = [detail for detail in episode.details if detail.sensitive]
-    content = masked(episode.content, known)
-    if not known and content == episode.content:
+    """The episode as anyone may see it; its content was written without secrets."""
+    if not any(detail.sensitive for detail in episode.details):
         return episode
     details = tuple(
-        replace(detail, value=masked(detail.value, known)) if detail.sensitive else detail
+        replace(detail, value=masked(detail.value, episode.details)) if detail.sensitive else detail
         for detail in episode.details
     )
-    return replace(episode, content=content, details=details)
+    return replace(episode, details=details)
 
 
 def masked_shown(shown: Shown) -> Shown:
     """What is found as anyone may see it."""
-    return Shown(
-        {at: masked_memory(memory) for at, memory in shown.memories.items()},
-        {at: masked_episode(episode) for at, episode in shown.episodes.items()},
-    )
+    memories = {at: masked_memory(memory) for at, memory in shown.memories.items()}
+    return Shown(memories, shown.episodes)

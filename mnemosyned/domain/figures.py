@@ -17,6 +17,9 @@ NUMBER_WORDS = {
     "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "twice": 2,
     "double": 2, "triple": 3, "both": 2, "pair": 2, "一": 1, "二": 2, "三": 3, "四": 4, "五": 5,
 }  # fmt: skip
+FIGURE_CHARS_MAX = 20
+"""What is longer is a code, and stands for itself."""
+
 _DIGITS = re.compile(r"\d+(?:[.,:'’·]\d+)*")
 _SCALE = re.compile(
     r"\s?(k|thousand|tausend|mil|m|mio|million|millones|millionen|bn|billion|万|億|亿)\b|([万億亿千])",
@@ -43,6 +46,9 @@ def numbers(text: str) -> list[tuple[str, frozenset[str]]]:
 
 
 def _readings(written: str, after: str) -> Iterator[str]:
+    if len(written) > FIGURE_CHARS_MAX:
+        yield written
+        return
     if ":" in written:
         yield from clock(written, _HALF_DAY.match(after))
         return

@@ -18,12 +18,14 @@ from mnemosyned.domain.mentions import Calendar, mentions
 from mnemosyned.domain.names import names, written
 from mnemosyned.domain.windows import Piece
 
+RUNAWAY = 4
 SAME_SENTENCES_MAX = 2
 SENTENCE_WORDS_MIN = 3
 GRAM = 3
 GRAMS_MIN = 12
 GRAMS_DISTINCT_MIN = 0.6
 """Of the groups of three words in a row, what must occur once; good prose has .95."""
+SOURCE_SHARE = 0.8
 ROW_MAX = 4
 ROW_WORDS_MAX = 8
 
@@ -184,15 +186,16 @@ def check(summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinf
     text = _folded(summary).strip()
     if not text or not any(char.isalnum() for char in text):
         return Verdict((Problem(Fault.EMPTY, ""),))
+    too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (len(text) > chars_max)
+    if len(text) > RUNAWAY * chars_max:  # what it says is of no interest, and takes long to read
+        return Verdict(tuple(too_long))
     known = Sources(sources, zone=zone)
-    problems = dict.fromkeys([*_shape(text, known, chars_max), *_values(text, known)])
+    problems = dict.fromkeys([*too_long, *_shape(text, known), *_values(text, known)])
     return Verdict(tuple(problems))
 
 
-def _shape(text: str, known: Sources, chars_max: int) -> Iterator[Problem]:
-    if len(text) > chars_max:
-        yield Problem(Fault.TOO_LONG, f"{len(text)} characters")
-    if looping(text):
+def _shape(text: str, known: Sources) -> Iterator[Problem]:
+    if looping(text, known.text):
         yield Problem(Fault.REPEATED, "")
     refusal = _REFUSAL.match(text)
     if refusal and not known.quote(refusal[0]):
@@ -239,8 +242,11 @@ def _figures(text: str, known: Sources) -> Iterator[str]:
             yield word
 
 
-def looping(text: str) -> bool:
-    """Whether a text says the same again and again, as a model does that has lost its way."""
+def looping(text: str, source: str = "") -> bool:
+    """Whether a text says the same again and again, as a model does that has lost its way.
+
+    It may repeat itself a little more than its source, such as a list of like entries.
+    """
     words = _GRAM.findall(text.casefold())
     told = Counter(one.casefold().strip(" .!?-*•") for one, _ in sentences(text))
     if any(
@@ -248,10 +254,16 @@ def looping(text: str) -> bool:
         for one, count in told.items()
     ):
         return True
-    grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
-    if len(grams) >= GRAMS_MIN and len(set(grams)) < GRAMS_DISTINCT_MIN * len(grams):
+    least = min(GRAMS_DISTINCT_MIN, _distinct(_GRAM.findall(source.casefold())) * SOURCE_SHARE)
+    if len(words) >= GRAMS_MIN and _distinct(words) < least:
         return True
     return any(_in_a_row(words, size) for size in range(1, ROW_WORDS_MAX + 1))
+
+
+def _distinct(words: Sequence[str]) -> float:
+    """Of the groups of words in a row, the share that there would be without repetition."""
+    grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
+    return len(set(grams)) / len(grams) if grams else 1.0
 
 
 def _in_a_row(words: Sequence[str], size: int) -> bool:
@@ -266,7 +278,7 @@ def _in_a_row(words: Sequence[str], size: int) -> bool:
 
 def _composed(value: str, known: Sources) -> bool:
     """Whether a compound such as `5-year-old` is made of what the sources say."""
-    figures = {str(int(one)) for one in re.findall(r"\d+", value)}
+    figures = {one.lstrip("0") or "0" for one in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
         return False
     plain = "-" in value and not re.search(r"[A-Z].*\d|\d.*[A-Z]", value)

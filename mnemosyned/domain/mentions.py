@@ -139,7 +139,8 @@ _NEARBY: tuple[tuple[re.Pattern[str], int, int], ...] = tuple(
             -1,
             (
                 r"\b(?:last|past|the other) (?:week(?:end)?|day|few days)\b"
-                r"|\b(?:letzte|vorige) Woche\b|\bsemana pasada\b|\bsemaine dernière\b|прошлой неделе|先週|上周|지난주"
+                r"|\b(?:letzte|vorige) Woche\b|\bsemana pasada\b|\bsemaine dernière\b"
+                r"|прошлой неделе|先週|上周|지난주"
             ),
         ),
         (

@@ -8,7 +8,7 @@ a word such as `password` or `API key` follows rules of our own, made for prose,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from math import log2
@@ -43,11 +43,13 @@ SECRET_KINDS = frozenset(
     }
 )
 
-_HINTS = (
-    "key", "token", "secret", "passw", "passphrase", "passcode", "pass phrase", "pwd", "bearer",
-    "mot de passe", "kennwort", "clave", "senha", "contrasena", "wachtwoord",
+_KEY_WORDS = ("key", "token", "secret", "clave", "bearer")
+_PASSWORD_WORDS = (
+    "password", "passwort", "passphrase", "pass phrase", "passcode", "passwd", "pwd", "kennwort",
+    "contrasena", "mot de passe", "senha", "wachtwoord",
 )  # fmt: skip
-_HINTS_BEYOND_ASCII = (
+_WORDS = (*_KEY_WORDS, *_PASSWORD_WORDS)
+_WORDS_BEYOND_ASCII = (
     "schlüssel", "contraseña", "hasło", "пароль", "密码", "密碼", "パスワード", "暗証番号"
 )  # fmt: skip
 _HINTS_AS_WRITTEN = ("eyJ", "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "SG.")
@@ -75,25 +77,12 @@ _FORMS = re.compile(
 _IN_URL = re.compile(r"://[^\s:/@]{0,128}+:(?P<password>(?![\[${<])[^\s@/]{1,256}+)@")
 
 
-def _any_case(words: str) -> str:
-    """A pattern for words in any case that opens with a set, so that a search skips the rest."""
-    return re.sub(r"\w", lambda at: f"[{at[0].lower()}{at[0].upper()}]", words)
-
-
-_LINK = (
+_BEHIND = re.compile(
+    r"(?:s\b|_\w{1,30})?"
     r"(?P<link>[\"'`]?\s{0,3}(?::|=>?|：|＝|\b(?:is|ist|lautet|es|est|è|é|was|war)\b|は|是|为)"
-    r"\s{0,3})"
+    r"\s{0,3})(?P<value>[^\s\[]\S{0,255})"
 )
-_PASSWORD_WORDS = _any_case(
-    "password|passwort|passwörter|passphrase|pass phrase|passcode|passwd|pwd|kennwort|contraseña"
-    "|contrasena|mot de passe|senha|hasło|wachtwoord|пароль|密码|密碼|パスワード|暗証番号"
-)
-_KEY_WORDS = _any_case("key|token|secret|schlüssel|clave")
-_SPOKEN = re.compile(
-    rf"(?:(?P<word>{_PASSWORD_WORDS})|(?P<key>{_KEY_WORDS})|{_any_case('bearer')}\s{{1,3}}"
-    r"(?P<bearer>[\w.~+/-]{16,4096}=*))"
-    rf"(?(bearer)|(?:s\b|_\w{{1,30}})?{_LINK}(?P<value>[^\s\[]\S{{0,4095}}))"
-)
+_BEARER = re.compile(r"\s{1,3}(?P<value>[\w.~+/-]{16,4096}=*)")
 _NAMED = re.compile(
     r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
     r"|refresh|session|deploy|webhook|master|zugangs|app)[ _-]?$"
@@ -134,8 +123,7 @@ def secrets(text: str) -> list[Secret]:
     if "@" in text and "://" in text:
         urls = _IN_URL.finditer(text)
         found += [Secret(DetailKind.PASSWORD, *match.span("password")) for match in urls]
-    if _spoken_of(text.lower()):
-        found += filter(None, map(_spoken, _SPOKEN.finditer(text)))
+    found += _spoken(text)
     if len(found) < 2:
         return found
     # What is known by its form is called by it; a rule of another kind adds nothing.
@@ -156,37 +144,43 @@ def _formed(text: str) -> bool:
     return False
 
 
-def _spoken_of(low: str) -> bool:
-    for hint in _HINTS:
-        if hint in low:
-            return True
-    return not low.isascii() and any(map(low.__contains__, _HINTS_BEYOND_ASCII))
+def _spoken(text: str) -> Iterator[Secret]:
+    """What stands behind words such as "password" or "API key".
+
+    The words are looked for one by one: 17 searches take a microsecond, one pattern of all 30.
+    """
+    low = text.lower()
+    if len(low) != len(text):  # a few letters are two in lower case
+        low = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    for word in _WORDS if low.isascii() else _WORDS + _WORDS_BEYOND_ASCII:
+        at = low.find(word)
+        while at >= 0:
+            if secret := _behind(text, low, word, at):
+                yield secret
+            at = low.find(word, at + len(word))
 
 
-def _spoken(match: re.Match[str]) -> Secret | None:
-    """The secret that stands behind a word such as "password" or "API key", where one does."""
-    text = match.string
-    if match["bearer"]:
-        return Secret(DetailKind.TOKEN, *match.span("bearer"))
+def _behind(text: str, low: str, word: str, at: int) -> Secret | None:
+    match = (_BEARER if word == "bearer" else _BEHIND).match(text, at + len(word))
+    if match is None:
+        return None
     start, stop = match.span("value")
+    if word == "bearer":
+        return Secret(DetailKind.TOKEN, start, stop)
     while start < stop and text[start] in _OPENING:
         start += 1
-    if match["word"]:
+    if word in _KEY_WORDS or word == "schlüssel":
+        value = _KEY_VALUE.match(text, start)
+        stop = start + len(value[0].rstrip(_CLOSING)) if value else start
+        named = word in ("token", "secret") or _NAMED.search(low[max(0, at - 16) : at])
+        good = _is_random(text[start:stop], KEY_CHARS_MIN if named else BARE_KEY_CHARS_MIN)
+        kind = DetailKind.TOKEN if word in ("token", "secret") else DetailKind.API_KEY
+    else:
         stop = start + len(text[start:stop].rstrip(_CLOSING))
         quoted = start > match.start("value")
         good = _is_password(text, start, stop, link=match["link"].strip(), quoted=quoted)
-        return Secret(DetailKind.PASSWORD, start, stop) if good else None
-    value = _KEY_VALUE.match(text, start)
-    if value is None:
-        return None
-    key = match["key"].lower()
-    before = text[max(0, match.start() - 16) : match.start()].lower()
-    named = key not in ("key", "clave", "schlüssel") or _NAMED.search(before)
-    stop = start + len(value[0].rstrip(_CLOSING))
-    if not _is_random(text[start:stop], KEY_CHARS_MIN if named else BARE_KEY_CHARS_MIN):
-        return None
-    kind = DetailKind.TOKEN if key in ("token", "secret") else DetailKind.API_KEY
-    return Secret(kind, start, stop)
+        kind = DetailKind.PASSWORD
+    return Secret(kind, start, stop) if good else None
 
 
 def _is_password(text: str, start: int, stop: int, *, link: str, quoted: bool) -> bool:

@@ -96,6 +96,8 @@ def _fitting(
         yield piece, size
         return
     rest = piece.text.strip()
+    if not rest:
+        yield replace(piece, text=""), 0
     while rest:
         head = rest[: tokens_max * CHARS_PER_TOKEN_MAX]
         stop = _pause(rest, _longest(piece, head, count_tokens, tokens_max))

@@ -54,6 +54,7 @@ class SleepCycle:
     ) -> None:
         self.policy = policy
         self.summarizer = summarizer
+        self._at_work = summarizer
         self.last_finished: datetime | None = None
         self._store = store
         self._clock = clock
@@ -87,7 +88,8 @@ class SleepCycle:
         That group waits for no model, and none is asked from here on.
         """
         self._interrupted.set()
-        self.summarizer.interrupt()
+        for summarizer in {id(one): one for one in (self.summarizer, self._at_work)}.values():
+            summarizer.interrupt()
 
     def run(
         self,
@@ -120,7 +122,7 @@ class SleepCycle:
             return _report(groups, trigger, pending, started, dry_run=True)
         wait_s = deadline_s if trigger is Trigger.SHUTDOWN else None
         with self._alone(wait_s):
-            summarizer = self.summarizer
+            summarizer = self._at_work = self.summarizer
             pending = self._pending(before, session, oldest)
             cycle = new_id(now)
             run = CycleRun(

@@ -213,4 +213,5 @@ def _done(group: _Finished) -> GroupReport:
         episodes=tuple(promotion.episode.id for promotion in group.promotions),
         chars_before=sum(entry.chars_before for entry in entries),
         chars_after=sum(entry.chars_after for entry in entries),
+        fallback_reason=entries[0].fallback_reason,
     )

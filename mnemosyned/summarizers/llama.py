@@ -126,7 +126,9 @@ class LlamaModel(TextModel):
             child.end("unusable")
             child.join()
             if child.loaded is None:
-                raise ModelUnavailable(self._why_ended(child))
+                closed = child.ending == "closed"  # by us: that says nothing against the model
+                failure = SummarizerFailed if closed else ModelUnavailable
+                raise failure(self._why_ended(child))
             self._read(child.loaded)
         took_s = round(time.monotonic() - began, 3)
         log.info("model_started", model=self.name, pid=child.pid, duration_s=took_s)

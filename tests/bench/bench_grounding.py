@@ -3,13 +3,17 @@
     python tests/bench/bench_grounding.py --data path/to/locomo10.json
 
 Those summaries are honest work of a large model: what is refused of them, beyond the few that do
-say what no turn says, is refused wrongly. Rules are chosen on conversations 1-5.
+say what no turn says, is refused wrongly. What must be refused: the summary of a session of other
+people, and the session's own with one value of it replaced or one invented. Rules are chosen on
+conversations 1-5.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
+import re
 import sys
 import time
 from collections import Counter
@@ -30,6 +34,15 @@ TUNED_ON = 5
 REJECTED_MAX = 0.1
 FOREIGN_REJECTED_MIN = 0.95
 """Summaries of another conversation's session are ungrounded; this many must be refused."""
+
+
+FORGED_REFUSED_MIN = 0.95
+INVENTED = {
+    "date": ["They meet on {d} {m} 2021.", "She moved there in {m} 2019."],
+    "place": ["They met in {p} later.", "He flew to {p}."],
+    "number": ["It cost {n} dollars.", "She ran {n} miles."],
+    "URL": ["See https://example.org/{n} for it."],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,42 @@ def measure(report: Report, part: str, conversations: Sequence[Sequence[Session]
     caught = [not judged(mine, other.summary).accepted for mine, other in strangers(conversations)]
     share = sum(caught) / len(caught)
     report.bar(f"share refused of strangers, {part}", share, ">=", FOREIGN_REJECTED_MIN)
+    tried: dict[str, list[bool]] = {}
+    for kind, session, text in forged(conversations, random.Random(part)):
+        tried.setdefault(kind, []).append(not judged(session, text).accepted)
+    for kind, outcomes in tried.items():
+        share = sum(outcomes) / len(outcomes)
+        name = f"share refused with an invented {kind}, {part}"
+        report.bar(name, share, ">=", FORGED_REFUSED_MIN)
+
+
+def forged(
+    conversations: Sequence[Sequence[Session]], dice: random.Random
+) -> Iterator[tuple[str, Session, str]]:
+    """Accepted summaries with one thing in them that nobody said."""
+    people = [{turn.role for session in one for turn in session.turns} for one in conversations]
+    for one, own in zip(conversations, people, strict=True):
+        others = sorted(set().union(*people) - own)
+        for session in one:
+            if not judged(session, session.summary).accepted:
+                continue
+            for kind, sentences in INVENTED.items():
+                yield kind, session, f"{session.summary} {invented(dice.choice(sentences), dice)}"
+            named = list(re.finditer(rf"\b(?:{'|'.join(sorted(own))})\b", session.summary))
+            if named:
+                at = dice.choice(named)
+                text = session.summary
+                name = dice.choice(others)
+                yield "name", session, f"{text[: at.start()]}{name}{text[at.end() :]}"
+
+
+def invented(sentence: str, dice: random.Random) -> str:
+    return sentence.format(
+        d=dice.randint(1, 28),
+        m=dice.choice(["March", "August", "October"]),
+        p=dice.choice(["Reykjavik", "Nairobi", "Quito", "Oslo"]),
+        n=dice.randint(120, 9_999),
+    )
 
 
 def strangers(

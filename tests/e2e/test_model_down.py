@@ -59,6 +59,7 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
     shown = daemon.mnem("log").stdout.decode()
     assert "by the fallback" in " ".join(shown.split())
     assert "in force until" in daemon.mnem("status").stdout.decode()
+    assert {group["fallback_reason"] for group in report["groups"]} == {row[1] for row in log}
     assert SECRET not in daemon.log.read_text()
 
 
@@ -89,7 +90,7 @@ def test_a_stop_signal_ends_what_the_model_writes_within_a_second(start: Start, 
             took_s = time.monotonic() - begun
             answer = asked.result(WAIT_S)
 
-    assert code == 0
+    assert code == 0, daemon.log.read_text()
     assert took_s < 2, "the last consolidation and the end of the process included"
     assert (answer.status, answer.body["status"], answer.body["promoted"]) == (200, "partial", 1)
     assert rows(daemon.database, "SELECT count(*) FROM episodic_memory") == [

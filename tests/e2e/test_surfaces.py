@@ -91,7 +91,10 @@ def walk(call: Walker) -> None:
         for n, step in enumerate(["Peel a carrot.", "Cut the carrot.", "Boil it.", "Taste."])
     ]
     call("remember_many", memories=batch, dry_run=False)
+    call("remember", content="The cellar's password is thyme77.", pinned=True, **whole)
     call("recall", query="what of the carrot?", limit=3, tier="working")
+    call("recall", query="cellar", reveal=False)
+    call("recall", query="cellar", reveal=True)
     narrow = {"session": ["kitchen", "hall"], "source": "cook"}
     call("recall", query="stew", since="2026-03-01T00:00:00+01:00", until=LONG_AGO, **narrow)
     call("sleep", dry_run=True, force=False)
@@ -101,8 +104,8 @@ def walk(call: Walker) -> None:
     episode = call("recall", query="stew", limit=5)["hits"][0]["id"]
     call("recall", query="nothing of this kind")
     call("get", id="first")
-    call("get", id=episode)
-    call("expand", id=episode)
+    call("get", id=episode, reveal=True)
+    call("expand", id=episode, reveal=False)
     cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
     call("log", cycle=cycle)
     call("forget", id="late")

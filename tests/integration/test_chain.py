@@ -398,6 +398,25 @@ def test_forgetting_waits_for_no_model(
     assert primary.calls == 0
 
 
+def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a"))
+    with serving(drips) as served:
+        cycle.summarizer, _ = with_endpoint(served.url, clock)
+        running = threading.Thread(target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT})
+        running.start()
+        while not served.seen:
+            time.sleep(0.005)
+        cycle.use_summarizer(AaakSummarizer())
+        started = time.monotonic()
+        cycle.interrupt()
+        running.join()
+
+    assert time.monotonic() - started < 1
+    assert store.log(limit=1)[0].fallback_reason == STOPPING
+
+
 def test_new_settings_end_the_former_model_with_its_cycle(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, chain: ChainSummarizer
 ) -> None:

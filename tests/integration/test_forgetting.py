@@ -2,9 +2,8 @@
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
-from fakes import keep, memory
+from fakes import holding, keep, memory
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import Memory
@@ -16,16 +15,6 @@ from mnemosyned.verbs import Forget
 UNIQUE = "Zqxjv48213Kwyz"
 CJK = "鑫淼焱垚"
 CAMEL = "zqxjvSecretName"
-
-
-def holding(folder: Path, *words: str) -> list[str]:
-    """The files in which one of these words can be read."""
-    spellings = {form.encode() for word in words for form in (word, word.lower(), word.casefold())}
-    return [
-        path.name
-        for path in sorted(folder.iterdir())
-        if any(spelling in path.read_bytes() for spelling in spellings)
-    ]
 
 
 def secret_memories() -> list[Memory]:

@@ -74,11 +74,11 @@ def endless(tmp_path: Path) -> Path:
 class Asked:
     """A question that takes minutes, asked in a thread."""
 
-    def __init__(self, model: LlamaModel) -> None:
+    def __init__(self, model: LlamaModel, *, wait_s: float = 0.3) -> None:
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=[model])
         self._thread.start()
-        time.sleep(0.3)
+        time.sleep(wait_s)
 
     def outcome(self) -> Exception | None:
         self._thread.join(WAIT_S)
@@ -161,6 +161,18 @@ def test_closing_amid_generation_takes_less_than_a_second(load: Maker, endless: 
 
     assert time.monotonic() - began < 1
     assert "closed" in str(error)
+    assert children() == before
+
+
+def test_closing_amid_loading_says_nothing_against_the_model(load: Maker, endless: Path) -> None:
+    before = children()
+    model = load(endless)
+    asked = Asked(model, wait_s=0.1)
+
+    model.close()
+    error = asked.outcome()
+
+    assert type(error) is SummarizerFailed
     assert children() == before
 
 

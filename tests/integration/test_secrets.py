@@ -1,0 +1,216 @@
+"""Secrets: kept for their owner, and read by nobody else; masked or refused where it is set."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import FakeClock, FakeSummarizer, holding
+
+from mnemosyned.assembly import open_memory
+from mnemosyned.config import load_config
+from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.errors import SecretRefused
+from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
+from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.library import Memory as OpenedMemory
+from mnemosyned.service import Limits, MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.verbs import Expand, Forget, Get, Log, Recall, Remember, RememberMany, Request
+
+SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
+SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."
+
+
+def use(service: MemoryService, rule: SecretRule) -> None:
+    service.use_limits(Limits(content_bytes_max=10_000, wm_max=1_000, secrets=rule))
+
+
+def fill(service: MemoryService, clock: FakeClock) -> list[Acknowledged]:
+    texts = [SAID, f"{SECRET} opened it at once", "The stew needs 40 minutes.", "It was good."]
+    answers = [
+        service.call(Remember(text, id=f"m{at}", metadata={"token": SECRET} if at == 3 else {}))
+        for at, text in enumerate(texts)
+    ]
+    clock.advance(hours=20)
+    return answers
+
+
+def slept(service: MemoryService, cycle: SleepCycle) -> Episode:
+    (group,) = cycle.run(trigger=Trigger.EXPLICIT).groups
+    episode = service.call(Get(group.episodes[0], reveal=True)).episode
+    assert episode
+    return episode
+
+
+# ---------------------------------------------------------------------- keep
+
+
+def test_what_is_kept_is_said_to_be_kept(service: MemoryService, clock: FakeClock) -> None:
+    assert [answer.secrets for answer in fill(service, clock)] == ["kept", "", "", "kept"]
+
+
+@pytest.mark.parametrize("model_free", [True, False])
+def test_no_summary_preview_or_prompt_holds_a_secret(
+    service: MemoryService,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    summarizer: FakeSummarizer,
+    model_free: bool,  # noqa: FBT001 a parameter of the test
+) -> None:
+    prompts: list[str] = []
+    summarizer.meanwhile = lambda given: prompts.extend(memory.content for memory in given)
+    if model_free:
+        cycle.summarizer = AaakSummarizer()
+    fill(service, clock)
+
+    episode = slept(service, cycle)
+
+    assert SECRET not in episode.content
+    assert "[secret:password]" in episode.content
+    assert not any(SECRET in row.summary_preview for row in service.call(Log()).rows)
+    assert not any(SECRET in prompt for prompt in prompts)
+
+
+def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(
+    service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    service.call(Remember(SAID, id="m0"))
+    clock.advance(hours=20)
+
+    episode = slept(service, cycle)
+
+    assert SECRET not in episode.content
+    assert service.call(Log()).rows[0].chars_before == len(SAID)
+    memory = service.call(Get("m0", reveal=True)).memory
+    assert memory
+    assert memory.content == SAID
+
+
+def test_secrets_are_masked_in_every_answer_but_to_who_asks(
+    service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    fill(service, clock)
+    fresh: list[object] = [service.call(Recall("cellar password")), service.call(Get("m0"))]
+    episode = slept(service, cycle).id
+
+    masked = [*fresh, service.call(Recall("cellar password")), service.call(Get("m3"))]
+    masked += [service.call(Get(episode)), service.call(Expand(episode))]
+    revealed: list[object] = [service.call(Recall("cellar password", reveal=True))]
+    revealed += [service.call(Get("m3", reveal=True)), service.call(Expand(episode, reveal=True))]
+
+    assert [SECRET in repr(answer) for answer in masked] == [False] * 6
+    assert [SECRET in repr(answer) for answer in revealed] == [True] * 3
+
+
+def test_details_are_shown_with_their_memory_and_the_secret_masked(
+    service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    fill(service, clock)
+    episode = slept(service, cycle).id
+
+    shown = service.call(Expand(episode)).episode.details
+
+    assert {(detail.kind, detail.value, detail.memory) for detail in shown} == {
+        (DetailKind.PASSWORD, "[secret:password]", "m0"),
+        (DetailKind.DATE, "2026-03-17", "m0"),
+        (DetailKind.DURATION, "40 minutes", "m2"),
+        (DetailKind.IDENTIFIER, "[secret:password]", "m1"),
+    }
+
+
+def test_forgetting_one_memory_does_not_let_its_secret_out_in_the_rest(
+    service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    fill(service, clock)
+    episode = slept(service, cycle).id
+
+    service.call(Forget("m0"))
+
+    found = service.call(Get(episode, reveal=True)).episode
+    assert found
+    assert SECRET not in found.content
+    assert "m0" not in {detail.memory for detail in found.details}
+
+
+def test_a_secret_forgotten_is_gone_from_the_disk(
+    service: MemoryService, cycle: SleepCycle, clock: FakeClock, store: SqliteStore
+) -> None:
+    fill(service, clock)
+    slept(service, cycle)
+
+    for id in ("m0", "m1", "m3"):
+        service.call(Forget(id))
+
+    assert holding(store.database.parent, SECRET) == []
+
+
+def test_no_log_line_holds_a_secret(
+    service: MemoryService,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    fill(service, clock)
+    slept(service, cycle)
+
+    told = capfd.readouterr()
+
+    assert SECRET not in told.out + told.err
+
+
+# --------------------------------------------------------------- mask, refuse
+
+
+def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) -> None:
+    with OpenedMemory(tmp_path / "memory.db", clock=clock, secrets="mask") as memory:
+        told = memory.remember(SAID, metadata={"api_token": "b7Xk29fkdlsK", "n": 1})
+        for note in ("Stir the stew.", "Salt comes last.", "It was good."):
+            memory.remember(note)
+        memory.sleep(force=True)
+        (hit,) = memory.recall("cellar", reveal=True).hits
+
+        assert told.secrets == "masked"
+        assert "password: [secret:password], from" in hit.lines[0].content
+        assert holding(tmp_path, SECRET, "b7Xk29fkdlsK") == []
+
+
+def test_the_same_masked_memory_again_is_known(service: MemoryService) -> None:
+    use(service, SecretRule.MASK)
+
+    stored = [service.call(Remember(SAID, id="m")).stored for _ in range(2)]
+
+    assert stored == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (Remember(SAID), "content"),
+        (Remember("tea", metadata={"deep": [{"password": SECRET}]}), "metadata"),
+        (RememberMany([Remember("tea"), Remember(SAID)]), "memories[1].content"),
+        (RememberMany([Remember("tea"), Remember(SAID)], dry_run=True), "memories[1].content"),
+    ],
+)
+def test_a_secret_is_refused_by_kind_and_never_named(
+    service: MemoryService, request_: Request[Any], field: str
+) -> None:
+    use(service, SecretRule.REFUSE)
+
+    with pytest.raises(SecretRefused) as refused:
+        service.call(request_)
+
+    assert (refused.value.code, refused.value.field) == ("secret_refused", field)
+    assert SECRET not in str(refused.value)
+    assert "password" in str(refused.value) or "metadata" in str(refused.value)
+    assert service.call(Recall("tea cellar")).hits == []
+
+
+def test_the_setting_reaches_the_service(tmp_path: Path) -> None:
+    config = load_config(
+        environ={}, overrides={"secrets": "refuse", "database": str(tmp_path / "memory.db")}
+    )
+
+    with open_memory(config) as memory, pytest.raises(SecretRefused):
+        memory.service.call(Remember(SAID))
