@@ -174,11 +174,10 @@ class MemoryService:
             log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
         except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
             log.exception("relief_failed")
-        acknowledged = [
+        return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
             for answer, draft in zip(answers, drafts, strict=True)
         ]
-        return acknowledged
 
     def _keep_cap(self) -> None:
         if self._store.working_count() <= self._relieve_above:
