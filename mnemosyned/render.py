@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
-from mnemosyned.domain.memory import Acknowledged, Detail, Episode, Memory
+from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
@@ -101,22 +101,23 @@ def _episode(episode: Episode) -> str:
 
 def _details(details: Iterable[Detail]) -> str:
     """A line for each kind, its values once and in order."""
-    values: dict[str, dict[str, None]] = {}
+    values: dict[DetailKind, dict[str, None]] = {kind: {} for kind in DetailKind}
     for detail in details:
-        values.setdefault(detail.kind.replace("_", " "), {})[detail.value] = None
-    if not values:
+        values[detail.kind][detail.value] = None
+    if not any(values.values()):
         return ""
     indent = " " * 15
     lines = [
         textwrap.fill(
             "; ".join(_cut(value, LINE_CHARS) for value in found),
             width(),
-            initial_indent=f"   {kind:<12}",
+            initial_indent=f"   {kind.replace('_', ' '):<12}",
             subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
         )
         for kind, found in values.items()
+        if found
     ]
     return "\n\n" + "\n".join([click.style("Exact details:", bold=True), *lines])
 

@@ -90,7 +90,8 @@ _SCAN = re.compile(
     r"|(?P<_flag>--[a-z][\w-]{0,60}+(?:=[^\s,;]{1,100}+)?)"
     rf"|(?P<number>(?:(?<![\w)\]-])[-+−±])?{_NUMBER})"
     rf"(?:(?P<duration>{_UNITS})|(?P<money>{_CURRENCY})"
-    r"|(?P<_more>[  ]?%|[  ]?°[CF]?|(?:st|nd|rd|th)\b|[A-Za-zµ]{1,4}\b))?"
+    r"|(?P<_more>[  ]?%|[  ]?°[CF]?|(?:st|nd|rd|th)\b|[A-Za-zµ]{1,4}\b"
+    r"|[  ](?:[KMGTPk]i?[Bb]|kWh?|[kMG]Hz|kg|km|cm|mm)\b))?"
     # Else the rest of a run of letters, or of anything.
     rf"|(?:[{_LATIN}]++|[^\W\d_{_LATIN}]++|[\s,;:!?()\[\]\"'“”‘’]++|.|\Z))",
     re.DOTALL,

@@ -40,6 +40,7 @@ def found(text: str) -> list[tuple[str, str]]:
         ("-40 and +3 and 10-20", [("number", n) for n in ("-40", "+3", "10", "20")]),
         ("1,250 or 1.250.000 or 0.75", [("number", n) for n in ("1,250", "1.250.000", "0.75")]),
         ("15% or 3,5 % at 95 °C", [("number", n) for n in ("15%", "3,5 %", "95 °C")]),
+        ("12.5 GB in 3 parts", [("number", "12.5 GB"), ("number", "3")]),
         ("16GB on the 3rd try", [("number", "16GB"), ("number", "3rd")]),
         ("mail bob.smith@example.co.uk.", [("email", "bob.smith@example.co.uk")]),
         ("連絡先はbob@example.comまで", [("email", "bob@example.com")]),

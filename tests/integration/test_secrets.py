@@ -13,6 +13,7 @@ from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.library import Memory as OpenedMemory
+from mnemosyned.render import render
 from mnemosyned.service import Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -214,3 +215,17 @@ def test_the_setting_reaches_the_service(tmp_path: Path) -> None:
 
     with open_memory(config) as memory, pytest.raises(SecretRefused):
         memory.service.call(Remember(SAID))
+
+
+def test_a_person_reads_the_details_by_kind(
+    service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    fill(service, clock)
+    shown = render(service.call(Expand(slept(service, cycle).id)))
+
+    lines = [line.split() for line in shown.partition("Exact details:")[2].splitlines()]
+
+    assert ["date", "2026-03-17"] in lines
+    assert ["duration", "40", "minutes"] in lines
+    assert ["password", "[secret:password]"] in lines
+    assert SECRET not in shown
