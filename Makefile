@@ -26,7 +26,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
-	bench-peer bench-locomo bench-start bench-summaries bench-model-latency install install-llm \
+	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency install install-llm \
 	wheel-llm uninstall lock clean
 
 help: ## show this list
@@ -82,6 +82,9 @@ bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 
 bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)"
+
+bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
+	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
 bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)"

@@ -12,7 +12,7 @@ from pathlib import Path
 from tzlocal import get_localzone
 
 from mnemosyned import __version__
-from mnemosyned.config import API_KEY_VARIABLE, Config, LlmConfig
+from mnemosyned.config import API_KEY_VARIABLE, Config, LlmConfig, NO_MODEL
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
 from mnemosyned.domain.ports import Clock, Summarizer, TextModel
 from mnemosyned.domain.sensitive import SecretRule
@@ -153,7 +153,7 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             local_only=llm.local_only,
             key=api_key(llm.api_key_file, variable=os.environ.get(API_KEY_VARIABLE)),
         )
-    if llm.model_path:
+    if llm.model_path and llm.model_path != NO_MODEL:
         from mnemosyned.summarizers.llama import LlamaModel  # noqa: PLC0415
 
         return LlamaModel(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mnemosyned.config import config_file, load_config
+from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.models.setting import write_setting
 from mnemosyned.models.shelf import KNOWN, Shelf, by_hand
@@ -100,8 +100,8 @@ def use(name: str) -> None:
             if file.read(4) != b"GGUF":
                 raise InvalidRequest(f"{path} is not a model in GGUF format")
     file_used = config_file() or config_dir() / "mnemosyned.yaml"
-    write_setting(file_used, "llm", "model_path", str(path) if path else None)
-    click.echo(f"llm.model_path is {path or 'null'} in {file_used}; {RELOAD}")
+    write_setting(file_used, "llm", "model_path", str(path) if path else NO_MODEL)
+    click.echo(f"llm.model_path is {path or NO_MODEL} in {file_used}; {RELOAD}")
 
 
 @model.command()

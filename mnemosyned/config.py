@@ -11,13 +11,16 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.paths import config_dir, default_socket, state_dir
+from mnemosyned.paths import config_dir, default_socket, models_dir, state_dir
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
 ENVIRONMENT_PREFIX = "MNEMOSYNE_"
 CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
+NO_MODEL = "none"
+"""The `llm.model_path` of who wants rules although the default model is here."""
+DEFAULT_MODEL = "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf"
 API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 """No setting: a key has no place among values that are shown and logged."""
 
@@ -100,6 +103,15 @@ class Config(_Section, frozen=True):
     def socket_path(self) -> Path:
         """Where the daemon listens."""
         return Path(self.socket).expanduser() if self.socket else default_socket()
+
+
+def with_default_model(config: Config) -> Config:
+    """The daemon's settings: TinyLlama is its model once `mnem model pull` has put it there."""
+    file = models_dir() / DEFAULT_MODEL
+    if config.llm.model_path or config.llm.endpoint or not file.exists():
+        return config
+    llm = msgspec.structs.replace(config.llm, model_path=str(file))
+    return msgspec.structs.replace(config, llm=llm)
 
 
 def config_file() -> Path | None:

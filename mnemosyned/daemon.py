@@ -12,7 +12,7 @@ import click
 
 from mnemosyned import __version__
 from mnemosyned.assembly import OpenMemory, check_settings, final_consolidation, open_memory
-from mnemosyned.config import Config, config_file, load_config
+from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.server.http import bind, serving
@@ -51,7 +51,7 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
     try:
-        config = load_config(file or config_file(), overrides=overrides)
+        config = with_default_model(load_config(file or config_file(), overrides=overrides))
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
             check_settings(config)
@@ -142,6 +142,7 @@ class Daemon:
     def _reload(self, memory: OpenMemory) -> None:
         try:
             config = load_config(self._file or config_file(), overrides=self._overrides)
+            config = with_default_model(config)
             memory.reconfigure(config)
         except ConfigInvalid as error:
             log.error("config_refused", reason=error.message)  # noqa: TRY400 no bug of ours

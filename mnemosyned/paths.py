@@ -14,6 +14,11 @@ def state_dir() -> Path:
     return _directory("STATE_DIRECTORY", "XDG_STATE_HOME", Path.home() / ".local" / "state")
 
 
+def models_dir() -> Path:
+    """Where language models are kept."""
+    return state_dir() / "models"
+
+
 def config_dir() -> Path:
     """Where the configuration file is looked for."""
     return _directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", Path.home() / ".config")

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
 from mnemosyned.models.fetch import MAGIC, Progress, Wanted, discard, fetch, sha256_of
-from mnemosyned.paths import state_dir
+from mnemosyned.paths import models_dir
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
 
@@ -58,7 +58,7 @@ class Shelf:
     """A folder of models."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or state_dir() / "models"
+        self.folder = folder or models_dir()
 
     def __iter__(self) -> Iterator[Kept]:
         for path in sorted(self.folder.glob("*.gguf")):

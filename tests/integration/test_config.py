@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 import yaml
 
-from mnemosyned.config import Config, config_file, keys, load_config, variable
+from mnemosyned.config import (
+    DEFAULT_MODEL,
+    Config,
+    config_file,
+    keys,
+    load_config,
+    variable,
+    with_default_model,
+)
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import shipped
 
@@ -322,3 +330,20 @@ def test_files_lie_in_the_directories_of_the_service_or_the_user(
     monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/m")
     assert Config().database_path == Path("/var/lib/m/memory.db")
     assert Config().socket_path == Path("/run/m/mnemosyned.sock")
+
+
+def test_the_daemons_model_is_tinyllama_once_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    before = with_default_model(load_config(environ={}))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / DEFAULT_MODEL).write_bytes(b"GGUF")
+
+    after = with_default_model(load_config(environ={}))
+    unwanted = with_default_model(load_config(overrides={"llm.model_path": "none"}, environ={}))
+    other = with_default_model(load_config(overrides={"llm.model_path": "/m.gguf"}, environ={}))
+
+    assert before.llm.model_path is None
+    assert after.llm.model_path == str(tmp_path / "models" / DEFAULT_MODEL)
+    assert (unwanted.llm.model_path, other.llm.model_path) == ("none", "/m.gguf")
