@@ -12,7 +12,7 @@ from pathlib import Path
 from tzlocal import get_localzone
 
 from mnemosyned import __version__
-from mnemosyned.config import API_KEY_VARIABLE, Config, LlmConfig, NO_MODEL
+from mnemosyned.config import API_KEY_VARIABLE, NO_MODEL, Config, LlmConfig
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
 from mnemosyned.domain.ports import Clock, Summarizer, TextModel
 from mnemosyned.domain.sensitive import SecretRule
