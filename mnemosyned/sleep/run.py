@@ -50,6 +50,7 @@ class _Finished:
     batch: Batch
     promotions: list[Promotion]
     started: float
+    finished: float
 
 
 class CycleRun:
@@ -111,9 +112,9 @@ class CycleRun:
 
     def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
         promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
-        self._finished.append(_Finished(work.batch, promotions, work.started))
+        self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
         full = len(self._finished) >= GROUPS_PER_COMMIT
-        if full or time.monotonic() - self._finished[0].started >= COMMIT_AFTER_S:
+        if full or time.monotonic() - self._finished[0].finished >= COMMIT_AFTER_S:
             self.commit()
 
     def commit(self) -> None:

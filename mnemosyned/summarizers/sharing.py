@@ -23,7 +23,7 @@ from mnemosyned.summarizers.worker import Answer, read_frame, write_frame
 
 SHARED_MIN = 60
 """Fewer groups are done before a second process has started, which takes a tenth of a second."""
-IN_FLIGHT = 32
+IN_FLIGHT = 64
 """Groups handed to the second process and not yet back: enough to last through a commit."""
 PIPE_BYTES = 1 << 20
 """Room for what is in flight, so that handing over does not wait; the usual 64 KiB hold ten."""

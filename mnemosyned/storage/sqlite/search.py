@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mnemosyned.domain.memory import Detail, Episode, Memory, Tier
 from mnemosyned.domain.recall import LINES_MAX, Found, Match, Place, Query, Shown, shortlist
-from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -60,10 +58,12 @@ def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
         ):
             memories[seq] = memory_from(row, tier=Tier.WORKING)
+        archived = [seq for seq in chunk if seq not in memories]
+        marks = ", ".join("?" * len(archived))
         for seq, episode, *row in connection.execute(
             f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
             f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq IN ({marks})",
-            chunk,
+            archived,
         ):
             memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
     episodes: dict[int, Episode] = {}
@@ -106,59 +106,60 @@ def _details(connection: sqlite3.Connection, episode: int) -> tuple[Detail, ...]
     return tuple(detail_from(row) for row in rows)
 
 
-def _memory_scores(connection: sqlite3.Connection, query: Query, limit: int) -> Mapping[int, float]:
-    where, values = _memory_filter(query)
-    joins = (
-        "LEFT JOIN working_memory AS w ON w.seq = f.rowid LEFT JOIN archive AS a ON a.seq = f.rowid"
-        if where
-        else ""
+class _Filter(NamedTuple):
+    """What narrows a search: joins for its columns, conditions and their values."""
+
+    joins: str
+    where: str
+    values: Sequence[Any]
+
+
+def _memory_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
+    narrow = _memory_filter(query)
+    words, every = query.terms.words, (*query.terms.words, *query.terms.grams)
+    weights = f", 1.0, {ROLE_WEIGHT}"
+    return _added(
+        _scores(connection, "memory_fts", words, narrow, weights=weights, limit=limit),
+        # Parts of names stand in the second index.
+        _scores(connection, "memory_gram_fts", every, narrow, limit=limit),
     )
-    scores: dict[int, float] = defaultdict(float)
-    for table, weights, expression, share in _paths(
-        query.terms, "memory_fts", "memory_gram_fts", f", 1.0, {ROLE_WEIGHT}"
-    ):
-        rows = connection.execute(
-            f"SELECT f.rowid, bm25({table}{weights}) AS score FROM {table} AS f {joins} "
-            f"WHERE {table} MATCH ? {where} ORDER BY score LIMIT ?",
-            (expression, *values, limit),
-        )
-        for seq, score in rows:
-            scores[seq] -= share * score
-    return scores
 
 
-def _episode_scores(
-    connection: sqlite3.Connection, query: Query, limit: int
-) -> Mapping[int, float]:
-    where, values = _episode_filter(query)
-    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if where else ""
-    scores: dict[int, float] = defaultdict(float)
-    for table, weights, expression, share in _paths(
-        query.terms, "episode_fts", "episode_gram_fts", ""
-    ):
-        rows = connection.execute(
-            f"SELECT f.rowid, bm25({table}{weights}) AS score FROM {table} AS f {joins} "
-            f"WHERE {table} MATCH ? {where} ORDER BY score LIMIT ?",
-            (expression, *values, limit),
-        )
-        for seq, score in rows:
-            scores[seq] -= share * score
-    return scores
+def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
+    narrow = _episode_filter(query)
+    words, every = query.terms.words, (*query.terms.words, *query.terms.grams)
+    return _added(
+        _scores(connection, "episode_fts", words, narrow, limit=limit),
+        _scores(connection, "episode_gram_fts", every, narrow, limit=limit),
+    )
 
 
-def _paths(
-    terms: Terms, words_table: str, grams_table: str, weights: str
-) -> list[tuple[str, str, str, float]]:
-    """Which index to ask for what: words in both, since parts of names stand in the second."""
-    paths = []
-    if terms.words:
-        paths.append((words_table, weights, match_any(terms.words), 1.0))
-    if terms:
-        paths.append((grams_table, "", match_any(terms.words + terms.grams), GRAM_WEIGHT))
-    return paths
+def _scores(
+    connection: sqlite3.Connection,
+    table: str,
+    terms: Sequence[str],
+    narrow: _Filter,
+    *,
+    weights: str = "",
+    limit: int,
+) -> dict[int, float]:
+    if not terms:
+        return {}
+    rows = connection.execute(
+        f"SELECT f.rowid, -bm25({table}{weights}) AS score FROM {table} AS f {narrow.joins} "
+        f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
+        (match_any(terms), *narrow.values, limit),
+    )
+    return dict(rows.fetchall())
 
 
-def _memory_filter(query: Query) -> tuple[str, list[Any]]:
+def _added(words: dict[int, float], grams: Mapping[int, float]) -> dict[int, float]:
+    for seq, score in grams.items():
+        words[seq] = words.get(seq, 0.0) + GRAM_WEIGHT * score
+    return words
+
+
+def _memory_filter(query: Query) -> _Filter:
     clauses: list[str] = []
     values: list[Any] = []
     if query.tier is Tier.WORKING:
@@ -176,10 +177,13 @@ def _memory_filter(query: Query) -> tuple[str, list[Any]]:
     if query.until:
         clauses.append("ifnull(w.created_at, a.created_at) < ?")
         values.append(instant_text(query.until))
-    return "".join(f" AND {clause}" for clause in clauses), values
+    joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
+    joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
+    where = "".join(f" AND {clause}" for clause in clauses)
+    return _Filter(joins if clauses else "", where, values)
 
 
-def _episode_filter(query: Query) -> tuple[str, list[Any]]:
+def _episode_filter(query: Query) -> _Filter:
     clauses: list[str] = []
     values: list[Any] = []
     for column, names in (("session_id", query.sessions), ("source", query.sources)):
@@ -192,7 +196,8 @@ def _episode_filter(query: Query) -> tuple[str, list[Any]]:
     if query.until:
         clauses.append("e.covers_from < ?")
         values.append(instant_text(query.until))
-    return "".join(f" AND {clause}" for clause in clauses), values
+    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
+    return _Filter(joins, "".join(f" AND {clause}" for clause in clauses), values)
 
 
 def _matches(
@@ -221,14 +226,17 @@ def _read(
     matches: list[Match] = []
     for chunk in _chunks(list(positions)):
         marks = ", ".join("?" * len(chunk))
-        rows = connection.execute(
-            "SELECT seq, session_id, importance, NULL FROM working_memory "
-            f"WHERE seq IN ({marks}) UNION ALL "
-            "SELECT seq, session_id, importance, episode_seq FROM archive "
-            f"WHERE seq IN ({marks})",
-            (*chunk, *chunk),
-        )
-        matches += [Match(row[0], scores[row[0]], row[1], row[2], row[3]) for row in rows]
+        found = connection.execute(
+            f"SELECT seq, session_id, importance FROM working_memory WHERE seq IN ({marks})", chunk
+        ).fetchall()
+        matches += [Match(seq, scores[seq], session, worth) for seq, session, worth in found]
+        if len(found) < len(chunk):
+            rows = connection.execute(
+                "SELECT seq, session_id, importance, episode_seq FROM archive "
+                f"WHERE seq IN ({marks})",
+                chunk,
+            )
+            matches += [Match(row[0], scores[row[0]], row[1], row[2], row[3]) for row in rows]
     return matches
 
 
