@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
+from mnemosyned.admission import check_metadata, check_text, happened, utc
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import masked_episode, masked_shown
 from mnemosyned.domain.errors import (
@@ -21,8 +20,6 @@ from mnemosyned.domain.errors import (
     ContentTooLarge,
     EmptyContent,
     InvalidRequest,
-    InvalidText,
-    InvalidTime,
     MnemosynedError,
     ShuttingDown,
     SleepInProgress,
@@ -36,7 +33,6 @@ from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
-    METADATA_BYTES_MAX,
     Expand,
     Expanded,
     Forget,
@@ -59,8 +55,6 @@ from mnemosyned.verbs import (
 
 R = TypeVar("R")
 
-CLOCK_TOLERANCE = timedelta(minutes=1)
-"""How far ahead of ours another clock may be before its time counts as the future."""
 FORGET_TRIES = 5
 RELIEF_WAIT_S = 600.0
 """How long a full working memory waits for the running cycle before it gives up until asked."""
@@ -189,7 +183,7 @@ class MemoryService:
 
     def _draft(self, request: Remember, now: datetime, *, place: str = "") -> Draft:
         for name in ("content", "id", "session", "source", "role"):
-            _check_text(getattr(request, name), field=place + name)
+            check_text(getattr(request, name), field=place + name)
         content = request.content
         if not content.strip():
             raise EmptyContent(
@@ -202,13 +196,13 @@ class MemoryService:
                 "part it, or raise limits.content_bytes_max",
                 field=place + "content",
             )
-        _check_metadata(request.metadata, field=place + "metadata")
+        check_metadata(request.metadata, field=place + "metadata")
         if isnan(request.importance):
             raise InvalidRequest("importance is not a number", field=place + "importance")
         memory = Memory(
             id=request.id or new_id(now),
             content=content,
-            created_at=_happened(request.created_at, now, field=place + "created_at"),
+            created_at=happened(request.created_at, now, field=place + "created_at"),
             session=request.session,
             source=request.source,
             role=request.role,
@@ -237,15 +231,15 @@ class MemoryService:
     # --------------------------------------------------------------- recall
 
     def recall(self, request: Recall) -> Recalled:
-        _check_text(request.query, field="query")
+        check_text(request.query, field="query")
         query = Query(
             terms=terms(request.query),
             limit=request.limit,
             sessions=_names(request.session),
             sources=_names(request.source),
             tier=request.tier,
-            since=_utc(request.since, field="since") if request.since else None,
-            until=_utc(request.until, field="until") if request.until else None,
+            since=utc(request.since, field="since") if request.since else None,
+            until=utc(request.until, field="until") if request.until else None,
         )
         places = rank(query, self._store.search(query))
         shown = self._store.show(places)
@@ -346,49 +340,6 @@ class MemoryService:
             running=self._cycle.running,
             due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
         )
-
-
-def _check_text(text: str | None, *, field: str) -> None:
-    if text is None:
-        return
-    if "\0" in text:
-        raise InvalidText(f"{field} holds a NUL character; remove it", field=field)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidText(
-            f"{field} is not valid Unicode at character {error.start}; decode it first", field=field
-        ) from error
-
-
-def _check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
-    try:
-        size = len(msgspec.json.encode(metadata)) if metadata else 0
-    except UnicodeEncodeError as error:
-        raise InvalidText(f"{field} is not valid Unicode; decode it first", field=field) from error
-    if size > METADATA_BYTES_MAX:
-        raise ContentTooLarge(
-            f"metadata exceeds {METADATA_BYTES_MAX:,} bytes; put the text into content", field=field
-        )
-
-
-def _happened(created_at: datetime | None, now: datetime, *, field: str) -> datetime:
-    if created_at is None:
-        return now
-    if created_at.tzinfo is None:
-        raise InvalidTime(
-            f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}", field=field
-        )
-    if created_at > now + CLOCK_TOLERANCE:
-        raise InvalidTime(f"{field} lies in the future; a memory has already happened", field=field)
-    return _utc(created_at, field=field)
-
-
-def _utc(moment: datetime, *, field: str) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as error:
-        raise InvalidTime(f"{field} lies outside the calendar", field=field) from error
 
 
 def _names(given: str | list[str] | None) -> tuple[str, ...]:
