@@ -16,7 +16,6 @@ from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 TITLED_SHARE = 0.7
 """Of a line's longer words, what is written with a capital in a title."""
 TITLED_WORDS_MIN = 3
-NICKNAME_CHARS_MIN = 3
 ENDING_CHARS_MAX = 3
 """Letters that a declined name differs by: Анна, Анны; Petr, Petrem."""
 STEM_CHARS_MIN = 3

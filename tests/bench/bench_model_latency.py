@@ -28,6 +28,8 @@ from mnemosyned.domain.ports import SummarizerState
 SIZE, CALLS = 5_000, 400
 GROUPS, GROUP = 300, 3
 WARM_UP = 20
+BEGIN_S = 300.0
+"""A model whose first summary is not kept by then has nothing to be measured with."""
 ANSWER_S = "0.2"
 """What the endpoint takes for a summary: short, so that the daemon has most to do beside it."""
 RATIO_BAR = 2.0
@@ -105,7 +107,10 @@ def measured(calm: Daemon, sleeping: Daemon) -> tuple[Seconds, Seconds]:
     threading.Thread(target=asleep, args=(sleeping,), daemon=True).start()
     with calm.client() as idle, sleeping.client() as busy:
         say("the model begins")
+        begun = time.monotonic()
         while not busy.status().summarizer.accepted:
+            if time.monotonic() - begun > BEGIN_S:
+                raise EndedEarly(f"no summary of the model was kept: {busy.status().summarizer}")
             time.sleep(0.1)
         say("calling")
         found = by_turns(idle, busy, entries, questions)

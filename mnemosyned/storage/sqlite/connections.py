@@ -180,7 +180,12 @@ class Readers:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: one state of the file, however many statements."""
-        connection = self._pool.get()
+        try:
+            connection = self._pool.get(timeout=READER_WAIT_S)
+        except queue.Empty:
+            raise StorageFailed(
+                f"all {self._size} readers were busy for {READER_WAIT_S:g} s; ask again later"
+            ) from None
         try:
             if self._closed:
                 raise StorageFailed(_CLOSED)
