@@ -86,8 +86,10 @@ bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.js
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
-bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
-	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)"
+bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
+	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
+		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
+		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
 bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or none
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
