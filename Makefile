@@ -91,7 +91,7 @@ bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FI
 		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
 		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
-bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or none
+bench-model-latency: install-llm ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
 
 install: ## package, user unit and config for the present user
