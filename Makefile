@@ -21,6 +21,10 @@ LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
 LLAMA_WHEEL := $(LLAMA_WHEELS)/llama_cpp_python-$(LLAMA_VERSION)-py3-none-*.whl
 LLAMA_OPTIONS := $(CURDIR)/build/llama-options.cmake
+# What it needs is pinned by hash like all else; the wheel itself was built here.
+LLAMA_PIP = $$home/bin/python -m pip install -q --disable-pip-version-check
+LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
+	&& $(LLAMA_PIP) --no-deps $(LLAMA_WHEEL); } || exit 1
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
@@ -91,7 +95,7 @@ bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FI
 		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
 		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
-bench-model-latency: install-llm ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
+bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
 
 install: ## package, user unit and config for the present user
@@ -108,15 +112,14 @@ install: ## package, user unit and config for the present user
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
-	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then \
-		$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); fi
+	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(APP)/venv && $(LLAMA_INSTALL); fi
 	@$(RELOAD)
 	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
 	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
 
 install-llm: $(READY) wheel-llm ## llama.cpp, for summaries by a language model (compiles for minutes)
 	@set -e; for home in $(VENV) $(APP)/venv; do if [ -x $$home/bin/python ]; then \
-		$$home/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); \
+		$(LLAMA_INSTALL); \
 		echo "llama.cpp is in $$home"; fi; done
 
 wheel-llm: $(READY)
@@ -144,7 +147,7 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(RELOAD)
 	@echo "uninstalled. Your memory stays in $(STATE)"
 
-lock: $(READY) ## resolve the dependencies anew into requirements.lock
+lock: $(READY) ## resolve the dependencies anew into requirements.lock and requirements-llm.lock
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --extra dev --upgrade -o requirements.lock pyproject.toml

@@ -192,10 +192,11 @@ def main() -> int:
             fill(memory, to_consolidate())
         with an_endpoint() as settings:
             compare(report, "endpoint", filled, settings)
-        if find_spec("llama_cpp") is None:
-            raise SystemExit("llama.cpp is not here to be measured; build it: make install-llm")
-        settings = {"MNEMOSYNE_LLM_MODEL_PATH": file} if file else made_here(room)
-        compare(report, "llama.cpp", filled, settings)
+        if find_spec("llama_cpp"):
+            settings = {"MNEMOSYNE_LLM_MODEL_PATH": file} if file else made_here(room)
+            compare(report, "llama.cpp", filled, settings)
+        else:
+            say("only the endpoint was measured: llama.cpp is not here (make install-llm)")
     return report.finish()
 
 
