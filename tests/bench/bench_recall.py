@@ -32,7 +32,7 @@ from mnemosyned.storage.sqlite.search import match_any
 
 SIZES_USUAL = (10_000, 100_000)
 MILLION = 1_000_000
-QUESTIONS, TURNS, WARM = 200, 10, 5
+QUESTIONS_USUAL, TURNS, WARM = 200, 10, 5
 IDLE_S = 2.0
 CACHE_KB = 8_000
 """As much as a reading connection of the product has."""
@@ -170,7 +170,8 @@ def publish(report: Report, sizes: Mapping[int, Measured]) -> None:
     if {MILLION, MILLION // 10} <= sizes.keys():
         hold_growth(report, sizes[MILLION // 10], sizes[MILLION])
     largest = max(sizes)
-    name = f"resident megabytes of the daemon at {largest:,}, idle, after 1,000 recalls"
+    recalls = sum(len(asked.seconds) for asked in sizes[largest].ways["socket"].values())
+    name = f"resident megabytes of the daemon at {largest:,}, idle, after {recalls:,} recalls"
     report.bar(name, sizes[largest].rss_mb, "<=", RESIDENT_BAR_MB)
 
 
@@ -232,13 +233,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     usual = ",".join(map(str, SIZES_USUAL))
     parser.add_argument("--sizes", default=usual, help="how many memories, parted by commas")
-    sizes = sorted({int(size) for size in parser.parse_args().sizes.split(",")})
+    parser.add_argument(
+        "--questions", type=int, default=QUESTIONS_USUAL, help="how many of each class"
+    )
+    options = parser.parse_args()
+    sizes = sorted({int(size) for size in options.sizes.split(",")})
     report = Report("bench-recall")
     measured = {}
     for size in sizes:
         database = filled(size)
         say(f"asking at {size:,}")
-        measured[size] = measure(database, year(size).questions(QUESTIONS, ASK_ALL))
+        measured[size] = measure(database, year(size).questions(options.questions, ASK_ALL))
     publish(report, measured)
     report.picture("recall", picture(measured))
     return report.finish()

@@ -244,7 +244,7 @@ def picture(rates: Rates, largest: int) -> str:
         for name, label in names.items()
     ]
     title = "Remember, every memory on disk when it is acknowledged"
-    return bars(title, y_label="per second", groups=groups, series=series)
+    return bars(title, y_label="per second", groups=groups, series=series, logarithmic=True)
 
 
 def main() -> int:

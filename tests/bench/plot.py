@@ -15,6 +15,8 @@ TICKS = 5
 CHAR = 7.4
 """About the width of a character at 12 pixels; what is laid out by it has room to spare."""
 GROUP_SHARE = 0.8
+WIDE_ENOUGH = 40
+"""A bar as wide as this has room for three digits."""
 COLORS = ("#4c8dff", "#e8853d", "#35a763", "#b07cf2", "#d64f77", "#8b949e")
 """Each stands out on white and on near black."""
 
@@ -57,30 +59,35 @@ def bars(
     groups: Sequence[str],
     series: Sequence[Series],
     targets: Sequence[float | None] = (),
+    logarithmic: bool = False,
 ) -> str:
     """Grouped bars with their values on top; a target is drawn across its group."""
-    highest = max(v for s in series for v in (*s.values, *targets) if v is not None)
-    ticks = linear_ticks(highest)
     legend: list[tuple[str, Mark]] = [(one.name, "box") for one in series]
     if any(target is not None for target in targets):
         legend.append(("bar to reach", "target"))
     frame = _Frame(title, y_label, legend)
+    values = [value for one in series for value in (*one.values, *targets) if value is not None]
+    ticks = log_ticks(values) if logarithmic else linear_ticks(max(values))
 
     def y(value: float) -> float:
-        return frame.bottom - PLOT_HEIGHT * value / ticks[-1]
+        share = _share(value, ticks[0], ticks[-1]) if logarithmic else value / ticks[-1]
+        return frame.bottom - PLOT_HEIGHT * share
 
     marks = list(frame.grid([(tick, y(tick)) for tick in ticks]))
     step = (WIDTH - LEFT - RIGHT) / len(groups)
     width = step * GROUP_SHARE / len(series)
+    digits = 3 if width > WIDE_ENOUGH else 2
     for number, group in enumerate(groups):
-        start = LEFT + step * (number + (1 - GROUP_SHARE) / 2)
-        marks.append(text(LEFT + step * (number + 0.5), frame.bottom + 20, group, "middle"))
-        for place, one in enumerate(series):
-            value = one.values[number]
-            if value is not None:
-                marks.append(_bar(start + width * place, y(value), frame.bottom, width, place))
-                middle = start + width * (place + 0.5)
-                marks.append(text(middle, y(value) - 4, short(value), "middle", kind="value"))
+        middle = LEFT + step * (number + 0.5)
+        marks.append(text(middle, frame.bottom + 20, group, "middle"))
+        drawn = [(n, one.values[number]) for n, one in enumerate(series)]
+        present = [(place, value) for place, value in drawn if value is not None]
+        left = middle - width * len(present) / 2
+        for slot, (place, value) in enumerate(present):
+            x, top = left + width * slot, y(value)
+            marks.append(_bar(x, top, frame.bottom, width, place))
+            label = short(value, digits)
+            marks.append(text(x + width / 2, top - 4, label, "middle", kind="value"))
     for number, target in enumerate(targets):
         if target is not None:
             start = LEFT + step * number
@@ -120,12 +127,13 @@ def lines(title: str, *, x_label: str, y_label: str, drawn: Sequence[Line], note
 # -------------------------------------------------------------------- numbers
 
 
-def short(value: float) -> str:
+def short(value: float, digits: int = 3) -> str:
     """A number as a label: 0.05, 12, 3.4k, 1M."""
+    value = float(f"{value:.{digits}g}")
     for unit, letter in ((1_000_000, "M"), (1_000, "k")):
         if abs(value) >= unit:
-            return f"{value / unit:.3g}{letter}"
-    return f"{value:.3g}"
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
 
 
 def linear_ticks(highest: float) -> list[float]:

@@ -33,6 +33,17 @@ def test_a_bar_is_as_high_as_its_value_and_one_without_a_value_is_left_out() -> 
     assert len([line for line in drawn.iter(f"{SVG}line") if line.get("class") == "target"]) == 1
 
 
+def test_bars_of_a_group_stand_together_where_some_are_missing() -> None:
+    series = [Series("a", [1.0, 10.0]), Series("b", [None, 100.0]), Series("c", [1000.0, None])]
+
+    svg = bars("Some", y_label="", groups=["x", "y"], series=series, logarithmic=True)
+
+    boxes = list(ET.fromstring(svg).iter(f"{SVG}rect"))[4:]  # noqa: S314 our own text
+    lefts = [float(box.get("x", "0")) for box in boxes]
+    assert lefts[1] - lefts[0] == pytest.approx(lefts[3] - lefts[2])
+    assert [float(box.get("height", "0")) for box in boxes] == [0.0, 300.0, 100.0, 200.0]
+
+
 def test_ten_times_as_much_is_the_same_step_everywhere_on_a_logarithmic_axis() -> None:
     points = [(10_000.0, 0.5), (100_000.0, 5.0), (1_000_000.0, 50.0)]
 
