@@ -7,8 +7,8 @@ database. The nearest peer gets the same turns, with the speaker before the word
 as a source of its own, since it sleeps by source; as it answers with texts, a result counts for
 every turn that has most of its words in the text. It is asked in its own process.
 
-mcp-memory-service is left out: its search stands on an embedding model that it fetches from the
-network, and offline it takes hashes for vectors, which measures nothing of what its users have.
+mcp-memory-service is left out: its embedding model comes from the network. Without one, version
+12.2.0 starts on an empty database alone, with hashes that it calls pseudo-vectors itself.
 """
 
 from __future__ import annotations
