@@ -30,8 +30,8 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
-	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency install install-llm \
-	wheel-llm uninstall lock clean
+	bench-peer bench-recall bench-write bench-locomo bench-start bench-grounding bench-summaries \
+	bench-model-latency bench-plots install install-llm wheel-llm uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,7 +76,7 @@ format: $(READY) ## mend what a machine can mend
 run: $(READY) ## the daemon in the foreground, on your own memory
 	$(BIN)/mnemosyned
 
-bench: bench-peer bench-start ## all benchmarks that need no outside data
+bench: bench-peer bench-start bench-recall bench-write ## all benchmarks that need no outside data
 
 bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 	$(BIN)/python tests/bench/bench_peer.py
@@ -84,8 +84,18 @@ bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
 
-bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.json
-	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)"
+bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
+	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")
+
+bench-write: $(READY) ## remember one by one, by 16 clients and in batches, against bare SQLite
+	$(BIN)/python tests/bench/bench_write.py
+
+bench-plots: ## publish the charts of the last runs, for README
+	mkdir -p tests/bench/plots
+	cp build/bench/*.svg tests/bench/plots/
+
+bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0]
+	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer)
 
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
