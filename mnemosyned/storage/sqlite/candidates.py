@@ -1,0 +1,171 @@
+"""Which memories the index holds for a question, without scoring every row that shares a word.
+
+bm25 scores each row that matches, some 3 µs each: a question of common words would score half of
+a large database. So the terms' frequencies are estimated first, and what would score too many
+rows is asked for in steps, the most telling words and combinations first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from mnemosyned.domain.terms import Terms
+
+SCORED_MAX = 12_000
+"""So many rows bm25 may score for a question at once; a smaller database never has more."""
+STEP_SCORED_MAX = 2_000
+"""The same for one step of a larger question, newest first."""
+STEPS_MAX = 12
+SAMPLE = 5_000
+"""A term's frequency is counted up to here, and estimated beyond."""
+FREQUENCIES_KEPT_MAX = 5_000
+GROWTH = 1.2
+"""A frequency is looked up anew when the table has grown by this factor."""
+
+
+class Narrow(NamedTuple):
+    """What narrows a search: joins for its columns, conditions and their values."""
+
+    joins: str
+    where: str
+    values: Sequence[Any]
+
+
+class Index(NamedTuple):
+    """One full-text table and the weights of its columns, as bm25 takes them."""
+
+    table: str
+    weights: str = ""
+
+
+def quoted(term: str) -> str:
+    """A term as an FTS5 string, none of it read as syntax."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def any_of(terms: Iterable[str]) -> str:
+    """An FTS5 expression for any of the terms."""
+    return " OR ".join(map(quoted, terms))
+
+
+class Frequencies:
+    """In how many memories a word stands, kept for the next question, from any thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def of(self, connection: sqlite3.Connection, terms: Terms, count: int) -> dict[str, int]:
+        """The frequency of each word, an estimate where it is common."""
+        return {word: self._one(connection, terms, word, count) for word in terms.words}
+
+    def _one(self, connection: sqlite3.Connection, terms: Terms, word: str, count: int) -> int:
+        key = word.lower()
+        known = self._known.get(key)
+        if known and known[1] <= count <= known[1] * GROWTH:
+            return known[0]
+        found, oldest = connection.execute(
+            "SELECT count(*), min(seq) FROM (SELECT rowid AS seq FROM memory_fts "
+            "WHERE memory_fts MATCH ? ORDER BY rowid DESC LIMIT ?)",
+            (any_of(terms.forms(word)), SAMPLE),
+        ).fetchone()
+        if found == SAMPLE:
+            (newest,) = connection.execute("SELECT max(rowid) FROM memory_fts_docsize").fetchone()
+            found = min(count, found * newest // max(1, newest - oldest + 1))
+        if len(self._known) >= FREQUENCIES_KEPT_MAX:
+            self._known.clear()
+        self._known[key] = (found, count)
+        return int(found)
+
+
+def scored(
+    connection: sqlite3.Connection, index: Index, match: str, narrow: Narrow, *, limit: int
+) -> dict[int, float]:
+    """The best rows of an index for an expression, with their bm25, higher is better."""
+    table = index.table
+    rows = connection.execute(
+        f"SELECT f.rowid, -bm25({table}{index.weights}) AS score FROM {table} AS f {narrow.joins} "
+        f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
+        (match, *narrow.values, limit),
+    )
+    return dict(rows.fetchall())
+
+
+def best(
+    connection: sqlite3.Connection,
+    index: Index,
+    terms: Terms,
+    frequencies: Mapping[str, int],
+    narrow: Narrow,
+    *,
+    limit: int,
+) -> dict[int, float]:
+    """Candidates for any of the words, the best so far as the limits on work allow."""
+    words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
+    if not words:
+        return {}
+    asked = {word: any_of(terms.forms(word)) for word in words}
+    if sum(frequencies[word] for word in words) <= SCORED_MAX:
+        return scored(connection, index, " OR ".join(asked.values()), narrow, limit=limit)
+    found: dict[int, float] = {}
+    for step, group in enumerate(_steps(words, frequencies)):
+        if len(found) >= limit or step == STEPS_MAX:
+            break
+        rows = newest(
+            connection,
+            index,
+            _expression(group, asked),
+            narrow,
+            limit=limit,
+            scored_max=SCORED_MAX if group[0] == "OR" else STEP_SCORED_MAX,
+        )
+        for seq, score in rows:
+            found[seq] = max(score, found.get(seq, 0.0))
+    return found
+
+
+def _steps(
+    words: Sequence[str], frequencies: Mapping[str, int]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """What is asked for in turn: the rare words; then all, all but one, pairs, the rarest."""
+    scored_rows = 0
+    rare: list[str] = []
+    for word in words:
+        scored_rows += frequencies[word]
+        if scored_rows > SCORED_MAX:
+            break
+        rare.append(word)
+    if rare:
+        yield "OR", rare
+    for size in range(len(words), 1, -1):
+        if size in (len(words), len(words) - 1, 2):
+            for group in combinations(words, size):
+                yield "AND", group
+    yield "OR", words[:1]
+
+
+def _expression(group: tuple[str, Sequence[str]], asked: Mapping[str, str]) -> str:
+    operator, words = group
+    return f" {operator} ".join(f"({asked[word]})" for word in words)
+
+
+def newest(
+    connection: sqlite3.Connection,
+    index: Index,
+    match: str,
+    narrow: Narrow,
+    *,
+    limit: int,
+    scored_max: int = SCORED_MAX,
+) -> list[tuple[int, float]]:
+    """The best of the newest rows for an expression."""
+    table = index.table
+    return connection.execute(
+        "SELECT seq, score FROM ("
+        f"SELECT f.rowid AS seq, -bm25({table}{index.weights}) AS score "
+        f"FROM {table} AS f {narrow.joins} WHERE {table} MATCH ? {narrow.where} "
+        "ORDER BY f.rowid DESC LIMIT ?) ORDER BY score DESC LIMIT ?",
+        (match, *narrow.values, scored_max, limit),
+    ).fetchall()
