@@ -31,8 +31,9 @@ ASKING_SHARE = 0.1
 TIME_SHARE = 0.5
 TIME_NEAR_SHARE = 0.25
 RECENCY_SHARE = 0.05
-RECENCY_HALF = timedelta(days=30)
-"""After so long, the prior of being recent is worth half."""
+RECENCY_HALF_DAYS = 30
+"""After so long, the prior of being recent is worth half; whole days count, so that the same
+question has the same answer a moment later."""
 IMPORTANCE_SHARE = 0.1
 """Importance moves a score by at most this much of itself: a prior, never a match."""
 
@@ -223,8 +224,8 @@ def _time_share(query: Query, match: Match) -> float:
 def _recency(query: Query, match: Match) -> float:
     if query.now is None:
         return 0.0
-    age = max(timedelta(), query.now - match.created_at)
-    return 1 / (1 + age / RECENCY_HALF)
+    age_days = max(0, (query.now - match.created_at).days)
+    return 1 / (1 + age_days / RECENCY_HALF_DAYS)
 
 
 # -------------------------------------------------------------------- places

@@ -42,7 +42,7 @@ def beside(position: int, content: str = "no such word") -> Match:
 
 
 def ranked(asked: Query, *matches: Match, frequencies: dict[str, int] | None = None) -> list[Place]:
-    known = {word: 100 for word in asked.terms.words} | (frequencies or {})
+    known = dict.fromkeys(asked.terms.words, 100) | (frequencies or {})
     corpus = Corpus(count=COUNT, average_chars=20, frequencies=known)
     return rank(asked, Found(matches, corpus=corpus))
 
@@ -285,9 +285,8 @@ def test_an_exact_original_outranks_a_summary_alone() -> None:
 def test_further_lines_and_the_summary_add_to_an_episode() -> None:
     best, further = match(10, episode=5), match(90, "the bike", episode=5)
 
-    def score(*matches: Match, **episodes: float) -> float:
-        matched = {5: worth for worth in episodes.values()}
-        return rank(query(), Found(matches, matched, corpus=Corpus(count=COUNT)))[0].score
+    def score(*matches: Match, summary: float = 0.0) -> float:
+        return rank(query(), Found(matches, {5: summary}, corpus=Corpus(count=COUNT)))[0].score
 
     assert score(best, further) > score(best)
     assert score(best, summary=1.0) > score(best)
