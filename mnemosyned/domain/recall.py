@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -103,14 +103,10 @@ class Place:
     memory: int | None = None
     episode: int | None = None
     lines: tuple[tuple[int, float], ...] = ()
-    """The originals that matched and their scores, best first."""
+    """The originals of the episode that matched, or the repeats of the memory, best first."""
     parts: Parts = NO_PARTS
     duplicates: int = 0
-    """How many others say the same and have no place of their own."""
-
-    def repeated(self, times: int) -> Place:
-        """The same place, said so many times more."""
-        return replace(self, duplicates=times) if times else self
+    """How many others say the same, or differ in figures alone, and have no place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +119,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """An original that matched, shown under its episode."""
+    """An original that matched, shown under its episode, or a repeat under its memory."""
 
     id: str
     created_at: datetime
@@ -149,8 +145,8 @@ class Hit:
     summary_of: tuple[str, ...] = ()
     """Provenance: the ids of all originals of an episode, oldest first."""
     lines: tuple[Line, ...] = ()
-    """The originals that matched, best first, at most three."""
+    """An episode's originals that matched, or a memory's repeats, best first, at most three."""
     duplicates: int = 0
-    """How many further memories say the same, or differ in figures alone, and are left out."""
+    """How many further places would say the same, or differ in figures alone."""
     explanation: Mapping[str, float] | None = None
     """On request the parts that add up to the score."""

@@ -28,8 +28,8 @@ _MONTH_NUMBER = {
 _MONTH = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
 _COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}"
 _ORDINAL = r"(?:st|nd|rd|th)?"
-_WRITTEN = {"name", "month", "year", "season", "weekday"}
-"""A date that says one of these may stand in a memory word for word."""
+_AS_WRITTEN = {"month", "year", "season", "weekday"}
+"""What says one of these may stand in a memory word for word; "yesterday" was another day then."""
 _PART = rf"(?: (?P<part>{'|'.join(_HOURS)}))?"
 _SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
 _WEEKDAY = f"(?P<weekday>{'|'.join(_WEEKDAYS)})"
@@ -74,7 +74,7 @@ class Times:
 
     spans: tuple[Span, ...] = ()
     rest: str = ""
-    """The question without the expressions that a memory would not repeat, such as "last week"."""
+    """The question without what a memory would not repeat, such as "last week"."""
 
 
 def times(text: str, now: datetime) -> Times:
@@ -83,6 +83,7 @@ def times(text: str, now: datetime) -> Times:
     `now` is aware; its zone says where a day begins.
     """
     spans: list[Span] = []
+    written: list[str] = []
     left = rest = text
     for rule in _RULES:
         for match in rule.finditer(left):
@@ -93,9 +94,19 @@ def times(text: str, now: datetime) -> Times:
             spans.append(span)
             blank = "|" * len(match[0])
             left = left[: match.start()] + blank + left[match.end() :]
-            if not groups.keys() & _WRITTEN:  # "yesterday" was another day when it was written
+            if "name" in groups:
+                written.append(_written(groups))
+            if "name" in groups or not groups.keys() & _AS_WRITTEN:
                 rest = rest[: match.start()] + " " * len(blank) + rest[match.end() :]
-    return Times(tuple(spans), rest)
+    return Times(tuple(spans), " ".join([rest.strip(), *written]))
+
+
+def _written(said: dict[str, str]) -> str:
+    """A date as words that only count side by side: `8` or `May` by itself says nothing."""
+    month = MONTHS[_MONTH_NUMBER[said["name"]] - 1]
+    if "day" in said:
+        return f"{said['day']}-{month} {month}-{said['day']}"
+    return f"{month}-{said['year']}" if "year" in said else month
 
 
 def _span(said: dict[str, str], now: datetime) -> Span | None:

@@ -19,6 +19,11 @@ SCORED_MAX = 12_000
 STEP_SCORED_MAX = 2_000
 """The same for one step of a larger question, newest first."""
 STEPS_MAX = 12
+WEAK = 0.25
+"""What scores less than this share of the best is left out, beyond the first."""
+WHOLE_WORDS_MIN, WHOLE_WORDS_MAX = 3, 5
+WHOLE_KEPT = 40
+"""So many texts that have nearly all the words are candidates, however long they are."""
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
 FREQUENCIES_KEPT_MAX = 5_000
@@ -101,15 +106,22 @@ def best(
     narrow: Narrow,
     *,
     limit: int,
+    kept: int,
 ) -> dict[int, float]:
-    """Candidates for any of the words, the best so far as the limits on work allow."""
+    """Candidates for any of the words, the best so far as the limits on work allow.
+
+    The first `kept` stay however weak they are; there are `limit` at most, and those that have
+    nearly all of the words.
+    """
     words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
     if not words:
         return {}
     asked = {word: any_of(terms.forms(word)) for word in words}
     if sum(frequencies[word] for word in words) <= SCORED_MAX:
-        return scored(connection, index, " OR ".join(asked.values()), narrow, limit=limit)
-    found: dict[int, float] = {}
+        found = scored(connection, index, " OR ".join(asked.values()), narrow, limit=limit)
+        whole = _whole(connection, index, words, asked, narrow)
+        return {**whole, **_strong(found, kept)}
+    found = {}
     for step, group in enumerate(_steps(words, frequencies)):
         if len(found) >= limit or step == STEPS_MAX:
             break
@@ -123,6 +135,34 @@ def best(
         )
         for seq, score in rows:
             found[seq] = max(score, found.get(seq, 0.0))
+    return found
+
+
+def _strong(found: Mapping[int, float], kept: int) -> dict[int, float]:
+    """The best, and of the rest what is not weak beside them."""
+    ordered = list(found.items())
+    bar = WEAK * ordered[0][1] if ordered else 0.0
+    return dict(ordered[:kept] + [item for item in ordered[kept:] if item[1] >= bar])
+
+
+def _whole(
+    connection: sqlite3.Connection,
+    index: Index,
+    words: Sequence[str],
+    asked: Mapping[str, str],
+    narrow: Narrow,
+) -> dict[int, float]:
+    """What has all the words but one at most: bm25 alone passes long texts over for short ones."""
+    found: dict[int, float] = {}
+    if len(words) < WHOLE_WORDS_MIN:
+        return found
+    telling = words[:WHOLE_WORDS_MAX]
+    for size in (len(telling), len(telling) - 1):
+        for group in combinations(telling, size):
+            match = _expression(("AND", group), asked)
+            found.update(newest(connection, index, match, narrow, limit=WHOLE_KEPT))
+            if len(found) >= WHOLE_KEPT:
+                return found
     return found
 
 

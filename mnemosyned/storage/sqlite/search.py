@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
 from mnemosyned.domain.ranking import NEIGHBOUR_SHARES
 from mnemosyned.domain.reading import READ_CHARS_MAX, Corpus
 from mnemosyned.domain.recall import Found, Match, Place, Query, Shown
+from mnemosyned.domain.when import Span
 from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
     Index,
@@ -35,9 +37,9 @@ CANDIDATES_MIN = 200
 """More than are shown, as the best of them share places and lift each other."""
 CANDIDATES_ALIKE = 10
 """So many times more are looked at where most of them say the same."""
-WEAK = 0.35
-"""What scores less than this share of the best is left out, beyond the first CANDIDATES_KEPT."""
 CANDIDATES_KEPT_PER_HIT = 4
+CANDIDATES_THEN = 60
+"""For each time that the question speaks of, so many of what happened then."""
 ROLE_WEIGHT = 1.0
 """A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
@@ -151,17 +153,24 @@ def _matches(
 ) -> list[Match]:
     """The memories that match, best first by the engine's score."""
     narrow = _memory_filter(query)
-    words = best(connection, _WORDS, query.terms, corpus.frequencies, narrow, limit=limit)
+    kept = CANDIDATES_KEPT_PER_HIT * query.limit
+    asked = (connection, _WORDS, query.terms, corpus.frequencies)
+    words = best(*asked, narrow, limit=limit, kept=kept)
+    for span in query.spans:
+        then = _memory_filter(_during(query, span.around()))
+        words = {**best(*asked, then, limit=CANDIDATES_THEN, kept=kept), **words}
     grams: dict[int, float] = {}
     for seq, score in _gram_scores(connection, "memory_gram_fts", query, narrow, limit).items():
         grams[seq] = GRAM_WEIGHT * score
         words[seq] = words.get(seq, 0.0) + grams[seq]
-    ordered = sorted(words.items(), key=lambda item: -item[1])
-    kept = CANDIDATES_KEPT_PER_HIT * query.limit
-    if len(ordered) > kept:
-        bar = WEAK * ordered[0][1]
-        ordered = ordered[:kept] + [item for item in ordered[kept:] if item[1] >= bar]
-    return _read(connection, dict(ordered), grams)
+    return _read(connection, dict(sorted(words.items(), key=lambda item: -item[1])), grams)
+
+
+def _during(query: Query, span: Span) -> Query:
+    """The same question, held to a time it speaks of."""
+    since = max(query.since, span.since) if query.since else span.since
+    until = min(query.until, span.until) if query.until else span.until
+    return replace(query, since=since, until=until)
 
 
 def _gram_scores(
