@@ -48,6 +48,8 @@ SUMMARY_SHARE = 0.25
 """What a match in the summary's own words adds to its best original."""
 SUMMARY_ALONE = 0.5
 """What a match in the summary is worth where no original matches."""
+FOLDED_PER_PLACE = 8
+"""For each place of the answer, so many of the best are compared with what is shown."""
 ALIKE_MAX = 3
 """So many memories that differ in figures alone are shown before the rest is folded."""
 _FIGURES = re.compile(r"\d+")
@@ -267,7 +269,9 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
     repeats: dict[int, list[Place]] = {}
     first: dict[str, int] = {}
     alike: dict[str, list[int]] = {}
-    for place in places:
+    for at, place in enumerate(places):
+        if len(shown) == limit and at >= FOLDED_PER_PLACE * limit:
+            break
         texts = list(_texts(place, matches))
         kinds = [_FIGURES.sub("0", text) for text in texts]
         if texts and all(text in first for text in texts):

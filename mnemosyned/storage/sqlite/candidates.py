@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from mnemosyned.domain.terms import Terms
 
-SCORED_MAX = 12_000
+SCORED_MAX = 8_000
 """So many rows bm25 may score for a question at once; a smaller database never has more."""
 STEP_SCORED_MAX = 2_000
 """The same for one step of a larger question, newest first."""
 STEPS_MAX = 12
-WEAK = 0.25
+PAIR = 2
+WEAK = 0.35
 """What scores less than this share of the best is left out, beyond the first."""
 WHOLE_WORDS_MIN, WHOLE_WORDS_MAX = 3, 5
 WHOLE_KEPT = 40
@@ -169,7 +170,10 @@ def _whole(
 def _steps(
     words: Sequence[str], frequencies: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """What is asked for in turn: the rare words; then all, all but one, pairs, the rarest."""
+    """What is asked for in turn: all words, all but one, the rare ones or the rarest, pairs."""
+    for size in (len(words), len(words) - 1):
+        if size > 1:
+            yield from (("AND", group) for group in combinations(words, size))
     scored_rows = 0
     rare: list[str] = []
     for word in words:
@@ -177,13 +181,9 @@ def _steps(
         if scored_rows > SCORED_MAX:
             break
         rare.append(word)
-    if rare:
-        yield "OR", rare
-    for size in range(len(words), 1, -1):
-        if size in (len(words), len(words) - 1, 2):
-            for group in combinations(words, size):
-                yield "AND", group
-    yield "OR", words[:1]
+    yield "OR", rare or words[:1]
+    if len(words) > PAIR + 1:
+        yield from (("AND", pair) for pair in combinations(words, PAIR))
 
 
 def _expression(group: tuple[str, Sequence[str]], asked: Mapping[str, str]) -> str:

@@ -45,7 +45,8 @@ ROLE_WEIGHT = 1.0
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
 LENDERS = 60
-"""For so many of the best, what stands beside them is looked for."""
+LENDER_WEAK = 0.4
+"""What stands beside so many of the best is looked for, if they have this share of the best."""
 BESIDE_REACH = 8
 """So far off in the order of arrival, as sessions may come in interleaved."""
 CHUNK = 500
@@ -267,6 +268,8 @@ def _beside(
     """Who stands one and two places beside the best in their session; `known` gains them."""
     beside: dict[int, list[tuple[int, int]]] = {}
     for match in matches[:LENDERS]:
+        if match.score < LENDER_WEAK * matches[0].score:
+            break
         if match.session == DEFAULT_SESSION:  # no session was given: no talk either
             continue
         around = _around(connection, query, match)
