@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import chain
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
@@ -82,8 +81,23 @@ def rank(query: Query, found: Found) -> list[Place]:
         _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []))
         for episode in matched
     )
-    places.sort(key=lambda place: (-place.score, -(place.memory or 0), place.episode or 0))
+    places.sort(key=lambda place: (-place.score, -_moment(place, by_position), -_latest(place)))
     return _folded(places, by_position, limit=query.limit)
+
+
+def _moment(place: Place, matches: Mapping[int, Match]) -> float:
+    """When what is shown happened, as the later comes first among equals."""
+    positions = _positions(place)
+    return max((matches[position].created_at.timestamp() for position in positions), default=0.0)
+
+
+def _latest(place: Place) -> int:
+    return place.memory or place.episode or 0
+
+
+def _positions(place: Place) -> list[int]:
+    alone = [] if place.memory is None else [place.memory]
+    return [*alone, *(position for position, _ in place.lines)]
 
 
 # --------------------------------------------------------------------- worth
@@ -303,9 +317,7 @@ def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
 
 def _texts(place: Place, matches: Mapping[int, Match]) -> Iterator[str]:
     """Who said what: what two places that say the same have in common."""
-    alone = (place.memory,) if place.memory is not None else ()
-    lines = (position for position, _ in place.lines)
-    for position in chain(alone, lines):
+    for position in _positions(place):
         match = matches[position]
         if match.content:
             yield f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"

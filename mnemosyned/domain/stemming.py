@@ -38,7 +38,7 @@ def fold(text: str) -> str:
     lower = text.lower()
     if lower.isascii():
         return lower
-    parted = unicodedata.normalize("NFD", lower)
+    parted = unicodedata.normalize("NFD", lower.replace("ς", "σ"))
     return "".join(char for char in parted if not "\u0300" <= char <= "\u036f")
 
 

@@ -24,6 +24,8 @@ WEAK = 0.35
 """What scores less than this share of the best is left out, beyond the first."""
 WHOLE_WORDS_MIN, WHOLE_WORDS_MAX = 3, 5
 WHOLE_KEPT = 40
+UNSCORED = 1e-9
+"""The score of what was not scored: it matches, and reading tells how well."""
 """So many texts that have nearly all the words are candidates, however long they are."""
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
@@ -154,17 +156,17 @@ def _whole(
     narrow: Narrow,
 ) -> dict[int, float]:
     """What has all the words but one at most: bm25 alone passes long texts over for short ones."""
-    found: dict[int, float] = {}
     if len(words) < WHOLE_WORDS_MIN:
-        return found
+        return {}
     telling = words[:WHOLE_WORDS_MAX]
-    for size in (len(telling), len(telling) - 1):
-        for group in combinations(telling, size):
-            match = _expression(("AND", group), asked)
-            found.update(newest(connection, index, match, narrow, limit=WHOLE_KEPT))
-            if len(found) >= WHOLE_KEPT:
-                return found
-    return found
+    groups = combinations(telling, max(2, len(telling) - 1))
+    match = " OR ".join(f"({_expression(('AND', group), asked)})" for group in groups)
+    rows = connection.execute(
+        f"SELECT f.rowid FROM {index.table} AS f {narrow.joins} "
+        f"WHERE {index.table} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?",
+        (match, *narrow.values, WHOLE_KEPT),
+    )
+    return {seq: UNSCORED for (seq,) in rows}
 
 
 def _steps(

@@ -32,8 +32,8 @@ from mnemosyned.storage.sqlite.rows import (
     memory_from,
 )
 
-CANDIDATES_PER_HIT = 20
-CANDIDATES_MIN = 200
+CANDIDATES_PER_HIT = 10
+CANDIDATES_MIN = 100
 """More than are shown, as the best of them share places and lift each other."""
 CANDIDATES_ALIKE = 10
 """So many times more are looked at where most of them say the same."""
@@ -44,7 +44,7 @@ ROLE_WEIGHT = 1.0
 """A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
-LENDERS = 60
+LENDERS = 40
 LENDER_WEAK = 0.4
 """What stands beside so many of the best is looked for, if they have this share of the best."""
 BESIDE_REACH = 8
@@ -62,9 +62,11 @@ def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
     """Candidates from the tiers asked for, within one snapshot."""
     corpus, slept = _corpus(connection, query, frequencies)
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    matches = _matches(connection, query, corpus, limit=limit)
-    if len(matches) >= limit and len({match.content for match in matches}) < limit // 4:
-        matches = _matches(connection, query, corpus, limit=limit * CANDIDATES_ALIKE)
+    kept = CANDIDATES_KEPT_PER_HIT * query.limit
+    matches = _matches(connection, query, corpus, limit=limit, kept=kept)
+    if len(matches) >= kept and len({match.content for match in matches}) <= query.limit:
+        wide = limit * CANDIDATES_ALIKE
+        matches = _matches(connection, query, corpus, limit=wide, kept=wide)
     known = {match.position: match for match in matches}
     beside = _beside(connection, query, matches, known)
     memories = list(known.values())
@@ -150,11 +152,10 @@ def _details(connection: sqlite3.Connection, episode: int) -> tuple[Detail, ...]
 
 
 def _matches(
-    connection: sqlite3.Connection, query: Query, corpus: Corpus, *, limit: int
+    connection: sqlite3.Connection, query: Query, corpus: Corpus, *, limit: int, kept: int
 ) -> list[Match]:
     """The memories that match, best first by the engine's score."""
     narrow = _memory_filter(query)
-    kept = CANDIDATES_KEPT_PER_HIT * query.limit
     asked = (connection, _WORDS, query.terms, corpus.frequencies)
     words = best(*asked, narrow, limit=limit, kept=kept)
     for span in query.spans:
