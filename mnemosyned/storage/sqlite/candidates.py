@@ -19,7 +19,7 @@ SCORED_MAX = 8_000
 STEP_SCORED_MAX = 2_000
 """The same for one step of a larger question, newest first."""
 STEPS_MAX = 12
-PAIR = 2
+TELLING, PAIR = 4, 2
 WEAK = 0.35
 """What scores less than this share of the best is left out, beyond the first."""
 WHOLE_WORDS_MIN, WHOLE_WORDS_MAX = 3, 5
@@ -126,7 +126,7 @@ def best(
         return {**whole, **_strong(found, kept)}
     found = {}
     for step, group in enumerate(_steps(words, frequencies)):
-        if len(found) >= limit or step == STEPS_MAX:
+        if len(found) >= kept or step == STEPS_MAX:
             break
         rows = newest(
             connection,
@@ -172,10 +172,16 @@ def _whole(
 def _steps(
     words: Sequence[str], frequencies: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """What is asked for in turn: all words, all but one, the rare ones or the rarest, pairs."""
-    for size in (len(words), len(words) - 1):
-        if size > 1:
-            yield from (("AND", group) for group in combinations(words, size))
+    """What is asked for in turn: all words; then most of the rarest; the rare ones; pairs.
+
+    What has all words but one has three of the rarest four: four short conjunctions cost less
+    than one for each word left out.
+    """
+    if len(words) > 1:
+        yield "AND", words
+    telling = words[:TELLING]
+    if len(words) > PAIR:
+        yield from (("AND", few) for few in combinations(telling, len(telling) - 1))
     scored_rows = 0
     rare: list[str] = []
     for word in words:
@@ -184,7 +190,7 @@ def _steps(
             break
         rare.append(word)
     yield "OR", rare or words[:1]
-    if len(words) > PAIR + 1:
+    if len(words) > PAIR:
         yield from (("AND", pair) for pair in combinations(words, PAIR))
 
 
