@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import log
 from typing import NamedTuple
 
 from mnemosyned.domain.inflections import other_forms
+from mnemosyned.domain.recall import Corpus
 from mnemosyned.domain.stemming import WORD, fold, stem
 from mnemosyned.domain.terms import Terms
 
@@ -27,21 +26,6 @@ PASSAGE_SHARE = 0.8
 PASSAGES_MAX = 50
 READ_CHARS_MAX = 4_000
 """As much of a text is read; the engine's score speaks for the rest."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corpus:
-    """What the index knows of all memories together."""
-
-    count: int = 0
-    average_chars: float = 100.0
-    frequencies: Mapping[str, int] = field(default_factory=dict)
-    """For each word of the question, in how many memories it stands; an estimate will do."""
-
-    def idf(self, word: str) -> float:
-        """How telling a word is: never nothing, as in a young memory every word is common."""
-        frequency = self.frequencies.get(word, 0)
-        return log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
 
 
 class Reading(NamedTuple):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.reading import Corpus
-from mnemosyned.domain.terms import Terms
-from mnemosyned.domain.when import Span
+
+# Clients load this module for its hits alone, and must start fast.
+if TYPE_CHECKING:
+    from mnemosyned.domain.terms import Terms
+    from mnemosyned.domain.when import Span
 
 LINES_MAX = 3
 BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -81,6 +84,21 @@ class Parts(NamedTuple):
 
 
 NO_PARTS = Parts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """What the index knows of all memories together."""
+
+    count: int = 0
+    average_chars: float = 100.0
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    """For each word of the question, in how many memories it stands; an estimate will do."""
+
+    def idf(self, word: str) -> float:
+        """How telling a word is: never nothing, as in a young memory every word is common."""
+        frequency = self.frequencies.get(word, 0)
+        return log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from mnemosyned.domain.dates import MONTHS
 
@@ -33,26 +34,29 @@ _AS_WRITTEN = {"month", "year", "season", "weekday"}
 _PART = rf"(?: (?P<part>{'|'.join(_HOURS)}))?"
 _SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
 _WEEKDAY = f"(?P<weekday>{'|'.join(_WEEKDAYS)})"
-_RULES = tuple(
-    re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
-    for pattern in (
-        r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?",
-        rf"(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\.?(?:,? (?P<year>\d{{4}}))?",
-        rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d)(?:,? (?P<year>\d{{4}}))?",
-        rf"(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
-        rf"(?:in|since|during|last|early|late|mid) (?P<name>{_MONTH})",
-        rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago",
-        rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
-        r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
-        rf"(?:(?P<step>last|this|next|on) )?{_WEEKDAY}{_PART}",
-        rf"(?P<word>the day before yesterday|yesterday|today|tomorrow){_PART}",
-        r"(?P<word>last) (?P<part>night)",
-        r"(?P<word>this) (?P<part>morning|afternoon|evening)|(?P<tonight>tonight)",
-        rf"{_SEASON} (?:of )?(?P<year>\d{{4}})",
-        rf"(?P<step>last|this) {_SEASON}",
-        r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)",
-    )
+_PATTERNS = (
+    r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?",
+    rf"(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\.?(?:,? (?P<year>\d{{4}}))?",
+    rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d)(?:,? (?P<year>\d{{4}}))?",
+    rf"(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
+    rf"(?:in|since|during|last|early|late|mid) (?P<name>{_MONTH})",
+    rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago",
+    rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
+    r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
+    rf"(?:(?P<step>last|this|next|on) )?{_WEEKDAY}{_PART}",
+    rf"(?P<word>the day before yesterday|yesterday|today|tomorrow){_PART}",
+    r"(?P<word>last) (?P<part>night)",
+    r"(?P<word>this) (?P<part>morning|afternoon|evening)|(?P<tonight>tonight)",
+    rf"{_SEASON} (?:of )?(?P<year>\d{{4}})",
+    rf"(?P<step>last|this) {_SEASON}",
+    r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)",
 )
+
+
+@lru_cache(maxsize=1)
+def _rules() -> tuple[re.Pattern[str], ...]:
+    """Compiled for the first question: a client that asks elsewhere must not wait for it."""
+    return tuple(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE) for pattern in _PATTERNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def times(text: str, now: datetime) -> Times:
     spans: list[Span] = []
     written: list[str] = []
     left = rest = text
-    for rule in _RULES:
+    for rule in _rules():
         for match in rule.finditer(left):
             groups = {name: value.lower() for name, value in match.groupdict().items() if value}
             span = _span(groups, now)

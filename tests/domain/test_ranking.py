@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.ranking import ALIKE_MAX, rank
-from mnemosyned.domain.reading import Corpus
-from mnemosyned.domain.recall import LINES_MAX, Found, Match, Place, Query
+from mnemosyned.domain.recall import LINES_MAX, Corpus, Found, Match, Place, Query
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.when import Span
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
 from mnemosyned.domain.ranking import NEIGHBOUR_SHARES
-from mnemosyned.domain.reading import READ_CHARS_MAX, Corpus
-from mnemosyned.domain.recall import Found, Match, Place, Query, Shown
+from mnemosyned.domain.reading import READ_CHARS_MAX
+from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
 from mnemosyned.domain.when import Span
 from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
