@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
-from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory
+from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
@@ -49,9 +49,9 @@ def _hit(number: int, hit: Hit) -> str:
     where = "  ".join(part for part in (hit.session, hit.source or "", hit.role) if part)
     head = click.style(f"{number}. {_when(hit.created_at)}  {hit.tier.value}  {where}", bold=True)
     lines = [head, click.style(f"   {hit.id}", dim=True)]
-    if not hit.lines:
+    if hit.tier is not Tier.EPISODIC or not hit.lines:
         lines.append(_wrapped(hit.snippet))
-        return "\n".join(lines)
+        return "\n".join([*lines, *_notes(hit)])
     for line in hit.lines:
         who = f"{line.role}: " if line.role else ""
         stamp = "" if len(hit.summary_of) == 1 else f"{_when(line.created_at)}  "
@@ -61,7 +61,18 @@ def _hit(number: int, hit: Hit) -> str:
         if len(hit.lines) > 1:
             more = more.replace("one of", f"{len(hit.lines)} of")
         lines.append(click.style(more, dim=True))
-    return "\n".join(lines)
+    return "\n".join([*lines, *_notes(hit)])
+
+
+def _notes(hit: Hit) -> list[str]:
+    """How often the same stands elsewhere, and what the score is made of."""
+    notes = []
+    if hit.duplicates:
+        notes.append(f"   and {hit.duplicates} more that say the same")
+    if hit.explanation is not None:
+        parts = "  ".join(f"{name} {part:+.2f}" for name, part in hit.explanation.items())
+        notes.append(f"   score {hit.score:.2f} = {parts}")
+    return [click.style(note, dim=True) for note in notes]
 
 
 def _got(result: Got) -> str:

@@ -24,11 +24,14 @@ from mnemosyned.domain.errors import (
     ShuttingDown,
     SleepInProgress,
 )
+from mnemosyned.domain.hits import hits
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
-from mnemosyned.domain.recall import Query, hits, rank
+from mnemosyned.domain.ranking import rank
+from mnemosyned.domain.recall import Query
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
 from mnemosyned.domain.terms import terms
+from mnemosyned.domain.when import times
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
@@ -232,9 +235,14 @@ class MemoryService:
 
     def recall(self, request: Recall) -> Recalled:
         check_text(request.query, field="query")
+        asked_at = request.asked_at or self._clock.now().astimezone()
+        said = times(request.query, asked_at)
         query = Query(
-            terms=terms(request.query),
+            terms=terms(said.rest) or terms(request.query),
             limit=request.limit,
+            spans=said.spans,
+            now=asked_at,
+            explain=request.explain,
             sessions=_names(request.session),
             sources=_names(request.source),
             tier=request.tier,

@@ -132,6 +132,10 @@ class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
     since: Annotated[Instant | None, Meta(description="only what happened at or after")] = None
     until: Annotated[Instant | None, Meta(description="only what happened before")] = None
+    asked_at: Annotated[
+        Instant | None, Meta(description='when "yesterday" is asked; default: now, here')
+    ] = None
+    explain: Annotated[bool, Meta(description="show what each score is made of")] = False
     reveal: Reveal = False
 
 

@@ -1,32 +1,22 @@
-"""What a question is and what a memory is worth to it: pure ranking, no I/O."""
+"""What recall speaks of: the question, its candidates, the places they take and the hits shown."""
 
 from __future__ import annotations
 
-import heapq
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import lru_cache
-from typing import NamedTuple
+from datetime import UTC, datetime
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.terms import Terms
+
+# Clients load this module for its hits alone, and must start fast.
+if TYPE_CHECKING:
+    from mnemosyned.domain.terms import Terms
+    from mnemosyned.domain.when import Span
 
 LINES_MAX = 3
-SNIPPET_CHARS = 200
-
-FURTHER_LINES = 0.15
-"""What the second and third matching original of an episode add to its best one."""
-SUMMARY_SHARE = 0.25
-"""What a match in the summary's own words adds to its best original."""
-SUMMARY_ALONE = 0.5
-"""What a match in the summary is worth where no original matches."""
-NEIGHBOUR_SHARES = (0.4, 0.15)
-"""What a match gains from the matches one and two places beside it in its session: an answer
-often stands next to the line that names its subject."""
-IMPORTANCE_SHARE = 0.1
-"""Importance moves a score by at most this much of itself: a prior, never a match."""
+BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +30,16 @@ class Query:
     tier: Tier | None = None
     since: datetime | None = None
     until: datetime | None = None
+    spans: tuple[Span, ...] = ()
+    """The times it speaks of: what happened then is preferred, not required."""
+    explain: bool = False
+    """Whether the answer tells what each score is made of."""
+    now: datetime | None = None
+    """When it is asked; without it nothing is preferred for being recent."""
 
 
 class Match(NamedTuple):
-    """A memory whose own words match: what ranking needs of it, without the words."""
+    """A candidate: a memory that matches, or with score 0 one that stands beside a match."""
 
     position: int
     """Where it stands in the order in which memories came in; the store knows it by this."""
@@ -53,6 +49,56 @@ class Match(NamedTuple):
     importance: float = 0.5
     episode: int | None = None
     """The episode it went into, as the store knows it."""
+    source: str | None = None
+    role: str = ""
+    content: str = ""
+    """The beginning of its text, `READ_CHARS_MAX` at least."""
+    created_at: datetime = BEGINNING
+    grams: float = 0.0
+    """The part of the score that character pairs and parts of names have."""
+
+
+class Parts(NamedTuple):
+    """What a score is made of: the parts add up to it."""
+
+    words: float = 0.0
+    """Its own words, by BM25."""
+    phrase: float = 0.0
+    """Neighbouring words of the question standing together."""
+    neighbours: float = 0.0
+    """What stands beside it in its session."""
+    session: float = 0.0
+    """What the rest of its sitting says."""
+    asks: float = 0.0
+    """It ends in a question mark."""
+    speaker: float = 0.0
+    """The one asked about says it."""
+    time: float = 0.0
+    """It happened when the question says."""
+    recency: float = 0.0
+    importance: float = 0.0
+    summary: float = 0.0
+    """The words of its episode's summary."""
+    further: float = 0.0
+    """The second and third line of its episode."""
+
+
+NO_PARTS = Parts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """What the index knows of all memories together."""
+
+    count: int = 0
+    average_chars: float = 100.0
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    """For each word of the question, in how many memories it stands; an estimate will do."""
+
+    def idf(self, word: str) -> float:
+        """How telling a word is: never nothing, as in a young memory every word is common."""
+        frequency = self.frequencies.get(word, 0)
+        return log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +108,9 @@ class Found:
     memories: Sequence[Match] = ()
     episodes: Mapping[int, float] = field(default_factory=dict)
     """The episodes whose own text matches, with the engine's scores."""
+    beside: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    """For the best matches, the positions beside them in their session and how far off, 1 or 2."""
+    corpus: Corpus = field(default_factory=Corpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +121,10 @@ class Place:
     memory: int | None = None
     episode: int | None = None
     lines: tuple[tuple[int, float], ...] = ()
-    """The originals that matched and their scores, best first."""
+    """The originals of the episode that matched, or the repeats of the memory, best first."""
+    parts: Parts = NO_PARTS
+    duplicates: int = 0
+    """How many others say the same, or differ in figures alone, and have no place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +137,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """An original that matched, shown under its episode."""
+    """An original that matched, shown under its episode, or a repeat under its memory."""
 
     id: str
     created_at: datetime
@@ -111,170 +163,8 @@ class Hit:
     summary_of: tuple[str, ...] = ()
     """Provenance: the ids of all originals of an episode, oldest first."""
     lines: tuple[Line, ...] = ()
-    """The originals that matched, best first, at most three."""
-
-
-def shortlist(scores: Mapping[int, float], *, places: int) -> set[int]:
-    """The positions that can still take one of so many places, and the neighbours that lift them.
-
-    Exact, and known before anything of a memory is read: a place is worth at most its score with
-    all its neighbours' shares and full importance, and at least its score with none.
-    """
-    if len(scores) <= places:
-        return set(scores)
-    swing = IMPORTANCE_SHARE / 2
-    bar = heapq.nlargest(places, scores.values())[-1] * (1 - swing) / (1 + swing)
-    near, far = NEIGHBOUR_SHARES
-    score_at = scores.get
-    kept = [
-        position
-        for position, score in scores.items()
-        if score
-        + near * (score_at(position - 1, 0.0) + score_at(position + 1, 0.0))
-        + far * (score_at(position - 2, 0.0) + score_at(position + 2, 0.0))
-        >= bar
-    ]
-    reach = len(NEIGHBOUR_SHARES)
-    beside = {place for at in kept for place in range(at - reach, at + reach + 1)}
-    return beside & scores.keys()
-
-
-def rank(query: Query, found: Found) -> list[Place]:
-    """The best places, best first: one for each episode, whatever matched in it."""
-    alone: list[tuple[float, int]] = []
-    lines: dict[int, list[tuple[int, float]]] = {}
-    grouped = query.tier in (None, Tier.EPISODIC)
-    for match, worth in _worths(found.memories):
-        if match.episode is not None and grouped:
-            lines.setdefault(match.episode, []).append((match.position, worth))
-        else:
-            alone.append((-worth, match.position))
-    places = [
-        Place(-worth, memory=position) for worth, position in heapq.nsmallest(query.limit, alone)
-    ]
-    matched = found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
-    places.extend(
-        _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []))
-        for episode in matched
-    )
-    places.sort(key=lambda place: (-place.score, place.memory or 0, place.episode or 0))
-    return places[: query.limit]
-
-
-def _worths(matches: Sequence[Match]) -> Iterator[tuple[Match, float]]:
-    """Each match with its score, its neighbours' share of theirs, and its importance."""
-    by_position = {match.position: match for match in matches}
-    for match in matches:
-        score = match.score
-        for distance, share in enumerate(NEIGHBOUR_SHARES, 1):
-            for position in (match.position - distance, match.position + distance):
-                other = by_position.get(position)
-                if other and other.session == match.session:
-                    score += share * other.score
-        yield match, score * (1 + IMPORTANCE_SHARE * (match.importance - 0.5))
-
-
-def _episode_place(episode: int, own: float, lines: list[tuple[int, float]]) -> Place:
-    best = tuple(sorted(lines, key=lambda line: -line[1])[:LINES_MAX])
-    if not best:
-        return Place(SUMMARY_ALONE * own, episode=episode)
-    further = sum(score for _, score in best[1:])
-    score = best[0][1] + FURTHER_LINES * further + SUMMARY_SHARE * own
-    return Place(score, episode=episode, lines=best)
-
-
-def hits(query: Query, places: Sequence[Place], shown: Shown) -> list[Hit]:
-    """What is answered; a place whose memory was forgotten meanwhile is left out."""
-    answer: list[Hit] = []
-    for place in places:
-        memory = shown.memories.get(place.memory or 0)
-        episode = shown.episodes.get(place.episode or 0)
-        if memory:
-            answer.append(_memory_hit(memory, place.score, query.terms))
-        elif episode:
-            answer.append(_episode_hit(episode, place, shown.memories, query.terms))
-    return answer
-
-
-def _memory_hit(memory: Memory, score: float, terms: Terms) -> Hit:
-    return Hit(
-        id=memory.id,
-        tier=memory.tier,
-        score=score,
-        snippet=snippet(memory.content, terms),
-        content=memory.content,
-        created_at=memory.created_at,
-        session=memory.session,
-        source=memory.source,
-        role=memory.role,
-    )
-
-
-def _episode_hit(
-    episode: Episode, place: Place, memories: Mapping[int, Memory], terms: Terms
-) -> Hit:
-    lines = tuple(
-        Line(
-            id=memory.id,
-            created_at=memory.created_at,
-            role=memory.role,
-            content=memory.content,
-            score=score,
-        )
-        for position, score in place.lines
-        if (memory := memories.get(position))
-    )
-    return Hit(
-        id=episode.id,
-        tier=Tier.EPISODIC,
-        score=place.score,
-        snippet=snippet(lines[0].content if lines else episode.content, terms),
-        content=episode.content,
-        created_at=episode.covers_until,
-        session=episode.session,
-        source=episode.source,
-        summary_of=episode.summary_of,
-        lines=lines,
-    )
-
-
-@lru_cache(maxsize=64)
-def _marker(terms: Terms) -> re.Pattern[str] | None:
-    """A pattern that finds the terms in a text, endings aside."""
-    stems = [r"\b" + re.escape(_stem(word)) for word in terms.words]
-    stems.extend(re.escape(gram) for gram in terms.grams)
-    return re.compile("|".join(stems), re.IGNORECASE) if stems else None
-
-
-def _stem(word: str) -> str:
-    """Enough of a word to find its other forms by their beginning; codes stay whole."""
-    if not word.isalpha() or len(word) <= 4:
-        return word
-    return re.sub(r"(ing|edly|ed|ies|es|s|e|y)$", "", word)
-
-
-def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
-    """The stretch of a text with most distinct matches in it, cut at word boundaries."""
-    if len(content) <= width:
-        return content
-    matches = []
-    mark = _marker(terms)
-    for match in mark.finditer(content) if mark else ():
-        matches.append((match.start(), match.group().casefold()))
-        if len(matches) >= 200:
-            break
-    begin = 0
-    best = -1
-    for start, _ in matches:
-        seen = len({text for at, text in matches if start <= at < start + width * 3 // 4})
-        if seen > best:
-            begin, best = max(0, start - width // 5), seen
-    begin = min(begin, len(content) - width)
-    end = begin + width
-    if begin > 0:
-        space = content.find(" ", begin, begin + 20)
-        begin = space + 1 if space >= 0 else begin
-    if end < len(content):
-        space = content.rfind(" ", end - 20, end)
-        end = space if space >= 0 else end
-    return ("…" if begin else "") + content[begin:end] + ("…" if end < len(content) else "")
+    """An episode's originals that matched, or a memory's repeats, best first, at most three."""
+    duplicates: int = 0
+    """How many further places would say the same, or differ in figures alone."""
+    explanation: Mapping[str, float] | None = None
+    """On request the parts that add up to the score."""

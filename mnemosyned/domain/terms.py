@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mnemosyned.domain.inflections import other_forms
+from mnemosyned.domain.stemming import fold
 from mnemosyned.domain.stopwords import FUNCTION_WORDS
 
 TERMS_MAX = 48
@@ -33,6 +35,10 @@ class Terms:
     by side."""
     grams: tuple[str, ...]
     """Character pairs of scripts without spaces."""
+
+    def forms(self, word: str) -> tuple[str, ...]:
+        """What the index is asked for one of the words: also `bought` for `buy`."""
+        return (word, *other_forms(fold(word)))
 
     def __bool__(self) -> bool:
         return bool(self.words or self.grams)

@@ -139,6 +139,16 @@ def test_done_is_zero_and_nothing_found_is_one(filled: Daemon) -> None:
     assert (nothing.returncode, nothing.stdout) == (1, b"nothing found\n")
 
 
+def test_recall_explains_its_scores_on_request(filled: Daemon) -> None:
+    assert b"score" not in filled.mnem("recall", "tea").stdout
+
+    explained = filled.mnem("recall", "--explain", "tea").stdout
+    hit = json.loads(filled.mnem("recall", "--explain", "--json", "tea").stdout)["hits"][0]
+
+    assert f"score {hit['score']:.2f} = words".encode() in explained
+    assert sum(hit["explanation"].values()) == pytest.approx(hit["score"])
+
+
 @pytest.mark.parametrize("words", [["recall"], ["recall", "--limit", "x", "tea"], ["dream"]])
 def test_bad_input_is_two(filled: Daemon, words: list[str]) -> None:
     done = filled.mnem(*words)

@@ -97,6 +97,7 @@ def walk(call: Walker) -> None:
     call("recall", query="cellar", reveal=True)
     narrow = {"session": ["kitchen", "hall"], "source": "cook"}
     call("recall", query="stew", since="2026-03-01T00:00:00+01:00", until=LONG_AGO, **narrow)
+    call("recall", query="stew of yesterday", asked_at="2026-03-02T00:00:00+01:00", explain=True)
     call("sleep", dry_run=True, force=False)
     call("sleep", session="kitchen", force=True, dry_run=False)
     call("remember", id="late", content="The stew was good.", session="hall", created_at=LONG_AGO)

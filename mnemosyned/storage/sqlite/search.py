@@ -1,50 +1,95 @@
-"""The two full-text paths and their filters: candidates for a question, with bm25 scores."""
+"""Candidates for a question with all that ranking reads of them, and places shown whole."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal
 
-from mnemosyned.domain.memory import Detail, Episode, Memory, Tier
-from mnemosyned.domain.recall import LINES_MAX, Found, Match, Place, Query, Shown, shortlist
+from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
+from mnemosyned.domain.ranking import NEIGHBOUR_SHARES
+from mnemosyned.domain.reading import READ_CHARS_MAX
+from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
+from mnemosyned.domain.when import Span
+from mnemosyned.storage.sqlite.candidates import (
+    Frequencies,
+    Index,
+    Narrow,
+    any_of,
+    best,
+    newest,
+    scored,
+)
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
     MEMORY_FIELDS,
     detail_from,
     episode_from,
+    instant,
     instant_text,
     memory_from,
 )
 
-CANDIDATES_PER_HIT = 20
-CANDIDATES_MIN = 200
-"""More than are shown: what stands beside a match raises it (recall@10 .642 with 60, .662)."""
-LINES_SPARE = 2 * LINES_MAX
-"""For each place so many matches are looked at, as an episode shows several of its own."""
+CANDIDATES_PER_HIT = 10
+CANDIDATES_MIN = 100
+"""More than are shown, as the best of them share places and lift each other."""
+CANDIDATES_ALIKE = 10
+"""So many times more are looked at where most of them say the same."""
+CANDIDATES_KEPT_PER_HIT = 4
+CANDIDATES_THEN = 60
+"""For each time that the question speaks of, so many of what happened then."""
 ROLE_WEIGHT = 1.0
 """A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
+LENDERS = 40
+LENDER_WEAK = 0.4
+"""What stands beside so many of the best is looked for, if they have this share of the best."""
+BESIDE_REACH = 8
+"""So far off in the order of arrival, as sessions may come in interleaved."""
 CHUNK = 500
 """How many values one statement binds; SQLite allows more, older builds 999."""
 
+_WORDS = Index("memory_fts", f", 1.0, {ROLE_WEIGHT}")
+_MATCH_FIELDS = (
+    f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
+)
 
-def match_any(terms: Iterable[str]) -> str:
-    """An FTS5 expression for any of the terms; none of them is read as syntax."""
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
 
-
-def search(connection: sqlite3.Connection, query: Query) -> Found:
+def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
+    corpus, slept = _corpus(connection, query, frequencies)
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    slept = _has_slept(connection)
-    scores = _memory_scores(connection, query, limit)
-    memories = _matches(connection, query, scores, slept=slept)
+    kept = CANDIDATES_KEPT_PER_HIT * query.limit
+    matches = _matches(connection, query, corpus, limit=limit, kept=kept)
+    if len(matches) >= kept and len({match.content for match in matches}) <= query.limit:
+        wide = limit * CANDIDATES_ALIKE
+        matches = _matches(connection, query, corpus, limit=wide, kept=wide)
+    known = {match.position: match for match in matches}
+    beside = _beside(connection, query, matches, known)
+    memories = list(known.values())
     if not slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
-        return Found(memories)
-    return Found(memories, _episode_scores(connection, query, limit))
+        return Found(memories, beside=beside, corpus=corpus)
+    episodes = _episode_scores(connection, query, limit)
+    return Found(memories, episodes, beside=beside, corpus=corpus)
+
+
+def _corpus(
+    connection: sqlite3.Connection, query: Query, frequencies: Frequencies
+) -> tuple[Corpus, bool]:
+    """What is known of all memories, and whether any has gone into an episode yet."""
+    rows = connection.execute("SELECT tier, count, characters FROM tier_totals").fetchall()
+    totals = {tier: (count, characters) for tier, count, characters in rows}
+    working, archived = totals[Tier.WORKING], totals[Tier.ARCHIVE]
+    count = working[0] + archived[0]
+    corpus = Corpus(
+        count=count,
+        average_chars=(working[1] + archived[1]) / max(1, count),
+        frequencies=frequencies.of(connection, query.terms, count),
+    )
+    return corpus, archived[0] > 0
 
 
 def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
@@ -106,60 +151,49 @@ def _details(connection: sqlite3.Connection, episode: int) -> tuple[Detail, ...]
     return tuple(detail_from(row) for row in rows)
 
 
-class _Filter(NamedTuple):
-    """What narrows a search: joins for its columns, conditions and their values."""
-
-    joins: str
-    where: str
-    values: Sequence[Any]
-
-
-def _memory_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
+def _matches(
+    connection: sqlite3.Connection, query: Query, corpus: Corpus, *, limit: int, kept: int
+) -> list[Match]:
+    """The memories that match, best first by the engine's score."""
     narrow = _memory_filter(query)
-    words, every = query.terms.words, (*query.terms.words, *query.terms.grams)
-    weights = f", 1.0, {ROLE_WEIGHT}"
-    return _added(
-        _scores(connection, "memory_fts", words, narrow, weights=weights, limit=limit),
-        # Parts of names stand in the second index.
-        _scores(connection, "memory_gram_fts", every, narrow, limit=limit),
-    )
+    asked = (connection, _WORDS, query.terms, corpus.frequencies)
+    words = best(*asked, narrow, limit=limit, kept=kept)
+    for span in query.spans:
+        then = _memory_filter(_during(query, span.around()))
+        words = {**best(*asked, then, limit=CANDIDATES_THEN, kept=kept), **words}
+    grams: dict[int, float] = {}
+    for seq, score in _gram_scores(connection, "memory_gram_fts", query, narrow, limit).items():
+        grams[seq] = GRAM_WEIGHT * score
+        words[seq] = words.get(seq, 0.0) + grams[seq]
+    return _read(connection, dict(sorted(words.items(), key=lambda item: -item[1])), grams)
+
+
+def _during(query: Query, span: Span) -> Query:
+    """The same question, held to a time it speaks of."""
+    since = max(query.since, span.since) if query.since else span.since
+    until = min(query.until, span.until) if query.until else span.until
+    return replace(query, since=since, until=until)
+
+
+def _gram_scores(
+    connection: sqlite3.Connection, table: str, query: Query, narrow: Narrow, limit: int
+) -> dict[int, float]:
+    every = (*query.terms.words, *query.terms.grams)  # parts of names stand in the second index
+    return dict(newest(connection, Index(table), any_of(every), narrow, limit=limit))
 
 
 def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
     narrow = _episode_filter(query)
-    words, every = query.terms.words, (*query.terms.words, *query.terms.grams)
-    return _added(
-        _scores(connection, "episode_fts", words, narrow, limit=limit),
-        _scores(connection, "episode_gram_fts", every, narrow, limit=limit),
-    )
+    forms = [form for word in query.terms.words for form in query.terms.forms(word)]
+    found: dict[int, float] = {}
+    if forms:
+        found = scored(connection, Index("episode_fts"), any_of(forms), narrow, limit=limit)
+    for seq, score in _gram_scores(connection, "episode_gram_fts", query, narrow, limit).items():
+        found[seq] = found.get(seq, 0.0) + GRAM_WEIGHT * score
+    return found
 
 
-def _scores(
-    connection: sqlite3.Connection,
-    table: str,
-    terms: Sequence[str],
-    narrow: _Filter,
-    *,
-    weights: str = "",
-    limit: int,
-) -> dict[int, float]:
-    if not terms:
-        return {}
-    rows = connection.execute(
-        f"SELECT f.rowid, -bm25({table}{weights}) AS score FROM {table} AS f {narrow.joins} "
-        f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
-        (match_any(terms), *narrow.values, limit),
-    )
-    return dict(rows.fetchall())
-
-
-def _added(words: dict[int, float], grams: Mapping[int, float]) -> dict[int, float]:
-    for seq, score in grams.items():
-        words[seq] = words.get(seq, 0.0) + GRAM_WEIGHT * score
-    return words
-
-
-def _memory_filter(query: Query) -> _Filter:
+def _memory_filter(query: Query) -> Narrow:
     clauses: list[str] = []
     values: list[Any] = []
     if query.tier is Tier.WORKING:
@@ -180,10 +214,10 @@ def _memory_filter(query: Query) -> _Filter:
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
-    return _Filter(joins if clauses else "", where, values)
+    return Narrow(joins if clauses else "", where, values)
 
 
-def _episode_filter(query: Query) -> _Filter:
+def _episode_filter(query: Query) -> Narrow:
     clauses: list[str] = []
     values: list[Any] = []
     for column, names in (("session_id", query.sessions), ("source", query.sources)):
@@ -197,47 +231,82 @@ def _episode_filter(query: Query) -> _Filter:
         clauses.append("e.covers_from < ?")
         values.append(instant_text(query.until))
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
-    return _Filter(joins, "".join(f" AND {clause}" for clause in clauses), values)
-
-
-def _matches(
-    connection: sqlite3.Connection, query: Query, scores: Mapping[int, float], *, slept: bool
-) -> list[Match]:
-    """The matches that can be shown; all of them where too few episodes hold the best."""
-    kept = shortlist(scores, places=query.limit * (LINES_SPARE if slept else 1))
-    matches = _read(connection, scores, kept)
-    places = {match.episode or -match.position for match in matches}
-    if len(places) < query.limit and len(kept) < len(scores):
-        matches += _read(connection, scores, scores.keys() - kept)
-    return matches
-
-
-def _has_slept(connection: sqlite3.Connection) -> bool:
-    """Whether anything was consolidated yet, so that several matches may share a place."""
-    (archived,) = connection.execute(
-        "SELECT count FROM tier_totals WHERE tier = 'archive'"
-    ).fetchone()
-    return bool(archived)
+    return Narrow(joins, "".join(f" AND {clause}" for clause in clauses), values)
 
 
 def _read(
-    connection: sqlite3.Connection, scores: Mapping[int, float], positions: Iterable[int]
+    connection: sqlite3.Connection, scores: Mapping[int, float], grams: Mapping[int, float]
 ) -> list[Match]:
-    matches: list[Match] = []
-    for chunk in _chunks(list(positions)):
+    """The candidates, in the order of their scores."""
+    matches: dict[int, Match] = {}
+    for chunk in _chunks(list(scores)):
         marks = ", ".join("?" * len(chunk))
-        found = connection.execute(
-            f"SELECT seq, session_id, importance FROM working_memory WHERE seq IN ({marks})", chunk
+        rows = connection.execute(
+            f"SELECT seq, NULL, {_MATCH_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
         ).fetchall()
-        matches += [Match(seq, scores[seq], session, worth) for seq, session, worth in found]
-        if len(found) < len(chunk):
-            rows = connection.execute(
-                "SELECT seq, session_id, importance, episode_seq FROM archive "
-                f"WHERE seq IN ({marks})",
+        if len(rows) < len(chunk):
+            rows += connection.execute(
+                f"SELECT seq, episode_seq, {_MATCH_FIELDS} FROM archive WHERE seq IN ({marks})",
                 chunk,
-            )
-            matches += [Match(row[0], scores[row[0]], row[1], row[2], row[3]) for row in rows]
-    return matches
+            ).fetchall()
+        for row in rows:
+            matches[row[0]] = _match(row, scores[row[0]], grams.get(row[0], 0.0))
+    return [matches[seq] for seq in scores if seq in matches]
+
+
+def _match(row: Sequence[Any], score: float, grams: float) -> Match:
+    seq, episode, session, importance, source, role, content, created_at = row
+    moment = instant(created_at)
+    return Match(seq, score, session, importance, episode, source, role, content, moment, grams)
+
+
+def _beside(
+    connection: sqlite3.Connection,
+    query: Query,
+    matches: Sequence[Match],
+    known: dict[int, Match],
+) -> dict[int, list[tuple[int, int]]]:
+    """Who stands one and two places beside the best in their session; `known` gains them."""
+    beside: dict[int, list[tuple[int, int]]] = {}
+    for match in matches[:LENDERS]:
+        if match.score < LENDER_WEAK * matches[0].score:
+            break
+        if match.session == DEFAULT_SESSION:  # no session was given: no talk either
+            continue
+        around = _around(connection, query, match)
+        at = next(at for at, row in enumerate(around) if row[0] == match.position)
+        near = beside[match.position] = []
+        for distance in range(1, len(NEIGHBOUR_SHARES) + 1):
+            for place in (at - distance, at + distance):
+                if 0 <= place < len(around):
+                    row = around[place]
+                    near.append((row[0], distance))
+                    if row[0] not in known:
+                        known[row[0]] = _match(row, 0.0, 0.0)
+    return beside
+
+
+def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[Sequence[Any]]:
+    """The rows of its session that came in around a match, within the filters, in order."""
+    reach = (match.position - BESIDE_REACH, match.position + BESIDE_REACH, match.session)
+    rows: list[Sequence[Any]] = []
+    for tier, table, episode in (
+        (Tier.WORKING, "working_memory", "NULL"),
+        (Tier.ARCHIVE, "archive", "episode_seq"),
+    ):
+        if query.tier is not None and (query.tier is Tier.WORKING) != (tier is Tier.WORKING):
+            continue
+        rows += connection.execute(
+            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} "
+            "WHERE seq BETWEEN ? AND ? AND session_id = ?",
+            reach,
+        )
+    since = instant_text(query.since) if query.since else ""
+    until = instant_text(query.until) if query.until else "~"
+    return sorted(
+        (row for row in rows if since <= row[-1] < until and row[4] == match.source),
+        key=lambda row: row[0],
+    )
 
 
 def _chunks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:

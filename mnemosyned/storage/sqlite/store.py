@@ -15,6 +15,7 @@ from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTo
 from mnemosyned.domain.ports import Draft, Promotion
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 from mnemosyned.storage.sqlite import changes
+from mnemosyned.storage.sqlite.candidates import Frequencies
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
@@ -72,6 +73,7 @@ class SqliteStore:
         self.schema_version = schema_version(connection)
         self._writer = Writer(connection)
         self._readers = Readers(database, size=READERS)
+        self._frequencies = Frequencies()
 
     def close(self) -> None:
         """Let running reads end, fold the write-ahead log in, close."""
@@ -126,7 +128,7 @@ class SqliteStore:
         if not query.terms:
             return Found()
         with self._readers.snapshot() as connection:
-            return search(connection, query)
+            return search(connection, query, self._frequencies)
 
     def show(self, places: Sequence[Place]) -> Shown:
         with self._readers.snapshot() as connection:

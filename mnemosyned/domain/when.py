@@ -1,0 +1,218 @@
+"""Time expressions of a question: which stretch of time "last week" or "in May 2023" means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from mnemosyned.domain.dates import MONTHS
+
+_DAY = timedelta(days=1)
+SPANS_MAX = 4
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_COUNTS = {
+    word: value
+    for value, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
+} | {"a": 1, "an": 1, "couple": 2, "couple of": 2, "few": 3}
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The month each begins with, in the north."""
+_HOURS = {"morning": (5, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+"""A night runs into the next day."""
+
+_MONTH_NUMBER = {
+    spelling: number
+    for number, name in enumerate(MONTHS, 1)
+    for spelling in (name.lower(), name[:3].lower())
+} | {"sept": 9}
+_MONTH = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
+_COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}"
+_ORDINAL = r"(?:st|nd|rd|th)?"
+_AS_WRITTEN = {"month", "year", "season", "weekday"}
+"""What says one of these may stand in a memory word for word; "yesterday" was another day then."""
+_PART = rf"(?: (?P<part>{'|'.join(_HOURS)}))?"
+_SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
+_WEEKDAY = f"(?P<weekday>{'|'.join(_WEEKDAYS)})"
+_PATTERNS = (
+    r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?",
+    rf"(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\.?(?:,? (?P<year>\d{{4}}))?",
+    rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d)(?:,? (?P<year>\d{{4}}))?",
+    rf"(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
+    rf"(?:in|since|during|last|early|late|mid) (?P<name>{_MONTH})",
+    rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago",
+    rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
+    r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
+    rf"(?:(?P<step>last|this|next|on) )?{_WEEKDAY}{_PART}",
+    rf"(?P<word>the day before yesterday|yesterday|today|tomorrow){_PART}",
+    r"(?P<word>last) (?P<part>night)",
+    r"(?P<word>this) (?P<part>morning|afternoon|evening)|(?P<tonight>tonight)",
+    rf"{_SEASON} (?:of )?(?P<year>\d{{4}})",
+    rf"(?P<step>last|this) {_SEASON}",
+    r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)",
+)
+
+
+@lru_cache(maxsize=1)
+def _rules() -> tuple[re.Pattern[str], ...]:
+    """Compiled for the first question: a client that asks elsewhere must not wait for it."""
+    return tuple(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE) for pattern in _PATTERNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time, up to and without its end."""
+
+    since: datetime
+    until: datetime
+
+    def around(self) -> Span:
+        """With some time after it: what happened is told a little later."""
+        reach = max(_DAY, min(self.until - self.since, 7 * _DAY))
+        return Span(self.since - reach / 7, self.until + reach)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What a question says about time."""
+
+    spans: tuple[Span, ...] = ()
+    rest: str = ""
+    """The question without what a memory would not repeat, such as "last week"."""
+
+
+def times(text: str, now: datetime) -> Times:
+    """Read the time expressions of a question, relative to when and where it is asked.
+
+    `now` is aware; its zone says where a day begins.
+    """
+    spans: list[Span] = []
+    written: list[str] = []
+    left = rest = text
+    for rule in _rules():
+        for match in rule.finditer(left):
+            groups = {name: value.lower() for name, value in match.groupdict().items() if value}
+            span = _span(groups, now)
+            if span is None or len(spans) == SPANS_MAX:
+                continue
+            spans.append(span)
+            blank = "|" * len(match[0])
+            left = left[: match.start()] + blank + left[match.end() :]
+            if "name" in groups:
+                written.append(_written(groups))
+            if "name" in groups or not groups.keys() & _AS_WRITTEN:
+                rest = rest[: match.start()] + " " * len(blank) + rest[match.end() :]
+    return Times(tuple(spans), " ".join([rest.strip(), *written]))
+
+
+def _written(said: dict[str, str]) -> str:
+    """A date as words that only count side by side: `8` or `May` by itself says nothing."""
+    month = MONTHS[_MONTH_NUMBER[said["name"]] - 1]
+    if "day" in said:
+        return f"{said['day']}-{month} {month}-{said['day']}"
+    return f"{month}-{said['year']}" if "year" in said else month
+
+
+def _span(said: dict[str, str], now: datetime) -> Span | None:
+    """What the groups of a rule mean, or None where there is no such day."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        span = _dated(said, today) or _counted(said, now, today) or _named(said, today)
+    except (ValueError, OverflowError):  # 31 April, or a year beyond the calendar's ends
+        return None
+    return Span(span.since.astimezone(UTC), span.until.astimezone(UTC)) if span else None
+
+
+def _dated(said: dict[str, str], today: datetime) -> Span | None:
+    """A date, a month or a year; without a year, the latest that has begun."""
+    if "season" in said:
+        return _season(said, today)
+    month = _MONTH_NUMBER.get(said.get("name", "")) or int(said.get("month", 0))
+    if not month:
+        return _year(today, int(said["year"])) if "year" in said else None
+    day = int(said.get("day", 0))
+    year = int(said["year"]) if "year" in said else today.year
+    begin = today.replace(year=year, month=month, day=day or 1)
+    if "year" not in said and begin > today:
+        begin = begin.replace(year=year - 1)
+    return Span(begin, begin + _DAY) if day else Span(begin, _months_on(begin, 1))
+
+
+def _season(said: dict[str, str], today: datetime) -> Span:
+    begin = today.replace(month=_SEASONS[said["season"]], day=1)
+    if "year" in said:
+        begin = begin.replace(year=int(said["year"]))
+    elif begin > today or (said.get("step") == "last" and _months_on(begin, 3) > today):
+        begin = begin.replace(year=begin.year - 1)
+    return Span(begin, _months_on(begin, 3))
+
+
+def _counted(said: dict[str, str], now: datetime, today: datetime) -> Span | None:
+    """So many units ago, or the last so many."""
+    if "count" not in said:
+        return None
+    count = int(said["count"]) if said["count"].isdigit() else _COUNTS[said["count"]]
+    if "back" in said:
+        return Span(_units_on(now, said["back"], -count), now)
+    if said["ago"] == "day":
+        return Span(today - count * _DAY, today - (count - 1) * _DAY)
+    middle = _units_on(today, said["ago"], -count)
+    slack = {"week": 3, "month": 15, "year": 100}[said["ago"]] * _DAY
+    return Span(middle - slack, middle + slack + _DAY)
+
+
+def _named(said: dict[str, str], today: datetime) -> Span | None:
+    """Yesterday, Friday evening, last week."""
+    if "unit" in said:
+        return _unit(said["unit"], said["step"], today)
+    word = said.get("word") or ("today" if "tonight" in said else "")
+    if word == "last":
+        day = today - _DAY
+    elif word:
+        steps = {"the day before yesterday": -2, "yesterday": -1, "tomorrow": 1}
+        day = today + steps.get(word, 0) * _DAY
+    elif "weekday" in said:
+        ahead = (_WEEKDAYS.index(said["weekday"]) - today.weekday()) % 7
+        day = today + ahead * _DAY
+        if said.get("step") not in ("this", "next") and (ahead or said.get("step") == "last"):
+            day -= 7 * _DAY
+    else:
+        return None
+    first, last = _HOURS.get(said.get("part") or ("night" if "tonight" in said else ""), (0, 24))
+    return Span(day + timedelta(hours=first), day + timedelta(hours=last))
+
+
+def _unit(unit: str, step: str, today: datetime) -> Span:
+    steps = {"this": 0, "next": 1}.get(step, -1)
+    monday = today - today.weekday() * _DAY
+    if unit == "weekend":
+        saturday = monday + (5 + 7 * steps) * _DAY
+        if step not in ("this", "next") and saturday + 9 * _DAY <= today:
+            saturday += 7 * _DAY
+        return Span(saturday, saturday + 2 * _DAY)
+    if unit == "week":
+        return Span(monday + 7 * steps * _DAY, monday + 7 * (steps + 1) * _DAY)
+    if unit == "month":
+        first = today.replace(day=1)
+        return Span(_months_on(first, steps), _months_on(first, steps + 1))
+    return _year(today, today.year + steps)
+
+
+def _year(today: datetime, year: int) -> Span:
+    first = today.replace(year=year, month=1, day=1)
+    return Span(first, first.replace(year=year + 1))
+
+
+def _units_on(moment: datetime, unit: str, count: int) -> datetime:
+    if unit in ("day", "week"):
+        return moment + timedelta(days=count * (7 if unit == "week" else 1))
+    return _months_on(moment, count * (12 if unit == "year" else 1))
+
+
+def _months_on(moment: datetime, count: int) -> datetime:
+    """The same day some months later, or the last day of a shorter month."""
+    months = moment.year * 12 + moment.month - 1 + count
+    first = moment.replace(year=months // 12, month=months % 12 + 1, day=1)
+    following = first.replace(day=28) + 4 * _DAY
+    last_day = (following - following.day * _DAY).day
+    return first.replace(day=min(moment.day, last_day))

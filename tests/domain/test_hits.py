@@ -1,0 +1,109 @@
+"""Places made into hits, and the snippets that show why."""
+
+from datetime import timedelta
+
+import pytest
+from fakes import NOON, memory
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.consolidation import make_episode
+from mnemosyned.domain.hits import hits
+from mnemosyned.domain.memory import Memory, Tier
+from mnemosyned.domain.recall import Hit, Parts, Place, Query, Shown
+from mnemosyned.domain.snippets import SNIPPET_CHARS, snippet
+from mnemosyned.domain.terms import Terms, terms
+
+EPISODE = make_episode(
+    [memory("1"), memory("2")], id="e", content="the bike was stolen", summarizer="fake", now=NOON
+)
+
+
+def query(text: str = "bike", *, explain: bool = False) -> Query:
+    return Query(terms=terms(text), limit=10, explain=explain)
+
+
+# ---------------------------------------------------------------------- hits
+
+
+def hit_of(said: Memory, question: str = "bike") -> Hit:
+    return hits(query(question), [Place(1.0, memory=1)], Shown({1: said}, {}))[0]
+
+
+def test_a_hit_tells_where_and_when_it_was_said() -> None:
+    hit = hit_of(memory("1", session="s", source="chat", role="user", hours_ago=2))
+
+    assert (hit.id, hit.tier, hit.score) == ("1", Tier.WORKING, 1.0)
+    assert (hit.session, hit.source, hit.role) == ("s", "chat", "user")
+    assert hit.created_at == NOON - timedelta(hours=2)
+
+
+def test_an_episode_is_shown_by_the_line_that_matched() -> None:
+    original = memory("1", "the bike is in the cellar", role="user")
+    place = Place(1.0, episode=5, lines=((7, 0.5),))
+
+    hit = hits(query(), [place], Shown({7: original}, {5: EPISODE}))[0]
+
+    assert hit.snippet == "the bike is in the cellar"
+    assert hit.content == "the bike was stolen"
+    assert hit.summary_of == ("1", "2")
+    assert [(line.id, line.role, line.score) for line in hit.lines] == [("1", "user", 0.5)]
+
+
+def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
+    hit = hits(query(), [Place(1.0, episode=5)], Shown({}, {5: EPISODE}))[0]
+
+    assert hit.snippet == "the bike was stolen"
+    assert hit.lines == ()
+
+
+def test_what_was_forgotten_meanwhile_is_left_out() -> None:
+    places = [Place(2.0, memory=1), Place(1.5, episode=4), Place(1.0, episode=5, lines=((2, 1.0),))]
+
+    answer = hits(query(), places, Shown({}, {5: EPISODE}))
+
+    assert [(hit.id, hit.lines) for hit in answer] == [("e", ())]
+
+
+def test_a_hit_explains_its_score_on_request() -> None:
+    place = Place(1.5, memory=1, parts=Parts(words=1.0, time=0.5))
+
+    def explained(*, explain: bool) -> object:
+        shown = Shown({1: memory("1", "the bike")}, {})
+        return hits(query(explain=explain), [place], shown)[0].explanation
+
+    assert explained(explain=True) == {"words": 1.0, "time": 0.5}
+    assert explained(explain=False) is None
+
+
+# ------------------------------------------------------------------ snippets
+
+
+def test_a_snippet_shows_the_place_that_matches() -> None:
+    text = "lorem ipsum " * 60 + "the stolen bike was found " + "dolor sit " * 60
+
+    hit = hit_of(memory("1", text), "stolen bikes")
+
+    assert "stolen bike" in hit.snippet
+    assert hit.snippet.startswith("…")
+    assert hit.snippet.endswith("…")
+    assert hit.content == text
+
+
+@pytest.mark.parametrize("word", ["moved", "moving", "moves", "move"])
+def test_a_snippet_finds_a_word_in_its_other_forms(word: str) -> None:
+    text = "lorem ipsum " * 60 + "then she moved to Lisbon " + "dolor sit " * 60
+
+    assert "moved to Lisbon" in hit_of(memory("1", text), word).snippet
+
+
+def test_a_short_text_is_its_own_snippet() -> None:
+    assert snippet("short", Terms((), ())) == "short"
+
+
+@given(st.text(min_size=1, max_size=1_000), st.text(max_size=30))
+def test_a_snippet_is_a_short_part_of_its_text(content: str, question: str) -> None:
+    part = hit_of(memory("1", content), question).snippet
+
+    assert len(part) <= SNIPPET_CHARS + 2
+    assert part in content or part[1:] in content or part[:-1] in content or part[1:-1] in content

@@ -1,0 +1,305 @@
+"""What a candidate is worth: each part of the score, and one place for what says the same."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from fakes import NOON
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
+from mnemosyned.domain.ranking import ALIKE_MAX, rank
+from mnemosyned.domain.recall import LINES_MAX, Corpus, Found, Match, Place, Query
+from mnemosyned.domain.terms import terms
+from mnemosyned.domain.when import Span
+
+COUNT = 10_000
+
+
+def query(text: str = "bike", *, limit: int = 10, tier: Tier | None = None) -> Query:
+    return Query(terms=terms(text), limit=limit, tier=tier)
+
+
+def match(position: int, content: str = "a bike", **changes: Any) -> Match:  # noqa: ANN401
+    """A candidate whose text says everything, seconds after the one before it."""
+    when = NOON + timedelta(seconds=position)
+    return Match(
+        position,
+        **{"score": 1.0, "session": "s", "content": content, "created_at": when, **changes},
+    )
+
+
+def far(position: int, content: str = "a bike", **changes: Any) -> Match:  # noqa: ANN401
+    """A candidate of a session of its own: nothing lends it anything."""
+    return match(position, content, **{"session": str(position), **changes})
+
+
+def beside(position: int, content: str = "no such word") -> Match:
+    """What stands beside a match and has no word of the question."""
+    return match(position, content, score=0.0)
+
+
+def ranked(asked: Query, *matches: Match, frequencies: dict[str, int] | None = None) -> list[Place]:
+    known = dict.fromkeys(asked.terms.words, 100) | (frequencies or {})
+    corpus = Corpus(count=COUNT, average_chars=20, frequencies=known)
+    return rank(asked, Found(matches, corpus=corpus))
+
+
+def order(text: str, *matches: Match, **known: Any) -> list[int | None]:  # noqa: ANN401
+    return [place.memory for place in ranked(query(text), *matches, **known)]
+
+
+# --------------------------------------------------------------------- words
+
+
+def test_nothing_found_has_no_place() -> None:
+    assert rank(query(), Found()) == []
+
+
+def test_what_says_more_of_the_question_comes_first() -> None:
+    assert order("stolen bike", far(1, "a bike"), far(2, "the bike was stolen")) == [2, 1]
+
+
+def test_a_rare_word_counts_for_more_than_a_common_one() -> None:
+    matches = far(1, "the red one"), far(2, "the bike one")
+
+    assert order("red bike", *matches, frequencies={"red": 3_000, "bike": 3}) == [2, 1]
+    assert order("red bike", *matches, frequencies={"red": 3, "bike": 3_000}) == [1, 2]
+
+
+def test_a_short_text_that_says_it_beats_a_long_one() -> None:
+    assert order("bike", far(1, "bike " + "and so on " * 50), far(2, "my bike")) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("buying a car", "bought a car"),
+        ("the child's car", "children and a car"),
+        ("cars moved", "moving a car"),
+    ],
+)
+def test_other_forms_of_a_word_count(text: str, content: str) -> None:
+    assert order(text, far(1, "a car"), far(2, content)) == [2, 1]
+
+
+def test_a_word_as_typed_counts_for_more_than_another_form() -> None:
+    assert order("meetings", far(1, "one meeting"), far(2, "two meetings")) == [2, 1]
+
+
+def test_a_code_is_not_lost_to_stemming() -> None:
+    assert order("error x4s", far(1, "error x4"), far(2, "error x4s")) == [2, 1]
+
+
+def test_words_that_stand_together_as_asked_count_for_more() -> None:
+    apart = far(1, "peter said that the mill is closed and that ann will not black it out")
+    together = far(2, "peter said that the black mill is closed and ann will not take it out")
+
+    assert order("black mill", apart, together) == [2, 1]
+
+
+def test_equal_worth_puts_the_later_first() -> None:
+    assert order("bike", far(1, "bike a"), far(2, "bike b"), far(3, "bike c")) == [3, 2, 1]
+
+
+def test_the_end_of_a_long_text_counts_by_the_engines_score() -> None:
+    long = far(1, "and so on " * 500, score=9.0)
+
+    assert order("bike", long, far(2, "bike")) == [1, 2]
+
+
+# ---------------------------------------------------------------- neighbours
+
+
+def test_a_match_gains_from_what_stands_beside_it() -> None:
+    talk = match(1, "my bike"), match(2, "stolen yesterday")
+    alone = far(100, "was stolen today")
+
+    places = order("stolen bike", *talk, alone)
+
+    assert places.index(2) < places.index(100)
+
+
+def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
+    assert order("bike", match(1), beside(2, "yes"), beside(3, "no"), beside(4)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"session": "other"}, {"source": "other"}, {"created_at": NOON + timedelta(hours=3)}],
+)
+def test_what_only_happens_to_stand_beside_lends_nothing(changes: dict[str, Any]) -> None:
+    stranger = beside(2)._replace(**changes)
+
+    assert order("bike", match(1), stranger) == [1]
+
+
+def test_memories_without_a_session_are_no_talk() -> None:
+    matches = [match(at)._replace(session=DEFAULT_SESSION) for at in (1,)]
+
+    assert order("bike", *matches, beside(2)._replace(session=DEFAULT_SESSION)) == [1]
+
+
+def test_the_store_says_who_stands_beside_whom() -> None:
+    asked = query()
+    corpus = Corpus(count=COUNT, frequencies={"bike": 5})
+    found = Found([match(1), beside(9)], beside={1: [(9, 1)]}, corpus=corpus)
+
+    assert [place.memory for place in rank(asked, found)] == [1, 9]
+
+
+def test_a_sitting_that_speaks_of_all_of_it_lifts_its_lines() -> None:
+    sitting = match(1, "my bike"), match(50, "stolen")
+    alone = far(100, "a bike")
+
+    places = order("stolen bike", *sitting, alone)
+
+    assert places.index(1) < places.index(100)
+
+
+# -------------------------------------------------------------------- priors
+
+
+def test_the_one_asked_about_counts_when_speaking() -> None:
+    said = [far(1, "I have a bike", role="Bob"), far(2, "I have a bike", role="Ann")]
+
+    assert order("Ann's bike", *said) == [2, 1]
+
+
+def test_a_line_that_asks_is_seldom_the_answer() -> None:
+    assert order("bike", far(2, "a red bike?"), far(1, "a red bike.")) == [1, 2]
+
+
+def test_importance_decides_between_equals_but_is_never_a_match() -> None:
+    dull, important = far(2, "my bike", importance=0.0), far(1, importance=1.0)
+    better = far(2, "the stolen bike", importance=0.0)
+
+    assert order("stolen bike", dull, important) == [1, 2]
+    assert order("stolen bike", better, important) == [2, 1]
+
+
+def dated(position: int, when: datetime, content: str = "a bike") -> Match:
+    return far(position, content, created_at=when)
+
+
+def test_what_happened_when_the_question_says_comes_first() -> None:
+    span = Span(NOON - timedelta(days=9), NOON - timedelta(days=8))
+    asked = Query(terms=terms("bike"), limit=10, spans=(span,), now=NOON)
+    before, then, after, late = (
+        dated(at, NOON - timedelta(days=days), f"bike {at * 'x'}")
+        for at, days in enumerate((30, 8.5, 7.5, 0), 1)
+    )
+
+    answer = [place.memory for place in ranked(asked, before, then, after, late)]
+
+    assert answer[:2] == [2, 3]
+
+
+def test_the_recent_comes_first_among_equals_and_never_before_a_better_match() -> None:
+    asked = Query(terms=terms("stolen bike"), limit=10, now=NOON)
+    old, new = dated(2, NOON - timedelta(days=300), "my bike"), dated(1, NOON)
+    better = dated(3, NOON - timedelta(days=300), "the stolen bike")
+
+    assert [place.memory for place in ranked(asked, old, new, better)] == [3, 1, 2]
+
+
+WORDS = st.lists(st.sampled_from(["bike", "stolen", "red", "moon", "?"]), max_size=6).map(" ".join)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    contents=st.lists(WORDS, min_size=1, max_size=12),
+    episodes=st.lists(st.sampled_from([None, 7, 8]), min_size=12, max_size=12),
+)
+def test_the_parts_of_a_score_add_up_to_it(contents: list[str], episodes: list[int | None]) -> None:
+    span = Span(NOON, NOON + timedelta(seconds=5))
+    asked = Query(terms=terms("stolen red bike"), limit=10, spans=(span,), now=NOON)
+    matches = [
+        match(at, content, episode=episode, importance=0.9)
+        for at, (content, episode) in enumerate(zip(contents, episodes, strict=False))
+    ]
+
+    for place in ranked(asked, *matches):
+        assert place.score == pytest.approx(sum(place.parts))
+
+
+# ------------------------------------------------------------------- folding
+
+
+def test_what_says_the_same_has_one_place_and_a_count() -> None:
+    same = [far(at, "Battery low: bike", source="phone") for at in range(50)]
+
+    places = ranked(query(), *same, far(100, "my bike"))
+
+    assert [(place.memory, place.duplicates) for place in places if place.duplicates] == [(49, 49)]
+    assert len(places) == 2
+
+
+def test_the_same_words_from_elsewhere_keep_their_place() -> None:
+    assert len(order("bike", far(1, source="a"), far(2, source="b"))) == 2
+    assert len(order("bike", far(1, role="Ann"), far(2, role="Bob"))) == 2
+
+
+def test_what_differs_in_figures_steps_back_for_others() -> None:
+    many = [far(at, f"bike at {at} percent") for at in range(50)]
+    other = far(100, "there is another rusty old bike in the cellar, behind the boxes, I think")
+
+    places = ranked(query(limit=5), *many, other)
+
+    assert [place.memory for place in places][-1] == 100
+    assert places[0].duplicates == 50 - ALIKE_MAX - 1
+    assert len(places) == 5
+
+
+def test_what_differs_in_figures_is_shown_where_there_is_room() -> None:
+    assert len(order("bike", *(far(at, f"bike {at}") for at in range(8)))) == 8
+
+
+# ------------------------------------------------------------------ episodes
+
+
+def test_the_limit_is_respected() -> None:
+    matches = [far(at, f"bike {word}") for at, word in enumerate("abcdefghijklmnopqrst")]
+
+    assert len(ranked(query(limit=7), *matches)) == 7
+
+
+def test_an_episode_has_one_place_with_its_best_lines_under_it() -> None:
+    originals = [match(at * 10, "bike " * at + "x" * at, episode=5) for at in range(1, 6)]
+
+    places = ranked(query(), *originals)
+
+    assert [place.episode for place in places] == [5]
+    assert len(places[0].lines) == LINES_MAX
+
+
+def test_an_exact_original_outranks_a_summary_alone() -> None:
+    original = match(1, "bike", episode=5)
+    places = rank(query(), Found([original], {6: 4.0}, corpus=Corpus(count=COUNT)))
+
+    assert [place.episode for place in places] == [5, 6]
+
+
+def test_further_lines_and_the_summary_add_to_an_episode() -> None:
+    best, further = match(10, episode=5), match(90, "the bike", episode=5)
+
+    def score(*matches: Match, summary: float = 0.0) -> float:
+        return rank(query(), Found(matches, {5: summary}, corpus=Corpus(count=COUNT)))[0].score
+
+    assert score(best, further) > score(best)
+    assert score(best, summary=1.0) > score(best)
+
+
+def test_asked_for_episodes_only_their_own_words_count() -> None:
+    found = Found([match(1, episode=5)], {6: 1.0})
+
+    assert [place.episode for place in rank(query(tier=Tier.EPISODIC), found)] == [6]
+
+
+def test_asked_for_the_archive_each_original_has_its_own_place() -> None:
+    originals = match(1, "my bike", episode=5), match(9, "her bike", episode=5)
+
+    places = ranked(query(tier=Tier.ARCHIVE), *originals)
+
+    assert {(place.memory, place.episode) for place in places} == {(1, None), (9, None)}

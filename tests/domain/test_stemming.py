@@ -1,0 +1,48 @@
+"""The stems are the index's: what it brings together, a reading brings together too."""
+
+import sqlite3
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.inflections import other_forms
+from mnemosyned.domain.stemming import fold, stem
+
+ENDINGS = """
+    s es ed ing ies ied ation ational tional izer ousness iveness fulness ably ness ful icate ical
+    ement ance able ible ism ate ive ize ly y e ll ee
+""".split()
+WORDS = st.builds("".join, st.tuples(st.text("abeilnorsty", min_size=1, max_size=7),
+                                     st.sampled_from(ENDINGS)))  # fmt: skip
+
+
+def indexed(words: list[str]) -> list[str]:
+    """The words as FTS5 keeps them."""
+    database = sqlite3.connect(":memory:")
+    database.executescript(
+        "CREATE VIRTUAL TABLE f USING fts5("
+        "c, tokenize = 'porter unicode61 remove_diacritics 2');"
+        "CREATE VIRTUAL TABLE v USING fts5vocab(f, instance);"
+    )
+    database.executemany("INSERT INTO f (rowid, c) VALUES (?, ?)", enumerate(words))
+    return [term for (term,) in database.execute("SELECT term FROM v ORDER BY doc")]
+
+
+@given(st.lists(WORDS, min_size=1, max_size=20))
+def test_a_stem_is_what_the_index_keeps(words: list[str]) -> None:
+    words = [word for word in words if word != "eed"]  # FTS5 leaves one letter of it
+
+    assert [stem(word) for word in words] == indexed(words)
+
+
+def test_accents_and_case_are_folded_as_in_the_index() -> None:
+    words = ["São", "Übermut", "ΟΔΟΣ", "Ёлка", "Ångström"]
+
+    assert [fold(word) for word in words] == [fold(word) for word in indexed(words)]
+
+
+def test_irregular_forms_belong_together() -> None:
+    assert "bought" in other_forms("buying")
+    assert "buy" in other_forms("bought")
+    assert "children" in other_forms("child")
+    assert other_forms("bicycle") == ()

@@ -1,0 +1,87 @@
+"""What a question's time expressions mean, asked on a Wednesday afternoon."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.when import SPANS_MAX, Span, times
+
+NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "until"),
+    [
+        ("what did I do yesterday", "2026-03-17", "2026-03-18"),
+        ("yesterday evening", "2026-03-17T17:00", "2026-03-18"),
+        ("the day before yesterday", "2026-03-16", "2026-03-17"),
+        ("last night", "2026-03-17T18:00", "2026-03-18T06:00"),
+        ("this morning", "2026-03-18T05:00", "2026-03-18T12:00"),
+        ("last Friday", "2026-03-13", "2026-03-14"),
+        ("on Monday", "2026-03-16", "2026-03-17"),
+        ("next Monday", "2026-03-23", "2026-03-24"),
+        ("last week", "2026-03-09", "2026-03-16"),
+        ("last weekend", "2026-03-14", "2026-03-16"),
+        ("this month", "2026-03-01", "2026-04-01"),
+        ("last year", "2025-01-01", "2026-01-01"),
+        ("3 days ago", "2026-03-15", "2026-03-16"),
+        ("two weeks ago", "2026-03-01", "2026-03-08"),
+        ("the past two months", "2026-01-18T15:00", "2026-03-18T15:00"),
+        ("in May 2023", "2023-05-01", "2023-06-01"),
+        ("on 5 May, 2023?", "2023-05-05", "2023-05-06"),
+        ("May 5th", "2025-05-05", "2025-05-06"),
+        ("in december", "2025-12-01", "2026-01-01"),
+        ("on 2025-12-03", "2025-12-03", "2025-12-04"),
+        ("in 2024", "2024-01-01", "2025-01-01"),
+        ("last summer", "2025-06-01", "2025-09-01"),
+        ("summer 2024", "2024-06-01", "2024-09-01"),
+    ],
+)
+def test_a_time_expression_means_a_stretch_of_time(text: str, since: str, until: str) -> None:
+    assert times(text, NOW).spans == (Span(day(since), day(until)),)
+
+
+@pytest.mark.parametrize("text", ["may I go", "march on", "call 5551234", "second best", ""])
+def test_other_words_mean_no_time(text: str) -> None:
+    assert times(text, NOW).spans == ()
+
+
+def test_a_day_begins_where_the_question_is_asked() -> None:
+    tokyo = timezone(timedelta(hours=9))
+
+    (span,) = times("today", datetime(2026, 3, 18, 2, tzinfo=tokyo)).spans
+
+    assert span.since == datetime(2026, 3, 17, 15, tzinfo=UTC)
+
+
+def test_what_a_memory_would_not_repeat_is_no_word_of_the_question() -> None:
+    assert times("what did Ann buy last week", NOW).rest.split() == "what did Ann buy".split()
+
+
+def test_a_date_counts_as_a_whole_as_it_may_stand_in_the_memory() -> None:
+    assert times("the bill of 5 May 2023", NOW).rest.split()[-2:] == ["5-May", "May-5"]
+    assert "Monday" in times("the Monday call", NOW).rest
+
+
+@given(st.text(max_size=200))
+def test_any_question_has_a_bounded_number_of_times(text: str) -> None:
+    said = times(text, NOW)
+
+    assert len(said.spans) <= SPANS_MAX
+    assert all(span.since < span.until for span in said.spans)
+
+
+@given(
+    st.sampled_from(["last", "next", "this"]),
+    st.sampled_from("week month year weekend monday sunday summer winter".split()),
+    st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)),  # noqa: DTZ001 the zone is added
+)
+def test_time_is_told_on_any_day(step: str, unit: str, asked: datetime) -> None:
+    for span in times(f"{step} {unit}", asked.replace(tzinfo=UTC)).spans:
+        assert span.since < span.until

@@ -1,0 +1,144 @@
+"""Recall over a year of mixed records, beside plain bm25 over the same."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import pytest
+from mixed import NOW, Asked, Record, Year, year
+
+from mnemosyned.domain import ranking, reading
+from mnemosyned.domain.memory import DEFAULT_SESSION, Memory
+from mnemosyned.domain.ports import Draft, MemoryStore
+from mnemosyned.domain.ranking import rank
+from mnemosyned.domain.reading import READ_CHARS_MAX
+from mnemosyned.domain.recall import Found, Query
+from mnemosyned.domain.terms import terms
+from mnemosyned.domain.when import times
+from mnemosyned.paths import shipped
+from mnemosyned.storage.sqlite.store import open_store
+
+SESSIONS: dict[str, Callable[[Record], str]] = {
+    "no sessions": lambda _: DEFAULT_SESSION,
+    "a session for each source": lambda record: record.source,
+    "a session for each source and day": lambda record: f"{record.source} {record.created_at:%F}",
+}
+
+
+@pytest.fixture(scope="module")
+def past() -> Year:
+    whole = year(per_day=6)
+    return Year(whole.records, whole.questions[::2])
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question with its candidates, which no part of the ranking changes."""
+
+    query: Query
+    found: Found
+    answer: int
+
+    def place(self) -> int:
+        """Where among ten the answer is shown, counted from 1; 0 where it is not."""
+        for at, place in enumerate(rank(self.query, self.found), 1):
+            if self.answer in (place.memory, *(position for position, _ in place.lines)):
+                return at
+        return 0
+
+
+@pytest.fixture(scope="module", params=SESSIONS)
+def cases(
+    request: pytest.FixtureRequest, past: Year, tmp_path_factory: pytest.TempPathFactory
+) -> list[Case]:
+    session = SESSIONS[request.param]
+    drafts = [
+        Draft(
+            Memory(
+                id=record.id,
+                content=record.content,
+                source=record.source,
+                role=record.role,
+                created_at=record.created_at,
+                session=session(record),
+            )
+        )
+        for record in past.records
+    ]
+    database = tmp_path_factory.mktemp("mixed") / "memory.db"
+    with open_store(database, migrations=shipped("migrations")) as store:
+        store.remember(drafts)
+        return [case(store, past, asked) for asked in past.questions]
+
+
+def case(store: MemoryStore, past: Year, asked: Asked) -> Case:
+    said = times(asked.text, NOW)
+    query = Query(terms=terms(said.rest), limit=10, spans=said.spans, now=NOW)
+    found = store.search(query)
+    content = next(record.content for record in past.records if record.id == asked.answer)
+    answer = next((m.position for m in found.memories if m.content == content[:READ_CHARS_MAX]), -1)
+    return Case(query, found, answer)
+
+
+def shares(cases: Sequence[Case]) -> tuple[float, float]:
+    """The shares of questions whose answer is among ten, and first."""
+    places = [case.place() for case in cases]
+    return mean(place > 0 for place in places), mean(place == 1 for place in places)
+
+
+def plain_shares(past: Year) -> tuple[float, float]:
+    """The same for plain bm25."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE f USING fts5(id UNINDEXED, content, role)")
+    rows = [(record.id, record.content, record.role) for record in past.records]
+    database.executemany("INSERT INTO f VALUES (?, ?, ?)", rows)
+    places = []
+    for asked in past.questions:
+        match = " OR ".join(f'"{word}"' for word in terms(asked.text).words)
+        cursor = database.execute(
+            "SELECT id FROM f WHERE f MATCH ? ORDER BY rank LIMIT 10", (match,)
+        )
+        found = [id_ for (id_,) in cursor]
+        places.append(found.index(asked.answer) + 1 if asked.answer in found else 0)
+    return mean(place > 0 for place in places), mean(place == 1 for place in places)
+
+
+def test_more_is_found_than_by_plain_bm25(cases: list[Case], past: Year) -> None:
+    among_ten, first = shares(cases)
+    plain_among_ten, plain_first = plain_shares(past)
+
+    assert among_ten >= max(0.95, plain_among_ten)
+    assert first >= plain_first + 0.1
+
+
+@pytest.mark.parametrize(
+    ("module", "part", "value"),
+    [
+        (ranking, "NEIGHBOUR_SHARES", (0.0, 0.0)),
+        (ranking, "SESSION_SHARE", 0.0),
+        (ranking, "SPEAKER_SHARE", 0.0),
+        (ranking, "SPOKEN_TO", 1.0),
+        (ranking, "ROLE_WEIGHT", 0.0),
+        (ranking, "PHRASE_SHARE", 0.0),
+        (ranking, "ASKING_SHARE", 0.0),
+        (ranking, "TIME_SHARE", 0.0),
+        (ranking, "RECENCY_SHARE", 0.0),
+        (reading, "PASSAGE_SHARE", 0.0),
+    ],
+)
+def test_no_part_of_the_score_does_harm(
+    cases: list[Case],
+    monkeypatch: pytest.MonkeyPatch,
+    module: object,
+    part: str,
+    value: object,
+) -> None:
+    whole, _ = shares(cases)
+
+    monkeypatch.setattr(module, part, value)
+
+    without, _ = shares(cases)
+    assert whole >= without - 0.01

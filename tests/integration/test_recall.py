@@ -1,0 +1,122 @@
+"""Recall through the service: times relative to the asker, repeats, abstaining, after sleep."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from fakes import NOON, FakeClock
+
+from mnemosyned.domain.recall import Hit
+from mnemosyned.service import MemoryService
+from mnemosyned.verbs import Recall, Remember, Sleep
+
+
+def keep(service: MemoryService, id: str, content: str, **fields: Any) -> None:  # noqa: ANN401
+    service.call(Remember(content, id=id, **fields))
+
+
+def recall(service: MemoryService, question: str, **fields: Any) -> list[Hit]:  # noqa: ANN401
+    return service.call(Recall(question, **fields)).hits
+
+
+def lunches(service: MemoryService) -> None:
+    for days in range(1, 40):
+        when = NOON - timedelta(days=days)
+        keep(service, f"lunch-{days}", f"lunch with {'Ann Bob Cy'.split()[days % 3]}, soup {days}",
+             created_at=when)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("lunch yesterday", "lunch-1"),
+        ("who was at lunch 3 days ago", "lunch-3"),
+        ("lunch on 20 February", "lunch-25"),
+        ("lunch on 2026-02-20", "lunch-25"),
+    ],
+)
+def test_a_time_is_relative_to_the_asker(
+    service: MemoryService, question: str, answer: str
+) -> None:
+    lunches(service)
+
+    assert recall(service, question)[0].id == answer
+
+
+def test_another_clock_can_be_asked_by(service: MemoryService) -> None:
+    lunches(service)
+    then = (NOON - timedelta(days=10)).astimezone(timezone(timedelta(hours=-5)))
+
+    assert recall(service, "lunch yesterday", asked_at=then)[0].id == "lunch-11"
+
+
+def test_a_time_prefers_and_does_not_exclude(service: MemoryService) -> None:
+    keep(service, "boat", "the boat was sold", created_at=NOON - timedelta(days=200))
+
+    assert [hit.id for hit in recall(service, "was the boat sold last week?")] == ["boat"]
+
+
+def test_a_repeated_notice_has_one_place(service: MemoryService) -> None:
+    for at in range(50):
+        keep(service, f"low-{at}", "Battery low", source="phone",
+             created_at=NOON - timedelta(hours=at))  # fmt: skip
+    keep(service, "swap", "The battery was swapped at the garage", source="notes")
+
+    hits = recall(service, "battery")
+
+    assert {hit.id for hit in hits} == {"low-0", "swap"}
+    (notice,) = (hit for hit in hits if hit.id == "low-0")
+    assert notice.duplicates == 49
+    assert len(notice.lines) == 3
+
+
+def test_hundreds_of_the_same_do_not_hide_the_rest(service: MemoryService) -> None:
+    for at in range(300):
+        keep(service, f"low-{at}", "Battery low", source="phone")
+    keep(service, "swap", "Yesterday the old battery of the car was swapped at the garage")
+
+    assert "swap" in [hit.id for hit in recall(service, "battery low")]
+
+
+def test_a_page_that_answers_comes_before_lines_that_do_not(service: MemoryService) -> None:
+    filler = "We spoke of this and that for an hour. "
+    keep(service, "page", filler * 20 + "Vera sold the green canoe to Mike. " + filler * 20)
+    for at, name in enumerate("Ada Bea Cid Dan Eva Flo Gus Hal Ida Jim Kim Lou".split()):
+        keep(service, f"line-{at}", f"{name} saw a green canoe")
+        keep(service, f"other-{at}", f"Vera met {name}")
+
+    assert recall(service, "Did Vera sell the green canoe?")[0].id == "page"
+
+
+@pytest.mark.parametrize("question", ["zeppelin hangar", "qwxz", "?!", "🚲"])
+def test_what_nobody_said_has_no_answer(service: MemoryService, question: str) -> None:
+    lunches(service)
+
+    assert recall(service, question) == []
+
+
+def test_after_sleep_the_same_question_finds_the_same_lines(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    for at, line in enumerate(["We moved to Lisbon", "The flat is near the river", "Rent is 900"]):
+        when = NOON - timedelta(minutes=9 - at)
+        keep(service, f"m{at}", line, session="talk", created_at=when)
+    before = {hit.id for hit in recall(service, "Where is the flat in Lisbon?")}
+    clock.advance(days=2)
+
+    service.call(Sleep(force=True))
+
+    (hit,) = recall(service, "Where is the flat in Lisbon?")
+    assert before == {line.id for line in hit.lines} == {"m0", "m1", "m2"}
+
+
+def test_an_answer_stays_within_its_filters(service: MemoryService) -> None:
+    for at in range(4):
+        when = NOON - timedelta(minutes=9 - at)
+        keep(service, f"m{at}", f"line {at} of the talk", session="talk", created_at=when)
+    keep(service, "m4", "the canoe", session="talk", created_at=NOON - timedelta(minutes=5))
+    until = datetime.fromisoformat("2026-03-17T11:55:30Z")
+
+    hits = recall(service, "canoe", since=NOON - timedelta(minutes=6), until=until)
+
+    assert {hit.id for hit in hits} == {"m3", "m4"}
