@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
@@ -77,8 +79,9 @@ def rank(query: Query, found: Found) -> list[Place]:
         else:
             places.append(Place(sum(parts), memory=position, parts=parts))
     matched = found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
+    owed = set(heapq.nlargest(query.limit, worth, key=lambda at: (sum(worth[at]), at)))
     places.extend(
-        _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []))
+        _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []), owed)
         for episode in matched
     )
     places.sort(key=lambda place: (-place.score, -_moment(place, by_position), -_latest(place)))
@@ -261,13 +264,19 @@ def _recency(query: Query, match: Match) -> float:
 # -------------------------------------------------------------------- places
 
 
-def _episode_place(episode: int, own: float, lines: list[tuple[int, Parts]]) -> Place:
+def _episode_place(
+    episode: int, own: float, lines: list[tuple[int, Parts]], owed: AbstractSet[int]
+) -> Place:
+    """An episode with its best lines, and with all that are owed a place by themselves.
+
+    What was shown before a sleep is so shown after it, however much of it one episode holds.
+    """
     ranked = sorted(((sum(parts), position, parts) for position, parts in lines), reverse=True)
-    best = ranked[:LINES_MAX]
+    best = [line for at, line in enumerate(ranked) if at < LINES_MAX or line[1] in owed]
     if not best:
         parts = Parts(summary=SUMMARY_ALONE * own)
         return Place(sum(parts), episode=episode, parts=parts)
-    further = sum(score for score, _, _ in best[1:])
+    further = sum(score for score, _, _ in best[1:LINES_MAX])
     parts = best[0][2]._replace(summary=SUMMARY_SHARE * own, further=FURTHER_LINES * further)
     shown = tuple((position, score) for score, position, _ in best)
     return Place(sum(parts), episode=episode, lines=shown, parts=parts)
@@ -312,7 +321,8 @@ def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
     lines = list(place.lines)
     for repeat in repeats:
         lines += [(repeat.memory, repeat.score)] if repeat.memory is not None else repeat.lines
-    return replace(place, lines=tuple(lines[:LINES_MAX]), duplicates=len(repeats))
+    shown = max(len(place.lines), LINES_MAX)
+    return replace(place, lines=tuple(lines[:shown]), duplicates=len(repeats))
 
 
 def _texts(place: Place, matches: Mapping[int, Match]) -> Iterator[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mnemosyned.domain.when import Span
 
 LINES_MAX = 3
+"""So many of an episode's originals are shown, and more where each earns a place by itself."""
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -163,7 +164,7 @@ class Hit:
     summary_of: tuple[str, ...] = ()
     """Provenance: the ids of all originals of an episode, oldest first."""
     lines: tuple[Line, ...] = ()
-    """An episode's originals that matched, or a memory's repeats, best first, at most three."""
+    """An episode's originals that matched, or a memory's repeats, best first."""
     duplicates: int = 0
     """How many further places would say the same, or differ in figures alone."""
     explanation: Mapping[str, float] | None = None

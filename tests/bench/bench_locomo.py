@@ -40,7 +40,7 @@ from bench.locomo import (
     scores,
 )
 from bench.locomo_peer import peer_runs
-from bench.measure import LINES_MAX, say, timed
+from bench.measure import say, timed
 from bench.plot import Series, bars
 from bench.report import Report
 
@@ -62,7 +62,7 @@ Runs = dict[str, dict[str, Score]]
 def shown_turns(hit: Hit) -> frozenset[str]:
     """The turns a result puts before the reader."""
     if hit.tier is Tier.EPISODIC:
-        return frozenset(line.id for line in hit.lines[:LINES_MAX])
+        return frozenset(line.id for line in hit.lines)
     return frozenset([hit.id])
 
 

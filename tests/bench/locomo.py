@@ -46,7 +46,7 @@ class Score:
     recall_20: float
     hit_10: float
     shown: float
-    """How many turns ten results put before the reader: an episode shows up to three."""
+    """How many turns ten results put before the reader: an episode shows several."""
 
 
 class Conversation(msgspec.Struct):

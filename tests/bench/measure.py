@@ -24,7 +24,6 @@ Recall: TypeAlias = Callable[[str], Sequence[str]]
 """Asks a system a question; what it shows, one text per result, best first."""
 
 RESULTS = 10
-LINES_MAX = 3
 
 
 def say(message: str) -> None:
@@ -110,8 +109,7 @@ def recall_each(recall: Recall, questions: Iterable[Question]) -> list[float]:
 
 def shown(hit: Hit) -> str:
     """All that a hit puts before the reader."""
-    lines = [line.content for line in hit.lines[:LINES_MAX]]
-    return "\n".join([hit.content, *lines])
+    return "\n".join([hit.content, *(line.content for line in hit.lines)])
 
 
 def asking(memories: Memories) -> Recall:

@@ -116,7 +116,7 @@ def test_an_episode_never_crowds_out_the_answer(store: MemoryStore) -> None:
     keep(store, *told, memory("fresh", "an apple a day"))
     consolidate(store, promotion("e", *told, content="apples"))
 
-    answer = recall(store, "apple", limit=5)
+    answer = recall(store, "apple", limit=2)
 
     assert sorted(hit.id for hit in answer) == ["e", "fresh"]
     assert max(len(hit.lines) for hit in answer) == LINES_MAX

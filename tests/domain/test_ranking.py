@@ -268,10 +268,20 @@ def test_the_limit_is_respected() -> None:
 def test_an_episode_has_one_place_with_its_best_lines_under_it() -> None:
     originals = [match(at * 10, "bike " * at + "x" * at, episode=5) for at in range(1, 6)]
 
-    places = ranked(query(), *originals)
+    places = ranked(query(limit=1), *originals)
 
     assert [place.episode for place in places] == [5]
     assert len(places[0].lines) == LINES_MAX
+
+
+def test_lines_that_had_places_of_their_own_before_a_sleep_are_all_shown_after_it() -> None:
+    awake = [match(at * 10, "bike " * at + "x" * at) for at in range(1, 9)]
+    asleep = [one._replace(episode=5) for one in awake]
+
+    before = [place.memory for place in ranked(query(limit=6), *awake)]
+    (place,) = ranked(query(limit=6), *asleep)
+
+    assert [position for position, _ in place.lines] == before
 
 
 def test_an_exact_original_outranks_a_summary_alone() -> None:

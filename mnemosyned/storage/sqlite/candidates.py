@@ -24,9 +24,9 @@ WEAK = 0.35
 """What scores less than this share of the best is left out, beyond the first."""
 WHOLE_WORDS_MIN, WHOLE_WORDS_MAX = 3, 5
 WHOLE_KEPT = 40
+"""So many texts that have nearly all the words are candidates, however long they are."""
 UNSCORED = 1e-9
 """The score of what was not scored: it matches, and reading tells how well."""
-"""So many texts that have nearly all the words are candidates, however long they are."""
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
 FREQUENCIES_KEPT_MAX = 5_000
