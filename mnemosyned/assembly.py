@@ -14,8 +14,10 @@ from tzlocal import get_localzone
 from mnemosyned import __version__
 from mnemosyned.config import API_KEY_VARIABLE, NO_MODEL, Config, LlmConfig
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
+from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.ports import Clock, Summarizer, TextModel
 from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
@@ -30,6 +32,7 @@ class OpenMemory:
 
     service: MemoryService
     cycle: SleepCycle
+    forgetting: Forgetting
     scheduler: SleepScheduler | None
     clock: Clock
     config: Config
@@ -49,6 +52,7 @@ class OpenMemory:
             self.cycle.use_summarizer(summarizer)
         self.cycle.policy = _policy(config)
         self.service.use_limits(_limits(config))
+        self.forgetting.retention = _retention(config)
         self.config = config
 
 
@@ -76,6 +80,14 @@ def open_memory(
             policy=_policy(config),
         )
         stack.callback(cycle.close)
+        forgetting = Forgetting(
+            store=store,
+            cycle=cycle,
+            clock=clock,
+            database=database,
+            retention=_retention(config),
+        )
+        forgetting.mend()  # what a crash left emptied
         service = MemoryService(
             store=store,
             cycle=cycle,
@@ -86,18 +98,22 @@ def open_memory(
                 database=database,
                 schema_version=store.schema_version,
             ),
+            forgetting=forgetting,
         )
         if socket is None and not config.auto_sleep:
-            yield OpenMemory(service, cycle, None, clock, config)
+            yield OpenMemory(service, cycle, forgetting, None, clock, config)
             return
-        scheduler = SleepScheduler(
-            sleep=lambda trigger: cycle.run(trigger=trigger), relieve=service.relieve
-        )
+
+        def sleep(trigger: Trigger) -> None:
+            cycle.run(trigger=trigger)
+            forgetting.tidy()
+
+        scheduler = SleepScheduler(sleep=sleep, relieve=service.relieve)
         _schedule(scheduler, config)
         with scheduler:
             service.use_scheduler(scheduler)
             try:
-                yield OpenMemory(service, cycle, scheduler, clock, config)
+                yield OpenMemory(service, cycle, forgetting, scheduler, clock, config)
             finally:
                 cycle.interrupt()
 
@@ -185,6 +201,14 @@ def _limits(config: Config) -> Limits:
         content_bytes_max=config.limits.content_bytes_max,
         wm_max=config.wm_max,
         secrets=SecretRule(config.secrets),
+    )
+
+
+def _retention(config: Config) -> Retention:
+    days = config.archive.keep_days
+    return Retention(
+        keep=None if days is None else timedelta(days=days),
+        characters_max=config.archive.characters_max,
     )
 
 

@@ -47,6 +47,13 @@ class SleepConfig(_Section, frozen=True):
     shutdown_deadline_s: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
 
 
+class ArchiveConfig(_Section, frozen=True):
+    """How long the archive keeps the originals' words."""
+
+    keep_days: Annotated[float, Meta(gt=0, le=366_000)] | None = None
+    characters_max: Annotated[int, Meta(ge=0)] | None = None
+
+
 class LlmConfig(_Section, frozen=True):
     """Which language model writes summaries, if any."""
 
@@ -89,6 +96,7 @@ class Config(_Section, frozen=True):
     socket: str | None = None
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
+    archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)

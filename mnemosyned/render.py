@@ -15,7 +15,17 @@ from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupRepor
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
-from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
+from mnemosyned.verbs import (
+    Expanded,
+    Forgotten,
+    Got,
+    Logged,
+    Pinned,
+    Pruned,
+    Recalled,
+    Restored,
+    Stats,
+)
 
 WIDTH_MAX = 120
 GROUPS_SHOWN_MAX = 12
@@ -49,19 +59,32 @@ def _hit(number: int, hit: Hit) -> str:
     where = "  ".join(part for part in (hit.session, hit.source or "", hit.role) if part)
     head = click.style(f"{number}. {_when(hit.created_at)}  {hit.tier.value}  {where}", bold=True)
     lines = [head, click.style(f"   {hit.id}", dim=True)]
-    if not hit.lines:
-        lines.append(_wrapped(hit.snippet))
-        return "\n".join(lines)
+    if hit.superseded_at:
+        lines.append(f"   superseded {_superseded(hit.superseded_at)}")
+    lines += _hit_lines(hit) if hit.lines else [_wrapped(hit.snippet)]
+    lines += [
+        click.style(
+            _wrapped(f"before, {_when(older.created_at)}: “{_cut(older.content, LINE_CHARS)}”"),
+            dim=True,
+        )
+        for older in hit.history
+    ]
+    return "\n".join(lines)
+
+
+def _hit_lines(hit: Hit) -> list[str]:
+    lines = []
     for line in hit.lines:
         who = f"{line.role}: " if line.role else ""
         stamp = "" if len(hit.summary_of) == 1 else f"{_when(line.created_at)}  "
+        stamp += "superseded  " if line.superseded_at else ""
         lines.append(_wrapped(f"{stamp}{who}“{_cut(line.content, LINE_CHARS)}”"))
     if len(hit.summary_of) > 1:
         more = f"   one of {len(hit.summary_of)} originals: mnem expand {hit.id}"
         if len(hit.lines) > 1:
             more = more.replace("one of", f"{len(hit.lines)} of")
         lines.append(click.style(more, dim=True))
-    return "\n".join(lines)
+    return lines
 
 
 def _got(result: Got) -> str:
@@ -82,8 +105,20 @@ def _memory(memory: Memory) -> str:
         ("pinned", "yes" if memory.pinned else ""),
         ("metadata", str(dict(memory.metadata)) if memory.metadata else ""),
         ("episode", memory.episode or ""),
+        ("valid until", _when(memory.valid_until)),
+        ("superseded", _superseded(memory.superseded_at, memory.superseded_by)),
     ]
-    return f"{_pairs(rows)}\n\n{memory.content}"
+    return f"{_pairs(rows)}\n\n{_words(memory)}"
+
+
+def _words(memory: Memory) -> str:
+    if memory.pruned_at:
+        return click.style(f"(pruned on {_when(memory.pruned_at)})", dim=True)
+    return memory.content
+
+
+def _superseded(moment: datetime | None, by: str | None = None) -> str:
+    return f"on {_when(moment)}{f' by {by}' if by else ''}" if moment else ""
 
 
 def _episode(episode: Episode) -> str:
@@ -127,14 +162,23 @@ def _expanded(result: Expanded) -> str:
     for memory in result.originals:
         who = f"  {memory.role}" if memory.role else ""
         stamp = click.style(f"{_when(memory.created_at)}{who}  {memory.id}", dim=True)
-        lines.append(f"{stamp}\n{_indented(memory.content)}")
+        if memory.superseded_at:
+            stamp += f"  superseded {_superseded(memory.superseded_at, memory.superseded_by)}"
+        lines.append(f"{stamp}\n{_indented(_words(memory))}")
     return "\n".join(lines)
 
 
 def _cycle(report: CycleReport) -> str:
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (--force ignores the age)"
-    if report.dry_run:
+    if report.restored or report.status is CycleStatus.UNDONE:
+        head = f"undone: {report.restored:,} memories are back in working memory"
+        kept = [group for group in report.groups if group.error]
+        head += "".join(
+            f"\n   {group.session}, {group.source or '-'}: {group.error}"
+            for group in kept[:GROUPS_SHOWN_MAX]
+        )
+    elif report.dry_run:
         head = f"would consolidate {report.candidates} memories in {len(report.groups)} groups"
     else:
         head = (
@@ -217,9 +261,44 @@ def _fallbacks(result: Logged) -> list[str]:
 
 
 def _forgotten(result: Forgotten) -> str:
+    head = (
+        f"{'would forget' if result.dry_run else 'forgotten'}: {result.memories:,} memories "
+        f"({result.working:,} working, {result.archived:,} archived), {result.details:,} exact "
+        f"details; summaries removed {result.episodes_removed:,}, rewritten "
+        f"{result.episodes_rewritten:,}"
+    )
+    lines = [head]
+    for line in result.lines:
+        who = "  ".join(part for part in (line.session, line.role) if part)
+        lines.append(_wrapped(f"{_when(line.created_at)}  {who}: {line.snippet}"))
+    if result.lines and result.memories > len(result.lines):
+        lines.append(f"   … and {result.memories - len(result.lines):,} more")
+    if not result.complete:
+        lines.append(
+            "another program reads the database: until it is done, and the daemon has slept or "
+            "stopped after that, the words can still be read in the file's log"
+        )
+    if result.backups:
+        lines += ["nothing is forgotten in these copies:", *(f"   {b}" for b in result.backups)]
+    return "\n".join(lines)
+
+
+def _pinned(result: Pinned) -> str:
+    return f"{result.id} {'is pinned' if result.pinned else 'is not pinned any more'}"
+
+
+def _restored(result: Restored) -> str:
+    left = "is gone" if result.episode_removed else "was rewritten without it"
+    return f"{result.id} is back in working memory, pinned; episode {result.episode} {left}"
+
+
+def _pruned(result: Pruned) -> str:
+    if not result.memories:
+        return "nothing to prune: the archive keeps every original that is in it"
     return (
-        f"forgotten: {result.memories} memories; episodes removed {result.episodes_removed}, "
-        f"rewritten {result.episodes_rewritten}"
+        f"{'would prune' if result.dry_run else 'pruned'}: the words of {result.memories:,} "
+        f"originals, {result.characters:,} characters, {_when(result.oldest)} to "
+        f"{_when(result.newest)}" + ("; call again for the rest" if result.more else "")
     )
 
 
@@ -311,5 +390,8 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     CycleReport: _cycle,
     Logged: _logged,
     Forgotten: _forgotten,
+    Pinned: _pinned,
+    Restored: _restored,
+    Pruned: _pruned,
     Stats: _stats,
 }

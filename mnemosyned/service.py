@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 from mnemosyned.admission import check_metadata, check_text, happened, utc
 from mnemosyned.domain.consolidation import CycleReport, Trigger
-from mnemosyned.domain.details import masked_episode, masked_shown
+from mnemosyned.domain.details import current, masked_episode, masked_shown
 from mnemosyned.domain.errors import (
-    BatchChanged,
     ContentTooLarge,
     EmptyContent,
     InvalidRequest,
@@ -24,29 +23,32 @@ from mnemosyned.domain.errors import (
     ShuttingDown,
     SleepInProgress,
 )
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
+from mnemosyned.domain.memory import Acknowledged, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.recall import Query, hits, rank
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
 from mnemosyned.domain.terms import terms
+from mnemosyned.forgetting import Forgetting, names
 from mnemosyned.logs import logger
+from mnemosyned.requests import Request
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
     Expand,
     Expanded,
     Forget,
-    Forgotten,
     Get,
     Got,
     Log,
     Logged,
+    Pin,
+    Prune,
     Recall,
     Recalled,
     Remember,
     RememberedMany,
     RememberMany,
-    Request,
+    Restore,
     Sleep,
     SleepStatus,
     Stats,
@@ -55,7 +57,6 @@ from mnemosyned.verbs import (
 
 R = TypeVar("R")
 
-FORGET_TRIES = 5
 RELIEF_WAIT_S = 600.0
 """How long a full working memory waits for the running cycle before it gives up until asked."""
 DUE_COUNTED_MAX = 100_000
@@ -102,12 +103,14 @@ class MemoryService:
         clock: Clock,
         limits: Limits,
         about: About,
+        forgetting: Forgetting,
         scheduler: SleepScheduler | None = None,
     ) -> None:
         self._store = store
         self._cycle = cycle
         self._clock = clock
         self._about = about
+        self._forgetting = forgetting
         self._scheduler = scheduler
         self._started = time.monotonic()
         self._stopping = False
@@ -120,7 +123,10 @@ class MemoryService:
             Get: self.get,
             Expand: self.expand,
             Sleep: self.sleep,
-            Forget: self.forget,
+            Forget: forgetting.forget,
+            Pin: forgetting.pin,
+            Restore: forgetting.restore,
+            Prune: forgetting.prune,
             Status: self.status,
             Log: self.log,
         }
@@ -162,6 +168,8 @@ class MemoryService:
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         answers = self._store.remember(drafts)
+        if any(draft.supersedes for draft in drafts):
+            self._forgetting.mend()
         try:
             self._keep_cap()
         except SleepInProgress:
@@ -209,9 +217,12 @@ class MemoryService:
             importance=request.importance,
             pinned=request.pinned,
             metadata=request.metadata,
+            valid_until=utc(request.valid_until, field=place + "valid_until")
+            if request.valid_until
+            else None,
         )
         memory, done = admitted(memory, self.limits.secrets, place=place)
-        return Draft(memory, dedupe=request.dedupe, secrets=done)
+        return Draft(memory, dedupe=request.dedupe, secrets=done, supersedes=request.supersedes)
 
     def relieve(self) -> None:
         """Bring working memory under its cap by consolidating the oldest early."""
@@ -235,21 +246,26 @@ class MemoryService:
         query = Query(
             terms=terms(request.query),
             limit=request.limit,
-            sessions=_names(request.session),
-            sources=_names(request.source),
+            sessions=names(request.session),
+            sources=names(request.source),
             tier=request.tier,
             since=utc(request.since, field="since") if request.since else None,
             until=utc(request.until, field="until") if request.until else None,
+            valid_at=self._clock.now(),
+            superseded=request.history,
         )
         places = rank(query, self._store.search(query))
         shown = self._store.show(places)
-        return Recalled(hits(query, places, shown if request.reveal else masked_shown(shown)))
+        found = hits(query, places, shown if request.reveal else masked_shown(shown))
+        if request.history:
+            found = self._forgetting.with_history(found, reveal=request.reveal)
+        return Recalled(found)
 
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)
         if isinstance(found, Memory):
             return Got(memory=found if request.reveal else masked_memory(found))
-        return Got(episode=found if request.reveal else masked_episode(found))
+        return Got(episode=current(found if request.reveal else masked_episode(found)))
 
     def expand(self, request: Expand) -> Expanded:
         episode = self._store.get(request.id)
@@ -262,11 +278,13 @@ class MemoryService:
         if not request.reveal:
             originals = [masked_memory(memory, episode.details) for memory in originals]
             episode = masked_episode(episode)
-        return Expanded(episode, originals)
+        return Expanded(current(episode), originals)
 
     # ---------------------------------------------------------------- sleep
 
     def sleep(self, request: Sleep) -> CycleReport:
+        if request.undo is not None:
+            return self._forgetting.undo(request)
         return self._cycle.run(
             trigger=Trigger.EXPLICIT,
             session=request.session,
@@ -278,39 +296,6 @@ class MemoryService:
         return Logged(
             self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
         )
-
-    # --------------------------------------------------------------- forget
-
-    def forget(self, request: Forget) -> Forgotten:
-        for tries_left in reversed(range(FORGET_TRIES)):
-            try:
-                receipt = self._forget(request.id)
-            except BatchChanged:  # a cycle moved it meanwhile: look again where it is now
-                if not tries_left:
-                    raise
-            else:
-                self._store.scrub()
-                return receipt
-        raise AssertionError  # the loop returns or raises
-
-    def _forget(self, id: str) -> Forgotten:
-        found = self._store.get(id)
-        if isinstance(found, Episode):
-            originals = self._store.originals(found.id)
-            self._store.forget(originals)
-            return Forgotten(memories=len(originals), episodes_removed=1, episodes_rewritten=0)
-        if found.episode is None:
-            self._store.forget([found])
-            return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=0)
-        remaining = [other for other in self._store.originals(found.episode) if other.id != id]
-        if not remaining:
-            self._store.forget([found])
-            return Forgotten(memories=1, episodes_removed=1, episodes_rewritten=0)
-        episode = self._store.get(found.episode)
-        if isinstance(episode, Memory):
-            raise BatchChanged("the episode changed meanwhile; try again")
-        self._store.forget([found], episode=self._cycle.resummarize(episode, remaining))
-        return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=1)
 
     # --------------------------------------------------------------- status
 
@@ -340,12 +325,6 @@ class MemoryService:
             running=self._cycle.running,
             due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
         )
-
-
-def _names(given: str | list[str] | None) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _bytes_on_disk(database: Path) -> int:

@@ -12,6 +12,8 @@ from mnemosyned.domain.memory import Detail, Episode, Memory
 
 VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarise."""
+UNSPOKEN = "Kept word for word: what no summary speaks of, as it is superseded or will expire."
+"""What an episode says that holds nothing else."""
 PREVIEW_CHARS = 200
 
 
@@ -31,6 +33,10 @@ class GroupStatus(StrEnum):
     VERBATIM = "verbatim"
     FAILED = "failed"
     PLANNED = "planned"
+    UNDONE = "undone"
+    """Its originals are back in working memory."""
+    KEPT = "kept"
+    """An undo left it as it is; `error` says why."""
 
 
 class CycleStatus(StrEnum):
@@ -38,8 +44,10 @@ class CycleStatus(StrEnum):
 
     DONE = "done"
     NOTHING_TO_DO = "nothing_to_do"
+    UNDONE = "undone"
     PARTIAL = "partial"
-    """Some groups failed or the deadline came; the rest waits for the next cycle."""
+    """Some groups failed or the deadline came; the rest waits for the next cycle. Of an undo:
+    not all could be put back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +199,8 @@ class LogEntry:
     chars_after: int
     fallback_reason: str | None = None
     """Why the summary is a fallback's."""
+    undone_at: datetime | None = None
+    """When its originals were put back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,3 +240,5 @@ class CycleReport:
     """Groups that failed and stay in working memory."""
     chars_before: int
     chars_after: int
+    restored: int = 0
+    """Originals that an undo put back into working memory."""

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
+from mnemosyned.domain.forgetting import Choice, Prunable, Removal, Retention, Returned, Stale
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 
@@ -157,6 +158,8 @@ class Draft:
     dedupe: bool = False
     secrets: Literal["", "kept", "masked"] = ""
     """What became of the secrets in it, where it has some."""
+    supersedes: str | None = None
+    """The id of the memory whose place it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,8 @@ class Promotion:
 
     episode: Episode
     entry: LogEntry
+    spoken: frozenset[str] = frozenset()
+    """The originals that the summary speaks of: none may be superseded meanwhile."""
 
 
 class MemoryStore(Protocol):
@@ -174,7 +179,10 @@ class MemoryStore(Protocol):
     """
 
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        """Put all drafts on disk, or none. Raises `IdTaken`."""
+        """Put all drafts on disk, or none.
+
+        Raises `IdTaken`, and `NotFound` for what a draft should supersede.
+        """
         ...
 
     def get(self, id: str) -> Memory | Episode:
@@ -222,16 +230,67 @@ class MemoryStore(Protocol):
         """Write the log row of a group that failed."""
         ...
 
-    def forget(self, memories: Sequence[Memory], *, episode: Episode | None = None) -> None:
-        """Delete memories from every tier, the index and log previews.
+    def chosen(self, choice: Choice) -> list[str]:
+        """The ids of the memories that a choice means, in both their homes."""
+        ...
 
-        With `episode`, that rewritten summary replaces the one they went into; an episode left
-        without originals goes with them. Raises `BatchChanged` where they have moved meanwhile.
+    def below(self, episode: str) -> list[str]:
+        """The ids of all originals under an episode of any level."""
+        ...
+
+    def foreseen(self, ids: Sequence[str]) -> Removal:
+        """What forgetting these would take away."""
+        ...
+
+    def forget(self, ids: Sequence[str]) -> Removal:
+        """Delete these memories wherever they are, from every tier and the index.
+
+        Every summary made of them is emptied, with its words in the log, until `rewrite` gives it
+        new ones; one left with nothing goes. An id that is not there is passed over.
         """
         ...
 
-    def scrub(self) -> None:
-        """Press what was forgotten out of index segments and the write-ahead log."""
+    def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
+        """Take those of these names that no memory bears any more out of the log."""
+        ...
+
+    def next_stale(self) -> Stale | None:
+        """An emptied summary with what it is to be rewritten from, the lowest level first."""
+        ...
+
+    def rewrite(self, mark: int, episode: Episode) -> None:
+        """Give an emptied summary its new words. Raises `BatchChanged` if emptied again."""
+        ...
+
+    def pin(self, id: str, *, pinned: bool) -> bool:
+        """Pin a working memory or let it go; False where the working tier has none of this id."""
+        ...
+
+    def restore(self, id: str) -> Removal:
+        """Move an original back to working memory, pinned. Raises `BatchChanged`."""
+        ...
+
+    def undo(self, episodes: Sequence[str], *, now: datetime) -> list[Returned]:
+        """Put the originals of these episodes back as they were, and delete the episodes."""
+        ...
+
+    def prunable(self, retention: Retention, *, now: datetime, limit: int) -> Prunable:
+        """The originals whose words a retention gives up, the oldest first."""
+        ...
+
+    def prune(self, ids: Sequence[str], *, now: datetime) -> int:
+        """Give up these originals' words; details, hashes and provenance stay."""
+        ...
+
+    def history(self, id: str) -> list[Memory]:
+        """What this memory superseded, the newest first."""
+        ...
+
+    def scrub(self) -> bool:
+        """Press what was forgotten out of index segments and the write-ahead log.
+
+        False where another program reads the file, so that the log could not be emptied yet.
+        """
         ...
 
     def log(

@@ -40,6 +40,10 @@ class Query:
     tier: Tier | None = None
     since: datetime | None = None
     until: datetime | None = None
+    valid_at: datetime | None = None
+    """Leave out what has expired by then."""
+    superseded: bool = False
+    """Find also what was superseded."""
 
 
 class Match(NamedTuple):
@@ -92,6 +96,7 @@ class Line:
     role: str
     content: str
     score: float
+    superseded_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,10 @@ class Hit:
     """Provenance: the ids of all originals of an episode, oldest first."""
     lines: tuple[Line, ...] = ()
     """The originals that matched, best first, at most three."""
+    superseded_at: datetime | None = None
+    """When a newer memory took its place; only where that was asked for."""
+    history: tuple[Line, ...] = ()
+    """What it, or a line of it, took the place of, the newest first; only where asked for."""
 
 
 def shortlist(scores: Mapping[int, float], *, places: int) -> set[int]:
@@ -207,6 +216,7 @@ def _memory_hit(memory: Memory, score: float, terms: Terms) -> Hit:
         session=memory.session,
         source=memory.source,
         role=memory.role,
+        superseded_at=memory.superseded_at,
     )
 
 
@@ -220,6 +230,7 @@ def _episode_hit(
             role=memory.role,
             content=memory.content,
             score=score,
+            superseded_at=memory.superseded_at,
         )
         for position, score in place.lines
         if (memory := memories.get(position))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.consolidation import (
-    VERBATIM,
     CycleReport,
     CycleStatus,
     GroupLimits,
@@ -18,13 +17,11 @@ from mnemosyned.domain.consolidation import (
     GroupStatus,
     Pending,
     Trigger,
-    make_episode,
     plan,
 )
-from mnemosyned.domain.details import without_secrets
-from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
-from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer, Summary
+from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.domain.memory import new_id
+from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer
 from mnemosyned.logs import logger
 from mnemosyned.sleep.run import CycleRun, unfinished
 
@@ -160,25 +157,11 @@ class SleepCycle:
         )
         return report
 
-    def resummarize(self, episode: Episode, remaining: Sequence[Memory]) -> Episode:
-        """The episode as it reads without what was forgotten.
-
-        Forgetting waits for no model, and must not fail for want of a summary: without one, the
-        rest stands word for word.
-        """
-        readable, _ = without_secrets(remaining, known=episode.details)
-        words = "\n".join(memory.content for memory in readable)
-        try:
-            summary = self.summarizer.quick().summarize(readable)
-        except SummarizerFailed:
-            summary = Summary(text=words, summarizer=VERBATIM)
-        return make_episode(
-            remaining,
-            id=episode.id,
-            content=summary.text,
-            summarizer=summary.summarizer,
-            now=episode.created_at,
-        )
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No cycle runs while the block does. Raises `SleepInProgress`."""
+        with self._alone(None):
+            yield
 
     @contextmanager
     def _alone(self, wait_s: float | None) -> Iterator[None]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mnemosyned.domain.consolidation import (
+    UNSPOKEN,
     VERBATIM,
     Batch,
     GroupReport,
@@ -37,7 +38,8 @@ class _Work:
     batch: Batch
     originals: Sequence[Memory]
     readable: Sequence[Memory]
-    """The originals with their secrets masked: no summary, prompt or log row may hold one."""
+    """What a summary may speak of, with its secrets masked: no summary, prompt or log row may
+    hold one, nor what is superseded or expires while the summary stays."""
     details: tuple[Detail, ...]
     """The exact values of the originals, secrets among them."""
     started: float
@@ -103,12 +105,13 @@ class CycleRun:
             except StorageFailed as error:
                 self._fail(batch, started, error)
                 continue
-            work = _Work(batch, originals, *without_secrets(originals), started)
-            if len(originals) >= self._summarize_min:
+            readable, details = without_secrets(originals)
+            lasting = [memory for memory in readable if memory.lasting]
+            work = _Work(batch, originals, lasting, details, started)
+            if len(lasting) >= self._summarize_min:
                 yield work
             elif originals:  # else all were forgotten since the plan was made
-                pairs = zip(originals, work.readable, strict=True)
-                self._finish(work, [([memory], _verbatim(text)) for memory, text in pairs])
+                self._finish(work, _word_for_word(work))
 
     def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
         promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
@@ -155,7 +158,8 @@ class CycleRun:
             chars_after=len(content),
             fallback_reason=summary.fallback_reason or None,
         )
-        return Promotion(episode, entry)
+        spoken = frozenset(memory.id for memory in work.readable if memory.id in ids)
+        return Promotion(episode, entry, spoken)
 
     def _fail(self, batch: Batch, started: float, error: Exception) -> None:
         """Log a group that stays in working memory, for the next cycle to try again."""
@@ -184,8 +188,17 @@ class CycleRun:
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
 
 
-def _verbatim(memory: Memory) -> Summary:
-    return Summary(text=memory.content, summarizer=VERBATIM)
+def _word_for_word(work: _Work) -> list[tuple[list[Memory], Summary]]:
+    """Each memory by itself; those that no summary speaks of together."""
+    texts = {memory.id: memory.content for memory in work.readable}
+    summaries = [
+        ([memory], Summary(text=texts[memory.id], summarizer=VERBATIM))
+        for memory in work.originals
+        if memory.id in texts
+    ]
+    if passing := [memory for memory in work.originals if memory.id not in texts]:
+        summaries.append((passing, Summary(text=UNSPOKEN, summarizer=VERBATIM)))
+    return summaries
 
 
 def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -> GroupReport:

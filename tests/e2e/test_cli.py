@@ -24,7 +24,11 @@ from mnemosyned.verbs import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
 
-COMMANDS = sorted({*VERBS, *ALIASES, "import", "completion"} - {"remember_many"})
+COMMANDS = sorted(
+    {*VERBS, *ALIASES, "import", "completion", "archive"} - {"remember_many", "prune"}
+)
+PRINTING = [name for name in COMMANDS if name not in ("completion", "restore")]
+"""What prints when it is called twice: a memory is restored but once."""
 COLOUR = b"\x1b["
 
 
@@ -54,7 +58,9 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "expand": ["expand", episode],
         "sleep": ["sleep", "--dry-run"],
         "consolidate": ["consolidate", "--dry-run", "--force"],
-        "forget": ["forget", "said"],
+        "forget": ["forget", "said", "--dry-run"],
+        "pin": ["pin", "tea"],
+        "archive": ["archive", "prune", "--dry-run"],
         "status": ["status"],
         "log": ["log"],
     }[command]
@@ -63,7 +69,7 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
 # ------------------------------------------------------------------- printing
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "completion"])
+@pytest.mark.parametrize("command", PRINTING)
 def test_what_is_printed_is_plain_or_json(
     filled: Daemon, episode: str, tmp_path: Path, command: str
 ) -> None:
@@ -263,7 +269,7 @@ def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
     ("typed", "expected"),
     [
         ("mnem rec", {"recall"}),
-        ("mnem re", {"recall", "remember"}),
+        ("mnem re", {"recall", "remember", "restore"}),
         ("mnem recall --li", {"--limit"}),
         ("mnem recall --tier ", {"archive", "episodic", "working"}),
         ("mnem completion z", {"zsh"}),

@@ -108,7 +108,21 @@ def walk(call: Walker) -> None:
     call("expand", id=episode, reveal=False)
     cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
     call("log", cycle=cycle)
+    call("restore", id="step-1")
+    call("pin", id="step-1", off=True)
+    call("remember", content="Rome.", id="old", session="hall")
+    new = {"supersedes": "old", "valid_until": "2100-01-01T00:00:00Z", "session": "hall"}
+    call("remember", content="Rome, no, Paris.", id="new", **new)
+    call("recall", query="Rome", history=True)
+    call("get", id="old")
+    call("prune", keep_days=1, characters_max=1_000_000, dry_run=True)
+    call("sleep", undo=cycle, dry_run=True)
+    call("consolidate", undo=cycle)
     call("forget", id="late")
+    which = {"session": "kitchen", "source": ["cook", "chef"], "query": "salt", "person": "user"}
+    when = {"since": LONG_AGO, "until": "2100-01-01T00:00:00Z"}
+    call("forget", **which, **when, dry_run=True)
+    call("forget", **which, **when)
     call("log")
     call("status")
 

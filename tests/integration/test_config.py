@@ -36,6 +36,8 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "sleep.summary_ratio": ("0.2", 0.2),
     "sleep.on_shutdown": ("false", False),
     "sleep.shutdown_deadline_s": ("0", 0.0),
+    "archive.keep_days": ("30", 30.0),
+    "archive.characters_max": ("5000", 5_000),
     "llm.model_path": ("/x.gguf", "/x.gguf"),
     "llm.endpoint": ("http://localhost:1/v1", "http://localhost:1/v1"),
     "llm.endpoint_model": ("small", "small"),

@@ -153,10 +153,15 @@ class Writer:
             ticket.error = _storage_failed(error)
         self._connection.execute("RELEASE share")
 
-    def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file and empty it, as far as readers allow."""
+    def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
+        """Fold the write-ahead log into the file and empty it; False where a reader forbids it."""
         with self._lock:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+            try:
+                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        return not busy
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close."""

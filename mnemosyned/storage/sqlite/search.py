@@ -98,7 +98,8 @@ def episode_at(
 
 def _details(connection: sqlite3.Connection, episode: int) -> tuple[Detail, ...]:
     rows = connection.execute(
-        "SELECT k.name, d.value, d.sensitive, a.id FROM archive AS a "
+        "SELECT k.name, d.value, d.sensitive, a.id, EXISTS (SELECT 1 FROM memory_state AS s "
+        "WHERE s.memory_seq = a.seq AND s.superseded_at IS NOT NULL) FROM archive AS a "
         "JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
         "WHERE a.episode_seq = ? ORDER BY a.created_at, a.seq, k.number, d.value",
         (episode,),
@@ -180,7 +181,19 @@ def _memory_filter(query: Query) -> _Filter:
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
-    return _Filter(joins if clauses else "", where, values)
+    in_force, moment = _in_force(query)
+    return _Filter(joins if clauses else "", where + in_force, [*values, *moment])
+
+
+def _in_force(query: Query) -> tuple[str, list[str]]:
+    """Leaves out what has expired and, unless asked for, what was superseded."""
+    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
+    moment = [instant_text(query.valid_at)] if query.valid_at else []
+    past += ["s.valid_until <= ?"] if moment else []
+    if not past:
+        return "", []
+    gone = f"s.memory_seq = f.rowid AND ({' OR '.join(past)})"
+    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
 
 
 def _episode_filter(query: Query) -> _Filter:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
@@ -11,15 +12,17 @@ from pathlib import Path
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
+from mnemosyned.domain.forgetting import Choice, Prunable, Removal, Retention, Returned, Stale
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.ports import Draft, Promotion
 from mnemosyned.domain.recall import Found, Place, Query, Shown
-from mnemosyned.storage.sqlite import changes
+from mnemosyned.storage.sqlite import changes, forgetting, marks, returning, stale
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
+from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
-    LOG_COLUMNS,
+    LOG_FIELDS,
     MEMORY_FIELDS,
     instant,
     instant_text,
@@ -31,6 +34,9 @@ from mnemosyned.storage.sqlite.schema import schema_version, upgrade
 from mnemosyned.storage.sqlite.search import episode_at, search, show
 
 READERS = 4
+CHECKPOINT_TRIES = 40
+CHECKPOINT_PAUSE_S = 0.05
+"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
 
 
 @contextmanager
@@ -91,15 +97,43 @@ class SqliteStore:
     def record_failure(self, entry: LogEntry) -> None:
         self._writer.write(lambda connection: changes.insert_log(connection, entry))
 
-    def forget(self, memories: Sequence[Memory], *, episode: Episode | None = None) -> None:
-        self._writer.write(lambda connection: changes.forget(connection, memories, episode))
+    def forget(self, ids: Sequence[str]) -> Removal:
+        return self._writer.write(lambda connection: forgetting.forget(connection, ids))
 
-    def scrub(self) -> None:
-        for table in changes.INDEXES:
-            for _ in range(changes.SCRUB_STEPS_MAX):
-                if not self._writer.write(partial(changes.scrub_step, table=table)):
+    def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
+        self._writer.write(
+            lambda connection: forgetting.forget_names(connection, sessions, sources)
+        )
+
+    def rewrite(self, mark: int, episode: Episode) -> None:
+        self._writer.write(lambda connection: stale.rewrite(connection, mark, episode))
+
+    def pin(self, id: str, *, pinned: bool) -> bool:
+        return self._writer.write(lambda connection: marks.pin(connection, id, pinned=pinned))
+
+    def restore(self, id: str) -> Removal:
+        return self._writer.write(lambda connection: returning.restore(connection, id))
+
+    def undo(self, episodes: Sequence[str], *, now: datetime) -> list[Returned]:
+        return self._writer.write(lambda connection: returning.undo(connection, episodes, now))
+
+    def prune(self, ids: Sequence[str], *, now: datetime) -> int:
+        return self._writer.write(lambda connection: returning.prune(connection, ids, now))
+
+    def scrub(self) -> bool:
+        for table in INDEXES:
+            for _ in range(SCRUB_STEPS_MAX):
+                if not self._writer.write(partial(scrub_step, table=table)):
                     break
-        self._writer.checkpoint()
+        return self._empty_log()
+
+    def _empty_log(self) -> bool:
+        """Writers wait for a moment at a time only, while readers end."""
+        for _ in range(CHECKPOINT_TRIES):
+            if self._writer.checkpoint(wait_s=0):
+                return True
+            time.sleep(CHECKPOINT_PAUSE_S)
+        return False
 
     # -------------------------------------------------------------- reading
 
@@ -121,6 +155,30 @@ class SqliteStore:
                 (episode,),
             ).fetchall()
         return [memory_from(row, tier=Tier.ARCHIVE, episode=episode) for row in rows]
+
+    def chosen(self, choice: Choice) -> list[str]:
+        with self._readers.snapshot() as connection:
+            return forgetting.chosen(connection, choice)
+
+    def below(self, episode: str) -> list[str]:
+        with self._readers.snapshot() as connection:
+            return forgetting.below(connection, episode)
+
+    def foreseen(self, ids: Sequence[str]) -> Removal:
+        with self._readers.snapshot() as connection:
+            return forgetting.foreseen(connection, ids)
+
+    def next_stale(self) -> Stale | None:
+        with self._readers.snapshot() as connection:
+            return stale.next_stale(connection)
+
+    def history(self, id: str) -> list[Memory]:
+        with self._readers.snapshot() as connection:
+            return marks.history(connection, id)
+
+    def prunable(self, retention: Retention, *, now: datetime, limit: int) -> Prunable:
+        with self._readers.snapshot() as connection:
+            return returning.prunable(connection, retention, now=now, limit=limit)
 
     def search(self, query: Query) -> Found:
         if not query.terms:
@@ -174,7 +232,7 @@ class SqliteStore:
     ) -> list[LogEntry]:
         with self._readers.snapshot() as connection:
             rows = connection.execute(
-                f"SELECT id, {LOG_COLUMNS} FROM consolidation_log "
+                f"SELECT {LOG_FIELDS} FROM consolidation_log "
                 "WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR cycle_id = ?2) "
                 "ORDER BY id DESC LIMIT ?3",
                 (session, cycle, limit),
