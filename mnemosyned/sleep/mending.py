@@ -51,8 +51,13 @@ def _rewritten(stale: Stale, summarizer: Summarizer) -> Episode:
     parts = [_as_memory(child) for child in stale.children] or list(stale.originals)
     spoken = [_told(memory, stale.episode.details) for memory in parts if memory.lasting]
     summary = _retold([memory for memory in spoken if memory.content], stale, summarizer)
+    # A day, a week or a month names a session or source only where all below it have the same.
+    sessions = {memory.session for memory in parts}
+    sources = {memory.source for memory in parts}
     return replace(
         stale.episode,
+        session=sessions.pop() if len(sessions) == 1 else "",
+        source=sources.pop() if len(sources) == 1 else None,
         content=summary.text,
         summarizer=summary.summarizer,
         item_count=sum(child.item_count for child in stale.children) or len(parts),
