@@ -191,6 +191,8 @@ class LogEntry:
     chars_after: int
     fallback_reason: str | None = None
     """Why the summary is a fallback's."""
+    level: int = 0
+    """0 where originals became an episode; above, summaries became a day, week or month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

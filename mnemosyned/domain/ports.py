@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.pyramid import Child, Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 
 K = TypeVar("K")
@@ -167,6 +168,26 @@ class Promotion:
     entry: LogEntry
 
 
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The summary of a day, week or month with its log row."""
+
+    episode: Episode
+    entry: LogEntry
+    members: Mapping[str, str]
+    """What it was made of: ids, with the words that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foldable:
+    """What can be folded into summaries of one level."""
+
+    children: Sequence[Child]
+    """All that belongs to a period in which something is new or was rewritten."""
+    standing: Mapping[datetime, str]
+    """By the beginning of their periods, the ids of those summaries that exist already."""
+
+
 class MemoryStore(Protocol):
     """Keeps the tiers. Every method is one short transaction, safe from any thread.
 
@@ -182,7 +203,11 @@ class MemoryStore(Protocol):
         ...
 
     def originals(self, episode: str) -> list[Memory]:
-        """What an episode was made of, oldest first, word for word."""
+        """The memories that a summary of any level goes back to, oldest first, word for word."""
+        ...
+
+    def summaries(self, ids: Sequence[str]) -> list[Episode]:
+        """Those of these summaries that exist, oldest first, without provenance and details."""
         ...
 
     def search(self, query: Query) -> Found:
@@ -215,6 +240,17 @@ class MemoryStore(Protocol):
         """Promote, evict and log groups, each all or nothing and whatever becomes of the others.
 
         Answers for each with None or what went wrong, `BatchChanged` where a memory has moved.
+        """
+        ...
+
+    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
+        """What began before an instant and is not folded yet, or has to be folded anew."""
+        ...
+
+    def fold(self, change: Fold) -> None:
+        """Write, or rewrite, the summary of a period, link what it was made of, and log it.
+
+        Raises `BatchChanged` where one of those has changed since it was read.
         """
         ...
 

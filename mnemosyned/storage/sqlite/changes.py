@@ -9,7 +9,8 @@ from mnemosyned.domain.consolidation import LogEntry, preview
 from mnemosyned.domain.errors import BatchChanged, IdTaken
 from mnemosyned.domain.memory import Acknowledged, Detail, Episode, Memory, Tier, content_hash
 from mnemosyned.domain.ports import Draft, Promotion
-from mnemosyned.domain.terms import grams
+from mnemosyned.storage.sqlite.grams import index_grams, unindex_grams
+from mnemosyned.storage.sqlite.levels import unfold
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
@@ -24,9 +25,16 @@ INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 SCRUB_PAGES = 500
 SCRUB_STEPS_MAX = 10_000
 
-_INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({', '.join('?' * 10)})"
-_INSERT_EPISODE = f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({', '.join('?' * 11)})"
-_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 15)})"
+
+def _marks(columns: str) -> str:
+    return ", ".join("?" for _ in columns.split(", "))
+
+
+_INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({_marks(MEMORY_COLUMNS)})"
+_INSERT_EPISODE = (
+    f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({_marks(EPISODE_COLUMNS)})"
+)
+_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({_marks(LOG_COLUMNS)})"
 
 
 # ------------------------------------------------------------------ remember
@@ -52,7 +60,7 @@ def _insert(connection: sqlite3.Connection, memory: Memory) -> Acknowledged:
         "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)",
         (seq, memory.content, memory.role),
     )
-    _index_grams(connection, "memory_gram_fts", seq, memory.content)
+    index_grams(connection, "memory_gram_fts", seq, memory.content)
     return Acknowledged(id=memory.id, created_at=memory.created_at, stored=True)
 
 
@@ -94,7 +102,7 @@ def consolidate(connection: sqlite3.Connection, promotions: Sequence[Promotion])
     for promotion in promotions:
         episode = promotion.episode
         episode_seq = connection.execute(_INSERT_EPISODE, episode_row(episode)).lastrowid
-        _index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
+        index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
         _evict(connection, episode.summary_of, episode_seq)
         if episode.details:
             _insert_details(connection, episode.details, episode_seq)
@@ -145,7 +153,11 @@ def insert_log(connection: sqlite3.Connection, entry: LogEntry) -> None:
 def forget(
     connection: sqlite3.Connection, memories: Sequence[Memory], episode: Episode | None
 ) -> None:
-    """Delete the memories, and mend or delete the summary they went into."""
+    """Delete the memories, and mend or delete the summary they went into.
+
+    The day, week and month above it go too, as they may tell of them; the next cycle folds anew.
+    """
+    unfold(connection, {memory.episode for memory in memories if memory.episode})
     for memory in memories:
         _delete(connection, memory)
     if episode is not None:
@@ -165,7 +177,7 @@ def _delete(connection: sqlite3.Connection, memory: Memory) -> None:
     connection.execute(
         "INSERT INTO memory_fts (memory_fts, rowid, content, role) VALUES ('delete', ?, ?, ?)", row
     )
-    _unindex_grams(connection, "memory_gram_fts", row[0], row[1])
+    unindex_grams(connection, "memory_gram_fts", row[0], row[1])
 
 
 def _rewrite(connection: sqlite3.Connection, episode: Episode) -> None:
@@ -176,12 +188,13 @@ def _rewrite(connection: sqlite3.Connection, episode: Episode) -> None:
     if kept.fetchone()[0] != episode.item_count:
         raise BatchChanged("the episode changed meanwhile; try again")
     seq, content = row
-    _unindex_grams(connection, "episode_gram_fts", seq, content)
+    unindex_grams(connection, "episode_gram_fts", seq, content)
     connection.execute(
-        f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({', '.join('?' * 11)}) WHERE seq = ?",
+        f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({_marks(EPISODE_COLUMNS)}) "
+        "WHERE seq = ?",
         (*episode_row(episode), seq),
     )
-    _index_grams(connection, "episode_gram_fts", seq, episode.content)
+    index_grams(connection, "episode_gram_fts", seq, episode.content)
     connection.execute(
         "UPDATE consolidation_log SET summary_preview = ? WHERE episode_id = ?",
         (preview(episode.content), episode.id),
@@ -197,7 +210,7 @@ def _delete_episode(connection: sqlite3.Connection, id: str) -> None:
     if row is None or row[2]:
         raise BatchChanged("the episode changed meanwhile; try again")
     connection.execute("DELETE FROM episodic_memory WHERE id = ?", (id,))
-    _unindex_grams(connection, "episode_gram_fts", row[0], row[1])
+    unindex_grams(connection, "episode_gram_fts", row[0], row[1])
     connection.execute(
         "UPDATE consolidation_log SET summary_preview = '' WHERE episode_id = ?", (id,)
     )
@@ -212,18 +225,3 @@ def scrub_step(connection: sqlite3.Connection, table: str) -> bool:
     before = connection.total_changes
     connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-SCRUB_PAGES,))
     return connection.total_changes - before >= 2
-
-
-# --------------------------------------------------------------- second path
-
-
-def _index_grams(connection: sqlite3.Connection, table: str, seq: int | None, content: str) -> None:
-    if parts := grams(content):
-        connection.execute(f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts))
-
-
-def _unindex_grams(connection: sqlite3.Connection, table: str, seq: int, content: str) -> None:
-    if parts := grams(content):
-        connection.execute(
-            f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)", (seq, parts)
-        )

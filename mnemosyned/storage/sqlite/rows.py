@@ -20,12 +20,12 @@ MEMORY_FIELDS = "id, session_id, source, role, content, importance, pinned, meta
 ARCHIVE_FIELDS = ", ".join(f"a.{name}" for name in MEMORY_FIELDS.split(", "))
 EPISODE_COLUMNS = (
     "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
-    "parent_id, created_at"
+    "parent_id, created_at, period_from"
 )
 LOG_COLUMNS = (
     "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason"
+    "fallback_reason, level"
 )
 
 
@@ -96,6 +96,7 @@ def episode_row(episode: Episode) -> Row:
         episode.summarizer,
         episode.parent,
         instant_text(episode.created_at),
+        instant_text(episode.period_from) if episode.period_from else None,
     )
 
 
@@ -106,7 +107,20 @@ def episode_from(
     details: tuple[Detail, ...] = (),
 ) -> Episode:
     """An episode from EPISODE_COLUMNS."""
-    id, session, source, level, content, item_count, since, until, summarizer, parent, created = row
+    (
+        id,
+        session,
+        source,
+        level,
+        content,
+        item_count,
+        since,
+        until,
+        summarizer,
+        parent,
+        created,
+        period,
+    ) = row
     return Episode(
         id=id,
         session=session,
@@ -119,6 +133,7 @@ def episode_from(
         summarizer=summarizer,
         parent=parent,
         created_at=instant(created),
+        period_from=instant(period) if period else None,
         summary_of=summary_of,
         details=details,
     )
@@ -148,6 +163,7 @@ def log_row(entry: LogEntry) -> Row:
         entry.chars_before,
         entry.chars_after,
         entry.fallback_reason,
+        entry.level,
     )
 
 
@@ -170,4 +186,5 @@ def log_entry_from(row: Row) -> LogEntry:
         chars_before=row[13],
         chars_after=row[14],
         fallback_reason=row[15],
+        level=row[16],
     )

@@ -12,15 +12,18 @@ from pathlib import Path
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.ports import Draft, Promotion
+from mnemosyned.domain.ports import Draft, Fold, Foldable, Promotion
+from mnemosyned.domain.pyramid import Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
-from mnemosyned.storage.sqlite import changes
+from mnemosyned.storage.sqlite import changes, levels
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
+    EPISODE_COLUMNS,
     LOG_COLUMNS,
     MEMORY_FIELDS,
+    episode_from,
     instant,
     instant_text,
     log_entry_from,
@@ -88,6 +91,13 @@ class SqliteStore:
             [partial(changes.consolidate, promotions=promotions) for promotions in groups]
         )
 
+    def fold(self, change: Fold) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            levels.fold(connection, change)
+            changes.insert_log(connection, change.entry)
+
+        self._writer.write(write)
+
     def record_failure(self, entry: LogEntry) -> None:
         self._writer.write(lambda connection: changes.insert_log(connection, entry))
 
@@ -115,12 +125,26 @@ class SqliteStore:
     def originals(self, episode: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
             rows = connection.execute(
-                f"SELECT {ARCHIVE_FIELDS} FROM archive AS a "
-                "JOIN episodic_memory AS e ON e.seq = a.episode_seq "
-                "WHERE e.id = ? ORDER BY a.created_at, a.seq",
+                f"{levels.BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
+                "JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
                 (episode,),
             ).fetchall()
-        return [memory_from(row, tier=Tier.ARCHIVE, episode=episode) for row in rows]
+        return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]
+
+    def summaries(self, ids: Sequence[str]) -> list[Episode]:
+        rows = []
+        with self._readers.snapshot() as connection:
+            for chunk in levels.chunks(ids):
+                rows += connection.execute(
+                    f"SELECT {EPISODE_COLUMNS} FROM episodic_memory "
+                    f"WHERE id IN ({', '.join('?' * len(chunk))})",
+                    chunk,
+                ).fetchall()
+        return sorted(map(episode_from, rows), key=lambda one: (one.covers_from, one.id))
+
+    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
+        with self._readers.snapshot() as connection:
+            return levels.foldable(connection, to_level=to_level, before=before, limit=limit)
 
     def search(self, query: Query) -> Found:
         if not query.terms:
