@@ -8,7 +8,7 @@ ALTER TABLE episodic_memory ADD COLUMN stale INTEGER NOT NULL DEFAULT 0;
 CREATE UNIQUE INDEX episodic_memory_period ON episodic_memory (level, period_from)
     WHERE period_from IS NOT NULL;
 -- What is left to fold; small, as what was folded leaves it.
-CREATE INDEX episodic_memory_unfolded ON episodic_memory (level, covers_from)
+CREATE INDEX episodic_memory_unfolded ON episodic_memory (level, ifnull(period_from, covers_from))
     WHERE parent_id IS NULL;
 CREATE INDEX episodic_memory_stale ON episodic_memory (level) WHERE stale;
 

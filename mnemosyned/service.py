@@ -258,11 +258,13 @@ class MemoryService:
             raise InvalidRequest(
                 f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"
             )
-        originals = self._store.originals(episode.id)
+        below = episode.level > 0 and request.depth is not None
+        originals = [] if below else self._store.originals(episode.id)
         if not request.reveal:
             originals = [masked_memory(memory, episode.details) for memory in originals]
             episode = masked_episode(episode)
-        return Expanded(episode, originals)
+        summaries = self._store.summaries(episode.summary_of) if below else []
+        return Expanded(episode, originals, summaries)
 
     # ---------------------------------------------------------------- sleep
 

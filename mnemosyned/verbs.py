@@ -150,16 +150,21 @@ class Get(Request[Got], frozen=True, forbid_unknown_fields=True):
 
 
 class Expanded(msgspec.Struct, frozen=True):
-    """An episode and the exact words it came from, oldest first."""
+    """A summary and the exact words it came from, oldest first."""
 
     episode: Episode
     originals: list[Memory]
+    summaries: list[Episode] = msgspec.field(default_factory=list)
+    """The summaries one level below, where only that was asked for."""
 
 
 class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
-    """Go from an episode back to its originals, word for word."""
+    """Go from an episode, a day, week or month back to its originals, word for word."""
 
-    id: Annotated[Name, Meta(description="the id of an episode")]
+    id: Annotated[Name, Meta(description="the id of an episode, day, week or month")]
+    depth: Annotated[
+        int | None, Meta(description="1: one level down only; default: to the words", ge=1, le=1)
+    ] = None
     reveal: Reveal = False
 
 

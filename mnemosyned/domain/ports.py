@@ -219,13 +219,32 @@ class MemoryStore(Protocol):
         ...
 
     def pending(
-        self, *, before: datetime | None = None, session: str | None = None, limit: int
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
     ) -> list[Pending]:
-        """Working memories created before an instant, oldest first, pinned ones left out."""
+        """Working memories created before an instant, oldest first, pinned ones left out.
+
+        With `sources` only those of them, None being no source.
+        """
         ...
 
-    def count_due(self, *, before: datetime, limit: int) -> int:
+    def count_due(
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
+    ) -> int:
         """How many working memories are pending, counted up to a limit."""
+        ...
+
+    def pace(self, summarizer: str) -> float | None:
+        """Characters a second that this summariser read of late; None where it wrote nothing."""
         ...
 
     def working_count(self) -> int:

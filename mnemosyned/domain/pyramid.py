@@ -129,6 +129,16 @@ def end_of(level: Level, begins: datetime) -> datetime:
     return after.replace(day=1) if level is Level.MONTH else after
 
 
+def edge(level: Level, closed_by: datetime) -> datetime:
+    """Periods of the level that begin before this are over, and all under them, by an instant.
+
+    A month is over only with the last week that begins in it.
+    """
+    if level is Level.MONTH:
+        closed_by = begin_of(Level.WEEK, closed_by)
+    return begin_of(level, closed_by)
+
+
 def key_of(level: Level, begins: datetime) -> str:
     """What a person calls the period: `2026-03-14`, `2026-W11` or `2026-03`."""
     if level is Level.WEEK:

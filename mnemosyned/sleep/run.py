@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from mnemosyned.domain.consolidation import (
     VERBATIM,
     Batch,
+    CycleReport,
+    CycleStatus,
     GroupReport,
     GroupStatus,
     LogEntry,
@@ -20,7 +22,9 @@ from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Memory, new_id
 from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer, Summary
+from mnemosyned.domain.pyramid import Level, begin_of, key_of
 from mnemosyned.logs import logger
+from mnemosyned.sleep.budget import Meter
 
 GROUPS_PER_COMMIT = 16
 COMMIT_AFTER_S = 0.1
@@ -65,14 +69,22 @@ class CycleRun:
         summarizer: Summarizer,
         clock: Clock,
         summarize_min: int,
+        meter: Meter,
     ) -> None:
         self.reports: list[GroupReport] = []
+        self.failed: set[str] = set()
+        """The memories of groups that failed: they stay, and are not tried again in this cycle."""
+        self.items = 0
+        """Memories dealt with so far."""
+        self.ended = False
+        """Whether it was told to go on no longer."""
         self._cycle = cycle
         self._trigger = trigger
         self._store = store
         self._summarizer = summarizer
         self._clock = clock
         self._summarize_min = summarize_min
+        self._meter = meter
         self._finished: list[_Finished] = []
 
     def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
@@ -96,6 +108,7 @@ class CycleRun:
         """Read the batches; those too small to summarise are finished word for word."""
         for batch in batches:
             if not go_on():
+                self.ended = True
                 return
             started = time.monotonic()
             try:
@@ -105,6 +118,7 @@ class CycleRun:
                 continue
             work = _Work(batch, originals, *without_secrets(originals), started)
             if len(originals) >= self._summarize_min:
+                self._meter.read(work.readable)
                 yield work
             elif originals:  # else all were forgotten since the plan was made
                 pairs = zip(originals, work.readable, strict=True)
@@ -125,6 +139,7 @@ class CycleRun:
             if error:
                 self._fail(group.batch, group.started, error)
             else:
+                self.items += len(group.batch.members)
                 self.reports.append(_done(group))
 
     def _promotion(self, work: _Work, originals: Sequence[Memory], summary: Summary) -> Promotion:
@@ -181,6 +196,8 @@ class CycleRun:
                 chars_after=0,
             )
         )
+        self.failed.update(batch.ids)
+        self.items += len(batch.members)
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
 
 
@@ -199,7 +216,12 @@ def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -
         covers_until=batch.covers_until,
         chars_before=batch.chars,
         error=error,
+        period=_day(batch),
     )
+
+
+def _day(batch: Batch) -> str:
+    return key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from))
 
 
 def _done(group: _Finished) -> GroupReport:
@@ -215,4 +237,45 @@ def _done(group: _Finished) -> GroupReport:
         chars_before=sum(entry.chars_before for entry in entries),
         chars_after=sum(entry.chars_after for entry in entries),
         fallback_reason=entries[0].fallback_reason,
+        period=_day(group.batch),
+    )
+
+
+def cycle_report(
+    groups: Sequence[GroupReport],
+    trigger: Trigger,
+    candidates: int,
+    started: float,
+    *,
+    cycle: str = "",
+    dry_run: bool = False,
+    model_s: float | None = None,
+) -> CycleReport:
+    """What a cycle did, or would do; `started` by the monotonic clock."""
+    episodes = [group for group in groups if not group.level]
+    kept = [group for group in episodes if group.status is not GroupStatus.FAILED]
+    failed = sum(group.status is GroupStatus.FAILED for group in groups)
+    dealt_with = sum(group.items for group in kept)
+    if not candidates and not groups:
+        status = CycleStatus.NOTHING_TO_DO
+    elif failed or dealt_with < candidates:
+        status = CycleStatus.PARTIAL
+    else:
+        status = CycleStatus.DONE
+    return CycleReport(
+        cycle=cycle,
+        status=status,
+        trigger=trigger,
+        dry_run=dry_run,
+        candidates=candidates,
+        groups=tuple(groups),
+        promoted=sum(len(group.episodes) for group in kept),
+        evicted=0 if dry_run else dealt_with,
+        failed=failed,
+        folded=sum(len(group.episodes) for group in groups if group.level),
+        remaining=max(0, candidates - (0 if dry_run else dealt_with)),
+        chars_before=sum(group.chars_before for group in episodes),
+        chars_after=sum(group.chars_after for group in episodes),
+        duration_s=time.monotonic() - started,
+        model_s=model_s,
     )

@@ -28,10 +28,8 @@ BELOW = """
 """
 """A summary and all summaries under it; the first value bound is its id."""
 
-_CHILD = (
-    "SELECT id, ifnull(period_from, covers_from), item_count, parent_id, length(content) "
-    "FROM episodic_memory"
-)
+_BEGINS = "ifnull(period_from, covers_from)"
+_CHILD = f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM episodic_memory"
 
 
 def foldable(
@@ -40,7 +38,7 @@ def foldable(
     """What can become, or has to become anew, a summary of this level."""
     fresh = _children(
         connection,
-        "WHERE level = ? AND parent_id IS NULL AND covers_from < ? ORDER BY covers_from LIMIT ?",
+        f"WHERE level = ? AND parent_id IS NULL AND {_BEGINS} < ? ORDER BY {_BEGINS} LIMIT ?",
         (to_level - 1, instant_text(before), limit),
     )
     standing = dict(

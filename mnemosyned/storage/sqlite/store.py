@@ -23,6 +23,7 @@ from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
     MEMORY_FIELDS,
+    Row,
     episode_from,
     instant,
     instant_text,
@@ -34,6 +35,8 @@ from mnemosyned.storage.sqlite.schema import schema_version, upgrade
 from mnemosyned.storage.sqlite.search import episode_at, search, show
 
 READERS = 4
+PACE_ROWS = 500
+"""Rows of the log that tell how fast a model writes at present."""
 
 
 @contextmanager
@@ -157,25 +160,47 @@ class SqliteStore:
             return show(connection, places)
 
     def pending(
-        self, *, before: datetime | None = None, session: str | None = None, limit: int
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
     ) -> list[Pending]:
+        where, values = _pending_filter(before, session, sources)
         with self._readers.snapshot() as connection:
             rows = connection.execute(
                 "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
-                "WHERE NOT pinned AND (?1 IS NULL OR created_at < ?1) "
-                "AND (?2 IS NULL OR session_id = ?2) ORDER BY created_at, seq LIMIT ?3",
-                (instant_text(before) if before else None, session, limit),
+                f"{where} ORDER BY created_at, seq LIMIT ?",
+                (*values, limit),
             ).fetchall()
         return [pending_from(row) for row in rows]
 
-    def count_due(self, *, before: datetime, limit: int) -> int:
+    def count_due(
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
+    ) -> int:
+        where, values = _pending_filter(before, session, sources)
         with self._readers.snapshot() as connection:
             count: int = connection.execute(
-                "SELECT count(*) FROM (SELECT 1 FROM working_memory "
-                "WHERE created_at < ? AND NOT pinned LIMIT ?)",
-                (instant_text(before), limit),
+                f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
+                (*values, limit),
             ).fetchone()[0]
         return count
+
+    def pace(self, summarizer: str) -> float | None:
+        with self._readers.snapshot() as connection:
+            chars, seconds = connection.execute(
+                "SELECT sum(chars_before), sum(duration_s) FROM "
+                "(SELECT * FROM consolidation_log ORDER BY id DESC LIMIT ?) "
+                "WHERE summarizer = ? AND fallback_reason IS NULL AND status = 'promoted'",
+                (PACE_ROWS, summarizer),
+            ).fetchone()
+        return chars / seconds if chars and seconds else None
 
     def working_count(self) -> int:
         with self._readers.snapshot() as connection:
@@ -213,6 +238,23 @@ class SqliteStore:
                 tier: TierTotals(*totals[tier], _oldest(connection, tier))
                 for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
             }
+
+
+def _pending_filter(
+    before: datetime | None, session: str | None, sources: Sequence[str | None]
+) -> tuple[str, Row]:
+    clauses: list[str] = ["NOT pinned"]
+    values: list[str | None] = []
+    if before:
+        clauses.append("created_at < ?")
+        values.append(instant_text(before))
+    if session is not None:
+        clauses.append("session_id = ?")
+        values.append(session)
+    if sources:
+        clauses.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
+        values.extend(sources)
+    return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
 
 def _memory(connection: sqlite3.Connection, id: str) -> Memory | None:
