@@ -258,7 +258,7 @@ class MemoryService:
             raise InvalidRequest(
                 f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"
             )
-        below = episode.level > 0 and request.depth is not None
+        below = episode.level > 0 and request.depth == 1
         originals = [] if below else self._store.originals(episode.id)
         if not request.reveal:
             originals = [masked_memory(memory, episode.details) for memory in originals]

@@ -163,8 +163,8 @@ class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
 
     id: Annotated[Name, Meta(description="the id of an episode, day, week or month")]
     depth: Annotated[
-        int | None, Meta(description="1: one level down only; default: to the words", ge=1, le=1)
-    ] = None
+        int, Meta(description="1: down to the next level only; 0: to the words", ge=0, le=1)
+    ] = 0
     reveal: Reveal = False
 
 

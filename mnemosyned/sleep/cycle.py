@@ -23,7 +23,14 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports import (
+    Clock,
+    MemoryStore,
+    Standing,
+    Summarizer,
+    SummarizerState,
+    Summary,
+)
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
 from mnemosyned.sleep.dry_run import dry_report
@@ -153,12 +160,12 @@ class SleepCycle:
             )
         with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
             summarizer = self._at_work = self.summarizer
+            before_it = summarizer.standing()
             active = summarizer.quick() if quick else summarizer
-            model = active.standing().state is SummarizerState.MODEL
+            model = active.standing().state is not SummarizerState.RULES
             last = trigger is Trigger.SHUTDOWN
-            meter = Meter(
-                Budget() if last else self.policy.budget, deadline_s=deadline_s, model=model
-            )
+            budget = Budget() if last else self.policy.budget
+            meter = Meter(budget, deadline_s=deadline_s, model=model)
 
             def may_go_on() -> bool:
                 return (
@@ -183,6 +190,7 @@ class SleepCycle:
             failed=report.failed,
             remaining=report.remaining,
             duration_s=round(report.duration_s, 3),
+            **_model_counts(before_it, summarizer.standing()),
         )
         return report
 
@@ -291,3 +299,15 @@ class SleepCycle:
         return self._store.pending(
             before=wanted.before, session=wanted.session, sources=wanted.sources, limit=limit
         )
+
+
+def _model_counts(before: Standing, after: Standing) -> dict[str, int]:
+    """What became of a model's work in between; nothing where there is no model."""
+    if after.state is SummarizerState.RULES:
+        return {}
+    return {
+        "accepted": after.accepted - before.accepted,
+        "retried": after.retried - before.retried,
+        "rejected": after.rejected - before.rejected,
+        "fallbacks": after.fallbacks - before.fallbacks,
+    }
