@@ -328,6 +328,7 @@ class MemoryService:
             summarizer=self._cycle.summarizer.standing(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
+            longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
         )
 
     def _sleep_status(self) -> SleepStatus:

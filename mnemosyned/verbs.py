@@ -247,6 +247,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     summarizer: Standing
     pid: int
     uptime_s: float
+    longest_write_ms: float
+    """The longest that one commit kept other writers waiting since the start."""
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):

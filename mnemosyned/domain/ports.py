@@ -295,6 +295,10 @@ class MemoryStore(Protocol):
         """Rows of the consolidation log, newest first."""
         ...
 
+    def longest_write_s(self) -> float:
+        """The longest that one commit kept other writers waiting since the start."""
+        ...
+
     def totals(self) -> Mapping[Tier, TierTotals]:
         """How much each tier holds."""
         ...

@@ -230,6 +230,9 @@ class SqliteStore:
             ).fetchall()
         return [log_entry_from(row) for row in rows]
 
+    def longest_write_s(self) -> float:
+        return self._writer.held_max_s
+
     def totals(self) -> Mapping[Tier, TierTotals]:
         with self._readers.snapshot() as connection:
             counted = connection.execute("SELECT tier, count, characters FROM tier_totals")
