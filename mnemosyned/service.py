@@ -131,7 +131,13 @@ class MemoryService:
             raise ShuttingDown(
                 "the daemon is stopping and takes no more writes; start it and send this again"
             )
-        result: R = self._verbs[type(request)](request)
+        answer = self._verbs[type(request)]
+        result: R
+        if isinstance(request, Sleep | Status):
+            result = answer(request)
+        else:
+            with self._cycle.company.answering():
+                result = answer(request)
         return result
 
     def stop_writes(self) -> None:

@@ -33,6 +33,7 @@ from mnemosyned.domain.ports import (
 )
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
+from mnemosyned.sleep.company import Company
 from mnemosyned.sleep.dry_run import dry_report
 from mnemosyned.sleep.fold import FoldRun, LevelPolicy
 from mnemosyned.sleep.run import CycleRun, cycle_report
@@ -80,6 +81,7 @@ class SleepCycle:
         self.policy = policy
         self.summarizer = summarizer
         self._at_work = summarizer
+        self.company = Company()
         self.last_finished: datetime | None = None
         self._store = store
         self._clock = clock
@@ -175,7 +177,7 @@ class SleepCycle:
                 )
 
             report = self._cycle(
-                trigger, wanted, active, meter, may_go_on, over=self.policy.over(now)
+                trigger, wanted, active, meter, may_go_on, over=self.policy.over(now), quick=quick
             )
         if summarizer is not self.summarizer:  # the settings changed meanwhile
             summarizer.close()
@@ -203,6 +205,7 @@ class SleepCycle:
         go_on: Callable[[], bool],
         *,
         over: datetime,
+        quick: bool,
     ) -> CycleReport:
         cycle = new_id(self._clock.now())
         total = self._store.count_due(
@@ -219,6 +222,7 @@ class SleepCycle:
             clock=self._clock,
             summarize_min=self.policy.groups.summarize_min,
             meter=meter,
+            company=None if quick else self.company,
         )
         folds = FoldRun(
             cycle=cycle,

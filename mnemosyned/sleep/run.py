@@ -25,11 +25,13 @@ from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer, S
 from mnemosyned.domain.pyramid import Level, begin_of, key_of
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
+from mnemosyned.sleep.company import Company
 
 GROUPS_PER_COMMIT = 16
 COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
-with a model each is committed by itself, without one a flush of the disk serves many."""
+with a model each is committed by itself, without one a flush of the disk serves many. In company
+each is committed by itself too, so that whoever remembers something waits for one group only."""
 
 log = logger()
 
@@ -70,6 +72,7 @@ class CycleRun:
         clock: Clock,
         summarize_min: int,
         meter: Meter,
+        company: Company | None,
     ) -> None:
         self.reports: list[GroupReport] = []
         self.failed: set[str] = set()
@@ -85,6 +88,7 @@ class CycleRun:
         self._clock = clock
         self._summarize_min = summarize_min
         self._meter = meter
+        self._company = company
         self._finished: list[_Finished] = []
 
     def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
@@ -110,6 +114,8 @@ class CycleRun:
             if not go_on():
                 self.ended = True
                 return
+            if self._company:
+                self._company.give_way()
             started = time.monotonic()
             try:
                 originals = self._store.working(batch.ids)
@@ -127,7 +133,8 @@ class CycleRun:
     def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
         promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
         self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
-        full = len(self._finished) >= GROUPS_PER_COMMIT
+        most = 1 if self._company and self._company.present else GROUPS_PER_COMMIT
+        full = len(self._finished) >= most
         if full or time.monotonic() - self._finished[0].finished >= COMMIT_AFTER_S:
             self.commit()
 

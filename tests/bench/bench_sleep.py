@@ -42,6 +42,8 @@ class Measured:
 
     entries: int
     cycle_s: float
+    beside_s: float
+    """The same while others talk: it gives way to them."""
     report: CycleReport
     idle: Calls
     during: Calls
@@ -62,14 +64,18 @@ def main() -> int:
     for entries in sizes:
         say(f"{entries:,} entries")
         with tempfile.TemporaryDirectory(prefix="bench-") as room:
-            measured.append(measure(Path(room, "memory.db"), entries))
+            measured.append(measure(Path(room), entries))
         say(f"{entries:,} entries: {measured[-1].cycle_s:.2f} s")
     return finish(measured)
 
 
-def measure(database: Path, entries: int) -> Measured:
+def measure(room: Path, entries: int) -> Measured:
+    """A cycle by itself, and one beside which others talk."""
     corpus = aged(entries)
-    with running(database) as daemon, daemon.client() as client, daemon.client() as other:
+    with running(room / "quiet.db") as daemon, daemon.client() as client:
+        fill(client, corpus)
+        cycle_s, report = timed(client.sleep)
+    with running(room / "talk.db") as daemon, daemon.client() as client, daemon.client() as other:
         fill(client, corpus)
         beside = talk(client, corpus)
         idle = calls(beside, until=threading.Event(), seconds=IDLE_S)
@@ -87,10 +93,10 @@ def measure(database: Path, entries: int) -> Measured:
         during = calls(beside, until=over, seconds=3_600)
         sleeper.join()
         lock_ms = client.status().longest_write_ms
-    ((seconds, report),) = results
+    ((beside_s, _),) = results
     if report.evicted < entries or report.failed:
         raise RuntimeError(f"the cycle left something behind: {report.evicted} of {entries}")
-    return Measured(entries, seconds, report, idle, during, lock_ms)
+    return Measured(entries, cycle_s, beside_s, report, idle, during, lock_ms)
 
 
 def talk(client: Client, corpus: Corpus) -> Iterator[tuple[float, float]]:
@@ -121,6 +127,7 @@ def finish(measured: Sequence[Measured]) -> int:
     for one in measured:
         name = f"{one.entries}"
         report.figure(f"cycle_s.{name}", one.cycle_s)
+        report.figure(f"cycle_in_company_s.{name}", one.beside_s)
         report.figure(f"rows_per_s.{name}", one.entries / one.cycle_s)
         report.figure(f"lock_held_max_ms.{name}", one.lock_ms)
         report.figure(f"folded.{name}", one.report.folded)
