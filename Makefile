@@ -86,10 +86,12 @@ bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.js
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
-bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
-	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)"
+bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
+	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
+		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
+		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
-bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or none
+bench-model-latency: install-llm ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
 
 install: ## package, user unit and config for the present user

@@ -14,7 +14,7 @@ CREATE INDEX memory_state_superseded_by ON memory_state (superseded_by)
 
 -- Summaries emptied since something they were made of is gone; each is rewritten from the rest.
 -- Whoever empties one again gives it a new mark, so that no rewriting from before counts.
-CREATE TABLE stale_episode (
+CREATE TABLE emptied_episode (
     mark        INTEGER PRIMARY KEY AUTOINCREMENT,
     episode_seq INTEGER NOT NULL UNIQUE
 ) STRICT;

@@ -159,7 +159,7 @@ class Forgetting:
             archived=removal.archived,
             details=removal.details,
             episodes_removed=len(removal.removed),
-            episodes_rewritten=len(removal.stale),
+            episodes_rewritten=len(removal.emptied),
             lines=list(lines),
             complete=complete,
             backups=backups_beside(self._database),
@@ -261,9 +261,10 @@ class Forgetting:
         entries = self._store.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(f"no cycle has the id {cycle!r}; `log` shows them", field="undo")
-        left = [entry for entry in entries if entry.episode and entry.undone_at is None]
+        moved = [entry for entry in entries if entry.episode and not entry.level]
+        left = [entry for entry in moved if entry.undone_at is None]
         if not left:
-            undone = any(entry.undone_at for entry in entries)
+            undone = bool(moved)
             raise CannotUndo(
                 f"cycle {cycle} was undone already" if undone else f"cycle {cycle} moved nothing",
                 field="undo",

@@ -30,6 +30,7 @@ from mnemosyned.verbs import (
 WIDTH_MAX = 120
 GROUPS_SHOWN_MAX = 12
 LINE_CHARS = 400
+_LEVELS = ("episode", "day", "week", "month")
 
 
 def width() -> int:
@@ -128,6 +129,7 @@ def _episode(episode: Episode) -> str:
         ("covers", f"{_when(episode.covers_from)} to {_when(episode.covers_until)}"),
         ("session", episode.session),
         ("source", episode.source or ""),
+        ("level", _LEVELS[episode.level] if episode.level else ""),
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]
@@ -158,7 +160,14 @@ def _details(details: Iterable[Detail]) -> str:
 
 
 def _expanded(result: Expanded) -> str:
-    lines = [_episode(result.episode), "", click.style("Originals, word for word:", bold=True)]
+    lines = [_episode(result.episode), ""]
+    if result.summaries:
+        lines.append(click.style("Made of these; mnem expand goes on from each:", bold=True))
+    for summary in result.summaries:
+        stamp = f"{_when(summary.covers_from)} to {_when(summary.covers_until)}  {summary.id}"
+        lines.append(f"{click.style(stamp, dim=True)}\n{_indented(summary.content)}")
+    if result.originals:
+        lines.append(click.style("Originals, word for word:", bold=True))
     for memory in result.originals:
         who = f"  {memory.role}" if memory.role else ""
         stamp = click.style(f"{_when(memory.created_at)}{who}  {memory.id}", dim=True)

@@ -137,7 +137,13 @@ class MemoryService:
             raise ShuttingDown(
                 "the daemon is stopping and takes no more writes; start it and send this again"
             )
-        result: R = self._verbs[type(request)](request)
+        answer = self._verbs[type(request)]
+        result: R
+        if isinstance(request, Sleep | Status):
+            result = answer(request)
+        else:
+            with self._cycle.company.answering():
+                result = answer(request)
         return result
 
     def stop_writes(self) -> None:
@@ -274,11 +280,13 @@ class MemoryService:
             raise InvalidRequest(
                 f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"
             )
-        originals = self._store.originals(episode.id)
+        below = episode.level > 0 and request.depth == 1
+        originals = [] if below else self._store.originals(episode.id)
         if not request.reveal:
             originals = [masked_memory(memory, episode.details) for memory in originals]
             episode = masked_episode(episode)
-        return Expanded(current(episode), originals)
+        summaries = self._store.summaries(episode.summary_of) if below else []
+        return Expanded(current(episode), originals, summaries)
 
     # ---------------------------------------------------------------- sleep
 
@@ -311,6 +319,7 @@ class MemoryService:
             summarizer=self._cycle.summarizer.standing(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
+            longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
         )
 
     def _sleep_status(self) -> SleepStatus:

@@ -130,16 +130,21 @@ class Get(Request[Got], frozen=True, forbid_unknown_fields=True):
 
 
 class Expanded(msgspec.Struct, frozen=True):
-    """An episode and the exact words it came from, oldest first."""
+    """A summary and the exact words it came from, oldest first."""
 
     episode: Episode
     originals: list[Memory]
+    summaries: list[Episode] = msgspec.field(default_factory=list)
+    """The summaries one level below, where only that was asked for."""
 
 
 class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
-    """Go from an episode back to its originals, word for word."""
+    """Go from an episode, a day, week or month back to its originals, word for word."""
 
-    id: Annotated[Name, Meta(description="the id of an episode")]
+    id: Annotated[Name, Meta(description="the id of an episode, day, week or month")]
+    depth: Annotated[
+        int, Meta(description="1: down to the next level only; 0: to the words", ge=0, le=1)
+    ] = 0
     reveal: Reveal = False
 
 
@@ -313,6 +318,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     summarizer: Standing
     pid: int
     uptime_s: float
+    longest_write_ms: float
+    """The longest that one commit kept other writers waiting since the start."""
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):

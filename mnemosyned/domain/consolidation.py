@@ -61,6 +61,32 @@ class Pending:
     chars: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which working memories a cycle takes; pinned ones never."""
+
+    before: datetime | None = None
+    """Only what was created strictly before this."""
+    session: str | None = None
+    sources: tuple[str | None, ...] = ()
+    """Only these sources, None being no source; all where empty."""
+    oldest: int | None = None
+    """At most so many, the oldest."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is a whole cycle, not one for a session, a source or a count."""
+        return self.session is None and not self.sources and self.oldest is None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a cycle is: memories dealt with, of those it found."""
+
+    done: int
+    total: int
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Memories of one session and source that become one episode, oldest first."""
@@ -120,6 +146,24 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
         for part in _split_by_size(run, limits)
     ]
     return sorted(batches, key=lambda batch: batch.covers_from)
+
+
+def whole(batches: Sequence[Batch], *, until: datetime, limits: GroupLimits) -> list[Batch]:
+    """Those of a plan's batches that no memory created after `until` could join.
+
+    All of them where that would leave none: a plan of part of a backlog always gets on.
+    """
+    latest: dict[tuple[str, str | None], datetime] = {}
+    for batch in batches:
+        scope = (batch.session, batch.source)
+        latest[scope] = max(latest.get(scope, batch.covers_until), batch.covers_until)
+    closed = [
+        batch
+        for batch in batches
+        if batch.covers_until < latest[batch.session, batch.source]
+        or until - batch.covers_until >= limits.pause
+    ]
+    return closed or list(batches)
 
 
 def _split_at_pauses(group: Sequence[Pending], pause: timedelta) -> Iterator[list[Pending]]:
@@ -201,11 +245,13 @@ class LogEntry:
     """Why the summary is a fallback's."""
     undone_at: datetime | None = None
     """When its originals were put back."""
+    level: int = 0
+    """0 where originals became an episode; above, summaries became a day, week or month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """One group of a cycle: memories that became, or would become, episodes."""
+    """One group of a cycle: memories that become episodes, or summaries that are folded."""
 
     session: str
     source: str | None
@@ -218,6 +264,10 @@ class GroupReport:
     chars_after: int = 0
     error: str | None = None
     fallback_reason: str | None = None
+    level: int = 0
+    """0 where memories became an episode; above, summaries became a day, week or month."""
+    period: str = ""
+    """That day, week or month; for an episode, the day it will be folded into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +287,13 @@ class CycleReport:
     evicted: int
     """Originals moved from working memory to the archive."""
     failed: int
-    """Groups that failed and stay in working memory."""
+    """Groups that failed and stay as they were."""
+    folded: int = 0
+    """Days, weeks and months written."""
+    remaining: int = 0
+    """Memories that were to be consolidated and wait for the next cycle."""
+    model_s: float | None = None
+    """In a dry run, about how long a model would write; None where none is in force."""
     chars_before: int
     chars_after: int
     restored: int = 0

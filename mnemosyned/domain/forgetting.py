@@ -53,7 +53,7 @@ class Removal:
     """Exact values that went with them."""
     removed: frozenset[int] = frozenset()
     """The episodes that nothing was left of, as the store knows them."""
-    stale: frozenset[int] = frozenset()
+    emptied: frozenset[int] = frozenset()
     """The episodes that are to be rewritten from what remains."""
     sessions: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class Removal:
             archived=self.archived + other.archived,
             details=self.details + other.details,
             removed=removed,
-            stale=(self.stale | other.stale) - removed,
+            emptied=(self.emptied | other.emptied) - removed,
             sessions=self.sessions | other.sessions,
             sources=self.sources | other.sources,
         )
@@ -104,7 +104,7 @@ class Foreseen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stale:
+class Emptied:
     """An emptied summary and what it is to be rewritten from."""
 
     mark: int

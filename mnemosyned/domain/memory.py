@@ -107,12 +107,16 @@ class Episode:
     level: int
     """0 episode, 1 day, 2 week, 3 month."""
     item_count: int
+    """Originals under it, at whatever depth."""
     covers_from: datetime
     covers_until: datetime
     summarizer: str
     summary_of: tuple[str, ...] = ()
-    """Ids of the originals, oldest first."""
+    """Ids of what it was made of, oldest first: originals, above level 0 summaries."""
     parent: str | None = None
+    """The day, week or month it was folded into."""
+    period_from: datetime | None = None
+    """The first instant of the day, week or month that it is the summary of."""
     tier: Tier = Tier.EPISODIC
     details: tuple[Detail, ...] = ()
     """The exact values of its originals, oldest original first."""

@@ -10,8 +10,9 @@ from enum import StrEnum
 from typing import Literal, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
-from mnemosyned.domain.forgetting import Choice, Prunable, Removal, Retention, Returned, Stale
+from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.pyramid import Child, Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 
 K = TypeVar("K")
@@ -172,6 +173,26 @@ class Promotion:
     """The originals that the summary speaks of: none may be superseded meanwhile."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The summary of a day, week or month with its log row."""
+
+    episode: Episode
+    entry: LogEntry
+    members: Mapping[str, str]
+    """What it was made of: ids, with the words that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foldable:
+    """What can be folded into summaries of one level."""
+
+    children: Sequence[Child]
+    """All that belongs to a period in which something is new or was rewritten."""
+    standing: Mapping[datetime, str]
+    """By the beginning of their periods, the ids of those summaries that exist already."""
+
+
 class MemoryStore(Protocol):
     """Keeps the tiers. Every method is one short transaction, safe from any thread.
 
@@ -190,7 +211,11 @@ class MemoryStore(Protocol):
         ...
 
     def originals(self, episode: str) -> list[Memory]:
-        """What an episode was made of, oldest first, word for word."""
+        """The memories that a summary of any level goes back to, oldest first, word for word."""
+        ...
+
+    def summaries(self, ids: Sequence[str]) -> list[Episode]:
+        """Those of these summaries that exist, oldest first, without provenance and details."""
         ...
 
     def search(self, query: Query) -> Found:
@@ -202,13 +227,32 @@ class MemoryStore(Protocol):
         ...
 
     def pending(
-        self, *, before: datetime | None = None, session: str | None = None, limit: int
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
     ) -> list[Pending]:
-        """Working memories created before an instant, oldest first, pinned ones left out."""
+        """Working memories created before an instant, oldest first, pinned ones left out.
+
+        With `sources` only those of them, None being no source.
+        """
         ...
 
-    def count_due(self, *, before: datetime, limit: int) -> int:
+    def count_due(
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
+    ) -> int:
         """How many working memories are pending, counted up to a limit."""
+        ...
+
+    def pace(self, summarizer: str) -> float | None:
+        """Characters a second that this summariser read of late; None where it wrote nothing."""
         ...
 
     def working_count(self) -> int:
@@ -223,6 +267,17 @@ class MemoryStore(Protocol):
         """Promote, evict and log groups, each all or nothing and whatever becomes of the others.
 
         Answers for each with None or what went wrong, `BatchChanged` where a memory has moved.
+        """
+        ...
+
+    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
+        """What began before an instant and is not folded yet, or has to be folded anew."""
+        ...
+
+    def fold(self, change: Fold) -> None:
+        """Write, or rewrite, the summary of a period, link what it was made of, and log it.
+
+        Raises `BatchChanged` where one of those has changed since it was read.
         """
         ...
 
@@ -254,7 +309,7 @@ class MemoryStore(Protocol):
         """Take those of these names that no memory bears any more out of the log."""
         ...
 
-    def next_stale(self) -> Stale | None:
+    def next_emptied(self) -> Emptied | None:
         """An emptied summary with what it is to be rewritten from, the lowest level first."""
         ...
 
@@ -297,6 +352,10 @@ class MemoryStore(Protocol):
         self, *, limit: int, session: str | None = None, cycle: str | None = None
     ) -> list[LogEntry]:
         """Rows of the consolidation log, newest first."""
+        ...
+
+    def longest_write_s(self) -> float:
+        """The longest that one commit kept other writers waiting since the start."""
         ...
 
     def totals(self) -> Mapping[Tier, TierTotals]:

@@ -66,6 +66,8 @@ class Found:
     memories: Sequence[Match] = ()
     episodes: Mapping[int, float] = field(default_factory=dict)
     """The episodes whose own text matches, with the engine's scores."""
+    above: Mapping[int, int] = field(default_factory=dict)
+    """By episode, day or week: the day, week or month that it was folded into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,37 @@ def rank(query: Query, found: Found) -> list[Place]:
         for episode in matched
     )
     places.sort(key=lambda place: (-place.score, place.memory or 0, place.episode or 0))
-    return places[: query.limit]
+    return one_of_each_line(places, found.above)[: query.limit]
+
+
+def one_of_each_line(places: Sequence[Place], above: Mapping[int, int]) -> list[Place]:
+    """One place for what an episode, its day, week and month all tell: the best that answers.
+
+    A summary above gives way to one below it with exact words, whatever their scores; else the
+    better of the two stays. `places` stand best first.
+    """
+    if not above:
+        return list(places)
+    told = {up for place in places if place.lines for up in _line(place, above)}
+    kept: list[Place] = []
+    telling: set[int | None] = set()
+    for place in places:
+        line = _line(place, above)
+        if place.lines or (place.episode not in told and telling.isdisjoint(line)):
+            kept.append(place)
+            told.update(line)
+            telling.add(place.episode)
+    return kept
+
+
+def _line(place: Place, above: Mapping[int, int]) -> list[int]:
+    """What the place's episode was folded into, at every level."""
+    line: list[int] = []
+    at = above.get(place.episode) if place.episode is not None else None
+    while at is not None and at not in line:
+        line.append(at)
+        at = above.get(at)
+    return line
 
 
 def _worths(matches: Sequence[Match]) -> Iterator[tuple[Match, float]]:

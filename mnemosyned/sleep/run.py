@@ -10,6 +10,8 @@ from mnemosyned.domain.consolidation import (
     UNSPOKEN,
     VERBATIM,
     Batch,
+    CycleReport,
+    CycleStatus,
     GroupReport,
     GroupStatus,
     LogEntry,
@@ -21,12 +23,16 @@ from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Memory, new_id
 from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer, Summary
+from mnemosyned.domain.pyramid import Level, begin_of, key_of
 from mnemosyned.logs import logger
+from mnemosyned.sleep.budget import Meter
+from mnemosyned.sleep.company import Company
 
 GROUPS_PER_COMMIT = 16
 COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
-with a model each is committed by itself, without one a flush of the disk serves many."""
+with a model each is committed by itself, without one a flush of the disk serves many. In company
+each is committed by itself too, so that whoever remembers something waits for one group only."""
 
 log = logger()
 
@@ -67,14 +73,24 @@ class CycleRun:
         summarizer: Summarizer,
         clock: Clock,
         summarize_min: int,
+        meter: Meter,
+        company: Company | None,
     ) -> None:
         self.reports: list[GroupReport] = []
+        self.failed: set[str] = set()
+        """The memories of groups that failed: they stay, and are not tried again in this cycle."""
+        self.items = 0
+        """Memories dealt with so far."""
+        self.ended = False
+        """Whether it was told to go on no longer."""
         self._cycle = cycle
         self._trigger = trigger
         self._store = store
         self._summarizer = summarizer
         self._clock = clock
         self._summarize_min = summarize_min
+        self._meter = meter
+        self._company = company
         self._finished: list[_Finished] = []
 
     def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
@@ -98,7 +114,10 @@ class CycleRun:
         """Read the batches; those too small to summarise are finished word for word."""
         for batch in batches:
             if not go_on():
+                self.ended = True
                 return
+            if self._company:
+                self._company.give_way()
             started = time.monotonic()
             try:
                 originals = self._store.working(batch.ids)
@@ -109,6 +128,7 @@ class CycleRun:
             lasting = [memory for memory in readable if memory.lasting]
             work = _Work(batch, originals, lasting, details, started)
             if len(lasting) >= self._summarize_min:
+                self._meter.read(work.readable)
                 yield work
             elif originals:  # else all were forgotten since the plan was made
                 self._finish(work, _word_for_word(work))
@@ -116,7 +136,8 @@ class CycleRun:
     def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
         promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
         self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
-        full = len(self._finished) >= GROUPS_PER_COMMIT
+        most = 1 if self._company and self._company.present else GROUPS_PER_COMMIT
+        full = len(self._finished) >= most
         if full or time.monotonic() - self._finished[0].finished >= COMMIT_AFTER_S:
             self.commit()
 
@@ -128,6 +149,7 @@ class CycleRun:
             if error:
                 self._fail(group.batch, group.started, error)
             else:
+                self.items += len(group.batch.members)
                 self.reports.append(_done(group))
 
     def _promotion(self, work: _Work, originals: Sequence[Memory], summary: Summary) -> Promotion:
@@ -185,6 +207,8 @@ class CycleRun:
                 chars_after=0,
             )
         )
+        self.failed.update(batch.ids)
+        self.items += len(batch.members)
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
 
 
@@ -212,7 +236,12 @@ def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -
         covers_until=batch.covers_until,
         chars_before=batch.chars,
         error=error,
+        period=_day(batch),
     )
+
+
+def _day(batch: Batch) -> str:
+    return key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from))
 
 
 def _done(group: _Finished) -> GroupReport:
@@ -228,4 +257,45 @@ def _done(group: _Finished) -> GroupReport:
         chars_before=sum(entry.chars_before for entry in entries),
         chars_after=sum(entry.chars_after for entry in entries),
         fallback_reason=entries[0].fallback_reason,
+        period=_day(group.batch),
+    )
+
+
+def cycle_report(
+    groups: Sequence[GroupReport],
+    trigger: Trigger,
+    candidates: int,
+    started: float,
+    *,
+    cycle: str = "",
+    dry_run: bool = False,
+    model_s: float | None = None,
+) -> CycleReport:
+    """What a cycle did, or would do; `started` by the monotonic clock."""
+    episodes = [group for group in groups if not group.level]
+    kept = [group for group in episodes if group.status is not GroupStatus.FAILED]
+    failed = sum(group.status is GroupStatus.FAILED for group in groups)
+    dealt_with = sum(group.items for group in kept)
+    if not candidates and not groups:
+        status = CycleStatus.NOTHING_TO_DO
+    elif failed or dealt_with < candidates:
+        status = CycleStatus.PARTIAL
+    else:
+        status = CycleStatus.DONE
+    return CycleReport(
+        cycle=cycle,
+        status=status,
+        trigger=trigger,
+        dry_run=dry_run,
+        candidates=candidates,
+        groups=tuple(groups),
+        promoted=sum(len(group.episodes) for group in kept),
+        evicted=0 if dry_run else dealt_with,
+        failed=failed,
+        folded=sum(len(group.episodes) for group in groups if group.level),
+        remaining=max(0, candidates - (0 if dry_run else dealt_with)),
+        chars_before=sum(group.chars_before for group in episodes),
+        chars_after=sum(group.chars_after for group in episodes),
+        duration_s=time.monotonic() - started,
+        model_s=model_s,
     )

@@ -344,23 +344,23 @@ def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(store: Memor
     episode = got_episode(store, "e")
     assert (episode.content, episode.item_count) == ("", 2)
     assert store.log(limit=1)[0].summary_preview == ""
-    stale = store.next_stale()
-    assert stale
-    assert [memory.id for memory in stale.originals] == ["1", "3"]
+    emptied = store.next_emptied()
+    assert emptied
+    assert [memory.id for memory in emptied.originals] == ["1", "3"]
 
-    store.rewrite(stale.mark, replace(stale.episode, content="what is left"))
+    store.rewrite(emptied.mark, replace(emptied.episode, content="what is left"))
 
     assert got_episode(store, "e").content == "what is left"
     assert got_episode(store, "e").summary_of == ("1", "3")
     assert store.log(limit=1)[0].summary_preview == "what is left"
-    assert store.next_stale() is None
+    assert store.next_emptied() is None
 
 
 def test_a_rewriting_that_knows_too_much_is_refused(store: MemoryStore) -> None:
     keep(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
     store.forget(["2"])
-    early = store.next_stale()
+    early = store.next_emptied()
     assert early
 
     store.forget(["3"])
@@ -379,9 +379,9 @@ def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
 
     store.forget(["2"])
     assert counts(store) == {"working": (1, 2), "episodic": (1, 0), "archive": (2, 12)}
-    stale = store.next_stale()
-    assert stale
-    store.rewrite(stale.mark, replace(stale.episode, content="shorter"))
+    emptied = store.next_emptied()
+    assert emptied
+    store.rewrite(emptied.mark, replace(emptied.episode, content="shorter"))
     assert counts(store) == {"working": (1, 2), "episodic": (1, 7), "archive": (2, 12)}
 
     store.forget(["4"])

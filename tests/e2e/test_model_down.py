@@ -56,6 +56,9 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
     assert status["state"] == "fallback"
     assert "cannot be reached" in status["reason"]
     assert status["accepted"] + status["fallbacks"] == GROUPS
+    (finished,) = daemon.events("cycle_finished")
+    counts = ("accepted", "retried", "rejected", "fallbacks")
+    assert {name: finished[name] for name in counts} == {name: status[name] for name in counts}
     shown = daemon.mnem("log").stdout.decode()
     assert "by the fallback" in " ".join(shown.split())
     assert "in force until" in daemon.mnem("status").stdout.decode()

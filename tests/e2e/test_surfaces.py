@@ -105,7 +105,7 @@ def walk(call: Walker) -> None:
     call("recall", query="nothing of this kind")
     call("get", id="first")
     call("get", id=episode, reveal=True)
-    call("expand", id=episode, reveal=False)
+    call("expand", id=episode, reveal=False, depth=0)
     cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
     call("log", cycle=cycle)
     call("restore", id="step-1")

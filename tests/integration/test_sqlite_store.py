@@ -65,9 +65,9 @@ def test_the_index_agrees_with_the_texts_after_every_operation(
 
     store.forget(["2"])
     assert_indexes_agree(beside)
-    stale = store.next_stale()
-    assert stale
-    store.rewrite(stale.mark, replace(stale.episode, content="getRest 大阪"))
+    emptied = store.next_emptied()
+    assert emptied
+    store.rewrite(emptied.mark, replace(emptied.episode, content="getRest 大阪"))
     assert_indexes_agree(beside)
 
     store.forget(["1", "3", "4"])

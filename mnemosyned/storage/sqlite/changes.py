@@ -9,7 +9,8 @@ from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.errors import BatchChanged, IdTaken
 from mnemosyned.domain.memory import Acknowledged, Detail, Memory, content_hash
 from mnemosyned.domain.ports import Draft, Promotion
-from mnemosyned.storage.sqlite.indexing import index_grams, index_memory
+from mnemosyned.storage.sqlite.grams import index_grams
+from mnemosyned.storage.sqlite.indexing import index_memory
 from mnemosyned.storage.sqlite.marks import note, supersede
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
@@ -22,9 +23,16 @@ from mnemosyned.storage.sqlite.rows import (
     memory_row,
 )
 
-_INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({', '.join('?' * 10)})"
-_INSERT_EPISODE = f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({', '.join('?' * 11)})"
-_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 15)})"
+
+def _marks(columns: str) -> str:
+    return ", ".join("?" for _ in columns.split(", "))
+
+
+_INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({_marks(MEMORY_COLUMNS)})"
+_INSERT_EPISODE = (
+    f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({_marks(EPISODE_COLUMNS)})"
+)
+_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({_marks(LOG_COLUMNS)})"
 
 
 # ------------------------------------------------------------------ remember

@@ -6,6 +6,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,6 +92,8 @@ class Writer:
         self._waiting: deque[_Ticket[object]] = deque()
         self._lock = threading.Lock()
         self._closed = False
+        self.held_max_s = 0.0
+        """The longest that one commit kept other writers waiting so far."""
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is on disk.
@@ -124,9 +127,11 @@ class Writer:
         tickets = [self._waiting.popleft() for _ in range(share)]
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
             for ticket in tickets:
                 self._run(ticket, alone=share == 1)
             self._connection.execute("COMMIT")
+            self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

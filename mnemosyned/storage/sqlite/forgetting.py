@@ -8,10 +8,11 @@ from typing import Any
 
 from mnemosyned.domain.forgetting import Choice, Removal, naming
 from mnemosyned.domain.terms import Terms
+from mnemosyned.storage.sqlite.emptied import empty
 from mnemosyned.storage.sqlite.indexing import unindex_memory
+from mnemosyned.storage.sqlite.levels import BELOW
 from mnemosyned.storage.sqlite.rows import instant_text
 from mnemosyned.storage.sqlite.search import match_any
-from mnemosyned.storage.sqlite.stale import empty
 
 KEYED_BY_MEMORY = ("memory_state",)
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
@@ -96,10 +97,7 @@ def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
 def below(connection: sqlite3.Connection, episode: str) -> list[str]:
     """The ids of all originals under an episode, a day, a week or a month."""
     rows = connection.execute(
-        "WITH RECURSIVE part (seq, id) AS ("
-        "SELECT seq, id FROM episodic_memory WHERE id = ? UNION ALL "
-        "SELECT e.seq, e.id FROM episodic_memory AS e JOIN part ON e.parent_id = part.id) "
-        "SELECT a.id FROM part JOIN archive AS a ON a.episode_seq = part.seq",
+        f"{BELOW} SELECT a.id FROM below JOIN archive AS a ON a.episode_seq = below.seq",
         (episode,),
     )
     return [id for (id,) in rows]
@@ -128,8 +126,8 @@ def foreseen(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
             archived += count
             details += values
         removal |= Removal(working=working, archived=archived, details=details)
-    removed, stale = _episodes_left(connection, leaving)
-    return removal | Removal(removed=removed, stale=stale)
+    removed, emptied = _episodes_left(connection, leaving)
+    return removal | Removal(removed=removed, emptied=emptied)
 
 
 def _episodes_left(
@@ -137,7 +135,7 @@ def _episodes_left(
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
     removed: set[int] = set()
-    stale: set[int] = set()
+    emptied: set[int] = set()
     while leaving:  # ends, as each step goes up a level
         above: dict[int, int] = {}
         for seq, count in leaving.items():
@@ -149,11 +147,11 @@ def _episodes_left(
                 (seq,),
             ).fetchone()
             gone = count >= parts
-            (removed if gone else stale).add(seq)
+            (removed if gone else emptied).add(seq)
             if parent is not None:
                 above[parent] = above.get(parent, 0) + gone
         leaving = above
-    return frozenset(removed), frozenset(stale - removed)
+    return frozenset(removed), frozenset(emptied - removed)
 
 
 # -------------------------------------------------------------------- deletion
@@ -194,13 +192,13 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
         _forget_marks(connection, seq)
         sessions.add(session)
         sources |= {source} if source else set()
-    removed, stale = empty(connection, episodes)
+    removed, emptied = empty(connection, episodes)
     return Removal(
         working=working,
         archived=archived,
         details=details,
         removed=removed,
-        stale=stale,
+        emptied=emptied,
         sessions=frozenset(sessions),
         sources=frozenset(sources),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from mnemosyned.domain.terms import grams
+from mnemosyned.storage.sqlite.grams import index_grams, unindex_grams
 
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 SCRUB_PAGES = 500
@@ -28,20 +28,6 @@ def unindex_memory(connection: sqlite3.Connection, seq: int, content: str, role:
         (seq, content, role),
     )
     unindex_grams(connection, "memory_gram_fts", seq, content)
-
-
-def index_grams(connection: sqlite3.Connection, table: str, seq: int | None, content: str) -> None:
-    """Take a text into a second index."""
-    if parts := grams(content):
-        connection.execute(f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts))
-
-
-def unindex_grams(connection: sqlite3.Connection, table: str, seq: int, content: str) -> None:
-    """Take a text out of a second index, by the words it went in with."""
-    if parts := grams(content):
-        connection.execute(
-            f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)", (seq, parts)
-        )
 
 
 def scrub_step(connection: sqlite3.Connection, table: str) -> bool:

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.forgetting import Prunable, Removal, Retention, Returned
+from mnemosyned.storage.sqlite.emptied import delete_episode, empty
 from mnemosyned.storage.sqlite.forgetting import leave_secrets
 from mnemosyned.storage.sqlite.indexing import unindex_memory
 from mnemosyned.storage.sqlite.marks import note
 from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, instant, instant_text
-from mnemosyned.storage.sqlite.stale import delete_episode, empty
 
 
 def restore(connection: sqlite3.Connection, id: str) -> Removal:
@@ -30,8 +30,8 @@ def restore(connection: sqlite3.Connection, id: str) -> Removal:
     connection.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", row[:1])
     leave_secrets(connection, *row)
     connection.execute("DELETE FROM archive WHERE seq = ?", row[:1])
-    removed, stale = empty(connection, row[1:])
-    return Removal(archived=1, removed=removed, stale=stale)
+    removed, emptied = empty(connection, row[1:])
+    return Removal(archived=1, removed=removed, emptied=emptied)
 
 
 def undo(connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> list[Returned]:

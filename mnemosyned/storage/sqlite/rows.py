@@ -30,12 +30,12 @@ ARCHIVE_FIELDS = ", ".join(
 )
 EPISODE_COLUMNS = (
     "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
-    "parent_id, created_at"
+    "parent_id, created_at, period_from"
 )
 LOG_COLUMNS = (
     "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason"
+    "fallback_reason, level"
 )
 LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
 
@@ -114,6 +114,7 @@ def episode_row(episode: Episode) -> Row:
         episode.summarizer,
         episode.parent,
         instant_text(episode.created_at),
+        instant_text(episode.period_from) if episode.period_from else None,
     )
 
 
@@ -124,7 +125,20 @@ def episode_from(
     details: tuple[Detail, ...] = (),
 ) -> Episode:
     """An episode from EPISODE_COLUMNS."""
-    id, session, source, level, content, item_count, since, until, summarizer, parent, created = row
+    (
+        id,
+        session,
+        source,
+        level,
+        content,
+        item_count,
+        since,
+        until,
+        summarizer,
+        parent,
+        created,
+        period,
+    ) = row
     return Episode(
         id=id,
         session=session,
@@ -137,6 +151,7 @@ def episode_from(
         summarizer=summarizer,
         parent=parent,
         created_at=instant(created),
+        period_from=instant(period) if period else None,
         summary_of=summary_of,
         details=details,
     )
@@ -166,6 +181,7 @@ def log_row(entry: LogEntry) -> Row:
         entry.chars_before,
         entry.chars_after,
         entry.fallback_reason,
+        entry.level,
     )
 
 
@@ -188,5 +204,6 @@ def log_entry_from(row: Row) -> LogEntry:
         chars_before=row[13],
         chars_after=row[14],
         fallback_reason=row[15],
-        undone_at=instant(row[16]) if row[16] else None,
+        level=row[16],
+        undone_at=instant(row[17]) if row[17] else None,
     )

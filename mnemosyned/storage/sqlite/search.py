@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from mnemosyned.domain.memory import Detail, Episode, Memory, Tier
+from mnemosyned.domain.pyramid import distinct
 from mnemosyned.domain.recall import LINES_MAX, Found, Match, Place, Query, Shown, shortlist
+from mnemosyned.storage.sqlite.levels import BELOW, ancestors, chunks
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -27,8 +30,6 @@ ROLE_WEIGHT = 1.0
 """A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
-CHUNK = 500
-"""How many values one statement binds; SQLite allows more, older builds 999."""
 
 
 def match_any(terms: Iterable[str]) -> str:
@@ -44,7 +45,13 @@ def search(connection: sqlite3.Connection, query: Query) -> Found:
     memories = _matches(connection, query, scores, slept=slept)
     if not slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories)
-    return Found(memories, _episode_scores(connection, query, limit))
+    episodes = _episode_scores(connection, query, limit)
+    return Found(memories, episodes, ancestors(connection, _met(memories, episodes)))
+
+
+def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
+    """Every episode that can take a place, whatever matched in it."""
+    return {match.episode for match in memories if match.episode is not None}.union(episodes)
 
 
 def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
@@ -52,7 +59,7 @@ def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
     positions = [place.memory for place in places if place.memory is not None]
     positions += [position for place in places for position, _ in place.lines]
     memories: dict[int, Memory] = {}
-    for chunk in _chunks(positions):
+    for chunk in chunks(positions):
         marks = ", ".join("?" * len(chunk))
         for seq, *row in connection.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
@@ -86,25 +93,33 @@ def episode_at(
     ).fetchone()
     if row is None:
         return None
-    originals = connection.execute(
-        "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq", row[:1]
+    episode = episode_from(row[1:])
+    made_of = connection.execute(
+        "SELECT id FROM episodic_memory WHERE parent_id = ? ORDER BY covers_from, seq"
+        if episode.level
+        else "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq",
+        (episode.id if episode.level else row[0],),
     )
-    return episode_from(
-        row[1:],
-        summary_of=tuple(id for (id,) in originals),
-        details=_details(connection, row[0]) if details else (),
+    return replace(
+        episode,
+        summary_of=tuple(id for (id,) in made_of),
+        details=_details(connection, episode) if details else (),
     )
 
 
-def _details(connection: sqlite3.Connection, episode: int) -> tuple[Detail, ...]:
+def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, ...]:
+    """The exact values of the originals under a summary; above an episode each once."""
     rows = connection.execute(
-        "SELECT k.name, d.value, d.sensitive, a.id, EXISTS (SELECT 1 FROM memory_state AS s "
-        "WHERE s.memory_seq = a.seq AND s.superseded_at IS NOT NULL) FROM archive AS a "
+        f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
+        "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
+        "AND s.superseded_at IS NOT NULL) FROM below "
+        "JOIN archive AS a ON a.episode_seq = below.seq "
         "JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
-        "WHERE a.episode_seq = ? ORDER BY a.created_at, a.seq, k.number, d.value",
-        (episode,),
+        "ORDER BY a.created_at, a.seq, k.number, d.value",
+        (episode.id,),
     )
-    return tuple(detail_from(row) for row in rows)
+    details = tuple(detail_from(row) for row in rows)
+    return distinct(details) if episode.level else details
 
 
 class _Filter(NamedTuple):
@@ -237,7 +252,7 @@ def _read(
     connection: sqlite3.Connection, scores: Mapping[int, float], positions: Iterable[int]
 ) -> list[Match]:
     matches: list[Match] = []
-    for chunk in _chunks(list(positions)):
+    for chunk in chunks(list(positions)):
         marks = ", ".join("?" * len(chunk))
         found = connection.execute(
             f"SELECT seq, session_id, importance FROM working_memory WHERE seq IN ({marks})", chunk
@@ -251,7 +266,3 @@ def _read(
             )
             matches += [Match(row[0], scores[row[0]], row[1], row[2], row[3]) for row in rows]
     return matches
-
-
-def _chunks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))

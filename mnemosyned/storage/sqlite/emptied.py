@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.forgetting import Stale
+from mnemosyned.domain.forgetting import Emptied
 from mnemosyned.domain.memory import Episode, Tier
-from mnemosyned.storage.sqlite.indexing import index_grams, unindex_grams
+from mnemosyned.storage.sqlite.grams import index_grams, unindex_grams
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -19,7 +19,9 @@ from mnemosyned.storage.sqlite.rows import (
 )
 from mnemosyned.storage.sqlite.search import episode_at
 
-KEYED_BY_EPISODE = ("stale_episode",)
+_MARKS = ", ".join("?" for _ in EPISODE_COLUMNS.split(", "))
+
+KEYED_BY_EPISODE = ("emptied_episode",)
 """The tables that keep something of an episode under its `episode_seq`. What is made of its words
 (such as a vector) joins in here, and goes when the episode does or is emptied."""
 
@@ -33,7 +35,7 @@ def empty(
     the rewriting takes and whatever becomes of this process meanwhile.
     """
     removed: set[int] = set()
-    stale: set[int] = set()
+    emptied: set[int] = set()
     waiting = set(episodes)
     while waiting:  # ends, as each step goes up a level
         seq = waiting.pop()
@@ -49,14 +51,14 @@ def empty(
         id, content, parent, originals, has_children = row
         if originals or has_children:
             _blank(connection, seq, id, content, originals)
-            stale.add(seq)
+            emptied.add(seq)
         else:
             delete_episode(connection, seq, id, content)
             removed.add(seq)
-            stale.discard(seq)
+            emptied.discard(seq)
         if parent is not None:
             waiting.add(parent)
-    return frozenset(removed), frozenset(stale)
+    return frozenset(removed), frozenset(emptied)
 
 
 def _blank(connection: sqlite3.Connection, seq: int, id: str, content: str, originals: int) -> None:
@@ -66,7 +68,7 @@ def _blank(connection: sqlite3.Connection, seq: int, id: str, content: str, orig
         "WHERE seq = ?2",
         (originals, seq),
     )
-    connection.execute("INSERT INTO stale_episode (episode_seq) VALUES (?)", (seq,))
+    connection.execute("INSERT INTO emptied_episode (episode_seq) VALUES (?)", (seq,))
 
 
 def delete_episode(connection: sqlite3.Connection, seq: int, id: str, content: str) -> None:
@@ -85,10 +87,10 @@ def _leave(connection: sqlite3.Connection, seq: int, id: str, content: str) -> N
     )
 
 
-def next_stale(connection: sqlite3.Connection) -> Stale | None:
+def next_emptied(connection: sqlite3.Connection) -> Emptied | None:
     """The emptied summary to rewrite next, the lowest level first, with what it was made of."""
     row = connection.execute(
-        "SELECT s.mark, s.episode_seq FROM stale_episode AS s "
+        "SELECT s.mark, s.episode_seq FROM emptied_episode AS s "
         "JOIN episodic_memory AS e ON e.seq = s.episode_seq "
         "ORDER BY e.level, s.mark LIMIT 1"
     ).fetchone()
@@ -105,7 +107,7 @@ def next_stale(connection: sqlite3.Connection) -> Stale | None:
         "ORDER BY covers_from, seq",
         (episode.id,),
     )
-    return Stale(
+    return Emptied(
         mark=row[0],
         episode=episode,
         originals=tuple(
@@ -118,13 +120,13 @@ def next_stale(connection: sqlite3.Connection) -> Stale | None:
 def rewrite(connection: sqlite3.Connection, mark: int, episode: Episode) -> None:
     """Give an emptied summary its new words. Raises `BatchChanged` if it was emptied again."""
     row = connection.execute(
-        "DELETE FROM stale_episode WHERE mark = ? RETURNING episode_seq", (mark,)
+        "DELETE FROM emptied_episode WHERE mark = ? RETURNING episode_seq", (mark,)
     ).fetchone()
     if row is None:
         raise BatchChanged("the episode changed meanwhile; try again")
     (seq,) = row
     connection.execute(
-        f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({', '.join('?' * 11)}) WHERE seq = ?",
+        f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({_MARKS}) WHERE seq = ?",
         (*episode_row(episode), seq),
     )
     index_grams(connection, "episode_gram_fts", seq, episode.content)
@@ -136,7 +138,7 @@ def rewrite(connection: sqlite3.Connection, mark: int, episode: Episode) -> None
     # A summary above that was written meanwhile read this one while it was empty.
     above = connection.execute(
         "SELECT seq FROM episodic_memory WHERE id = ? "
-        "AND seq NOT IN (SELECT episode_seq FROM stale_episode)",
+        "AND seq NOT IN (SELECT episode_seq FROM emptied_episode)",
         (episode.parent,),
     ).fetchall()
     empty(connection, [seq for (seq,) in above])
