@@ -15,7 +15,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
 # pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := fault or packaging or systemd or llm
+SLOW := fault or lifetime or packaging or systemd or llm
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -25,7 +25,7 @@ LLAMA_OPTIONS := $(CURDIR)/build/llama-options.cmake
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
+.PHONY: help demo test test-fault test-lifetime test-packaging test-systemd test-llm check format run bench \
 	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency install install-llm \
 	wheel-llm uninstall lock clean
 
@@ -49,6 +49,9 @@ test: $(READY) ## the tests that take less than a minute
 
 test-fault: $(READY) ## kill the daemon again and again (slow)
 	$(PYTEST) -m fault
+
+test-lifetime: $(READY) ## many long lives of a store against a plain model (slow)
+	$(PYTEST) -m lifetime
 
 test-packaging: $(READY) ## build, install and start the wheel (slow)
 	$(PYTEST) -m packaging
