@@ -15,7 +15,7 @@ from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupRepor
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
-from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
+from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, SleepStatus, Stats
 
 WIDTH_MAX = 120
 GROUPS_SHOWN_MAX = 12
@@ -144,25 +144,32 @@ def _cycle(report: CycleReport) -> str:
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (--force ignores the age)"
     if report.dry_run:
-        head = f"would consolidate {report.candidates} memories in {len(report.groups)} groups"
+        groups = sum(not group.level for group in report.groups)
+        head = f"would consolidate {report.candidates} memories in {groups} groups"
+        if folds := len(report.groups) - groups:
+            head += f" and fold {folds} days, weeks and months"
+        if report.model_s is not None:
+            head += f"; the model would write for about {_span(report.model_s)}"
     else:
         head = (
             f"{report.status.value} in {report.duration_s:.2f} s: {report.evicted} memories became "
             f"{report.promoted} episodes, {report.chars_before:,} characters became "
             f"{report.chars_after:,}"
         )
+        if report.folded:
+            head += f"; {report.folded} days, weeks and months written"
+        if report.remaining and not report.failed:
+            head += f"; {report.remaining:,} wait for the next cycle"
         if report.failed:
-            head += click.style(
-                f"; {report.failed} groups failed and stay in working memory", fg="red"
-            )
+            head += click.style(f"; {report.failed} groups failed and stay as they were", fg="red")
         if fallbacks := sum(bool(group.fallback_reason) for group in report.groups):
             head += f"; {fallbacks} by the fallback (mnem log says why)"
     rows = _by_group(report) if len(report.groups) <= GROUPS_SHOWN_MAX else _by_source(report)
-    headers = ("session", "source", "covers", "groups", "items", "status", "chars", "after")
+    names = "session source into covers groups items status chars after"
     more = ""
     if len(report.groups) > GROUPS_SHOWN_MAX and report.cycle:
         more = f"\nevery group: mnem log --cycle {report.cycle} --limit {len(report.groups)}"
-    return f"{head}\n{_table(headers, rows)}{more}"
+    return f"{head}\n{_table(names.split(), rows)}{more}"
 
 
 def _by_group(report: CycleReport) -> list[tuple[object, ...]]:
@@ -171,10 +178,16 @@ def _by_group(report: CycleReport) -> list[tuple[object, ...]]:
 
 def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
     """A row for each source and outcome: a week has too many groups to read."""
-    together: dict[tuple[str, str | None, str], list[GroupReport]] = {}
+    together: dict[tuple[int, str, str | None, str], list[GroupReport]] = {}
     for group in report.groups:
-        together.setdefault((group.session, group.source, group.status), []).append(group)
+        key = (group.level, group.session, group.source, group.status)
+        together.setdefault(key, []).append(group)
     return [_cycle_row(groups) for groups in together.values()]
+
+
+def _above(group: GroupReport) -> str:
+    """Days, weeks or months: what an episode goes into, or what is written itself."""
+    return f"{_LEVELS[max(group.level, 1)]}s"
 
 
 def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
@@ -185,6 +198,9 @@ def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
     return (
         _cut(groups[0].session, 20),
         _cut(groups[0].source or "", 14),
+        groups[0].period
+        if len(groups) == 1
+        else f"{len({one.period for one in groups})} {_above(groups[0])}",
         f"{first:%Y-%m-%d %H:%M} to {until}",
         len(groups),
         sum(group.items for group in groups),
@@ -246,7 +262,8 @@ def _stats(stats: Stats) -> str:
     rows = [
         ("database", f"{stats.database} ({stats.bytes_on_disk / 1e6:.1f} MB on disk)"),
         ("working cap", f"{stats.wm_max:,} memories"),
-        ("sleep", f"{sleep.schedule}{', running now' if sleep.running else ''}"),
+        ("sleep", f"{sleep.schedule}{_running(sleep)}"),
+        ("waits for", sleep.waits_for),
         ("last cycle", last),
         ("next cycle", coming),
         ("due", f"{sleep.due:,} memories are old enough"),
@@ -256,6 +273,12 @@ def _stats(stats: Stats) -> str:
         ("schema", str(stats.schema_version)),
     ]
     return f"{tiers}\n\n{_pairs(rows)}"
+
+
+def _running(sleep: SleepStatus) -> str:
+    if sleep.progress:
+        return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
+    return ", running now" if sleep.running else ""
 
 
 def _summaries(standing: Standing) -> str:
