@@ -31,6 +31,7 @@ from mnemosyned.domain.terms import terms
 from mnemosyned.forgetting import Forgetting, names
 from mnemosyned.logs import logger
 from mnemosyned.requests import Request
+from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
@@ -112,6 +113,7 @@ class MemoryService:
         self._about = about
         self._forgetting = forgetting
         self._scheduler = scheduler
+        self._background: Background | None = None
         self._started = time.monotonic()
         self._stopping = False
         self._relieving = threading.Lock()
@@ -155,9 +157,12 @@ class MemoryService:
         self.limits = limits
         self._relieve_above = limits.wm_max
 
-    def use_scheduler(self, scheduler: SleepScheduler) -> None:
-        """Have this scheduler relieve working memory in the background, and report it."""
+    def use_scheduler(
+        self, scheduler: SleepScheduler, background: Background | None = None
+    ) -> None:
+        """Have this scheduler relieve working memory in the background, and report both."""
         self._scheduler = scheduler
+        self._background = background
 
     # ------------------------------------------------------------- remember
 
@@ -230,8 +235,11 @@ class MemoryService:
         memory, done = admitted(memory, self.limits.secrets, place=place)
         return Draft(memory, dedupe=request.dedupe, secrets=done, supersedes=request.supersedes)
 
-    def relieve(self) -> None:
-        """Bring working memory under its cap by consolidating the oldest early."""
+    def relieve(self, *, quick: bool = False) -> None:
+        """Bring working memory under its cap by consolidating the oldest early.
+
+        `quick` asks no model; nor does an embedded memory, whose caller waits.
+        """
         with self._relieving:
             if self._scheduler:  # in the background there is time; an embedded caller waits for us
                 self._cycle.wait_idle(RELIEF_WAIT_S)
@@ -240,7 +248,8 @@ class MemoryService:
             if count <= cap:
                 return
             excess = count - int(cap * (1 - CAP_HYSTERESIS))
-            self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=self._scheduler is None)
+            quick = quick or self._scheduler is None
+            self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=quick)
             # What could not be consolidated (pinned, failed) is not tried again at every call.
             left = self._store.working_count()
             self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))
@@ -333,6 +342,8 @@ class MemoryService:
             next_cycle=scheduler.next_cycle if scheduler else None,
             running=self._cycle.running,
             due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
+            progress=self._cycle.progress,
+            waits_for=self._background.waits_for if self._background else "",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.consolidation import CycleReport, LogEntry
+from mnemosyned.domain.consolidation import CycleReport, LogEntry, Progress
 from mnemosyned.domain.forgetting import Foreseen
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
@@ -303,6 +303,10 @@ class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     running: bool
     due: int
     """Memories old enough for the next cycle."""
+    progress: Progress | None = None
+    """How far the running cycle is; null where none runs."""
+    waits_for: str = ""
+    """Why the last scheduled cycle was put off; empty where it was not."""
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,7 +22,13 @@ class Trigger(StrEnum):
 
     EXPLICIT = "explicit"
     SCHEDULE = "schedule"
+    AGE = "age"
+    COUNT = "count"
+    SIZE = "size"
+    IDLE = "idle"
+    TOKENS = "tokens"
     CAP = "cap"
+    """Working memory holds more than `wm_max`, and whoever remembered something noticed."""
     SHUTDOWN = "shutdown"
 
 
@@ -77,6 +83,25 @@ class Selection:
     def everywhere(self) -> bool:
         """Whether it is a whole cycle, not one for a session, a source or a count."""
         return self.session is None and not self.sources and self.oldest is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What is going on in working memory, for triggers to judge."""
+
+    rows: int
+    movable: int
+    """Without those that are pinned."""
+    bytes: int
+    """Of UTF-8, the words alone."""
+    oldest: datetime | None
+    """Of those that are not pinned."""
+    by_source: Mapping[str | None, int]
+    """Movable memories by source, those of the last few minutes left out."""
+    by_session: Mapping[str, tuple[int, int]]
+    """Movable memories by session, and their characters."""
+    quiet: timedelta = timedelta()
+    """So long nothing was asked or remembered; by a clock that nobody sets."""
 
 
 @dataclass(frozen=True, slots=True)

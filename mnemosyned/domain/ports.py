@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeVar
 
-from mnemosyned.domain.consolidation import LogEntry, Pending
+from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.pyramid import Child, Level
@@ -249,6 +249,13 @@ class MemoryStore(Protocol):
         limit: int,
     ) -> int:
         """How many working memories are pending, counted up to a limit."""
+        ...
+
+    def activity(self, *, fresh: datetime, limit: int) -> Activity:
+        """What is going on in working memory, as its first so many rows tell.
+
+        `by_source` counts what was created before `fresh`.
+        """
         ...
 
     def pace(self, summarizer: str) -> float | None:

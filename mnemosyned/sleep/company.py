@@ -20,7 +20,7 @@ class Company:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting = 0
-        self._last = -GONE_S
+        self._last = time.monotonic() - GONE_S
 
     @contextmanager
     def answering(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from mnemosyned.domain.consolidation import LogEntry, Pending
+from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
@@ -19,6 +19,7 @@ from mnemosyned.domain.pyramid import Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 from mnemosyned.storage.sqlite import changes, forgetting, levels, marks, returning
 from mnemosyned.storage.sqlite import emptied as emptying
+from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
 from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
 from mnemosyned.storage.sqlite.ownership import owned
@@ -250,6 +251,10 @@ class SqliteStore:
                 (*values, limit),
             ).fetchone()[0]
         return count
+
+    def activity(self, *, fresh: datetime, limit: int) -> Activity:
+        with self._readers.snapshot() as connection:
+            return activity(connection, fresh=fresh, limit=limit)
 
     def pace(self, summarizer: str) -> float | None:
         with self._readers.snapshot() as connection:
