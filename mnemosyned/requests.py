@@ -30,8 +30,10 @@ Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherw
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
 
 
-class Request(msgspec.Struct, Generic[R], frozen=True, forbid_unknown_fields=True):
-    """One call of a verb; `R` is what it answers with."""
+class Request(
+    msgspec.Struct, Generic[R], frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One call of a verb; `R` is what it answers with. What is left at its default is not sent."""
 
     writes: ClassVar[bool] = False
     """Whether the verb can change the store, and so is refused once the daemon is stopping."""

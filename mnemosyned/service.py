@@ -302,12 +302,15 @@ class MemoryService:
     def sleep(self, request: Sleep) -> CycleReport:
         if request.undo is not None:
             return self._forgetting.undo(request)
-        return self._cycle.run(
+        report = self._cycle.run(
             trigger=Trigger.EXPLICIT,
             session=request.session,
             force=request.force,
             dry_run=request.dry_run,
         )
+        if not request.dry_run:
+            self._forgetting.tidy()
+        return report
 
     def log(self, request: Log) -> Logged:
         return Logged(

@@ -134,6 +134,40 @@ def test_importing_shows_its_progress_on_a_terminal(filled: Daemon, tmp_path: Pa
     assert "1,200 remembered" in said
 
 
+# --------------------------------------------------------------- asking first
+
+
+def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
+    filled: Daemon,
+) -> None:
+    filled.post("remember", id="ask", content="the heron stands alone")
+
+    refused = filled.mnem("forget", "--query", "heron")
+    left = filled.post("get", id="ask").status
+    done = filled.mnem("forget", "--query", "heron", "--yes")
+
+    assert (refused.returncode, left) == (2, 200)
+    assert b"would forget: 1 memories" in refused.stderr
+    assert b"the heron stands alone" in refused.stderr
+    assert b"--yes" in refused.stderr
+    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memories")) == (0, True)
+    assert b"heron" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"n\n", 200), (b"y\n", 404)])
+def test_on_a_terminal_forgetting_asks(filled: Daemon, answer: bytes, status: int) -> None:
+    filled.post("remember", id="ask", content="the heron stands alone")
+
+    with on_terminal(filled, "forget", "ask") as (process, seen):
+        seen.type(answer)
+        process.wait(WAIT_S)
+        said = seen()
+
+    assert b"the heron stands alone" in said
+    assert b"Do it?" in said
+    assert filled.post("get", id="ask").status == status
+
+
 # ----------------------------------------------------------------- exit codes
 
 
@@ -304,6 +338,10 @@ class Seen:
 
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
+
+    def type(self, keys: bytes) -> None:
+        """Press these keys."""
+        os.write(self._terminal, keys)
 
     def __call__(self) -> bytes:
         shown = b""

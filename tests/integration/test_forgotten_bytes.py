@@ -8,17 +8,20 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes import NOON, FakeClock, holding, keep, memory
 
+from mnemosyned import Memory as Library
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.forgetting import Forgetting
+from mnemosyned.paths import shipped
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.verbs import Forget, Pin, Prune, Remember, Restore, Sleep
 
 WORDS = {
@@ -323,6 +326,26 @@ def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
     assert forgetting.mend() == 4
     assert "note 2 " in above(store, "m2")[-1].content
     assert service.call(Forget(query=WORDS["words"])).memories == 1
+
+
+def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> None:
+    with Library(database, clock=FakeClock()) as opened:
+        for at in range(3):
+            opened.remember(f"note {at} of the meadow", id=f"m{at}")
+        opened.sleep(force=True)
+        original = opened.get("m0").memory
+        assert original
+        episode = original.episode
+        assert episode
+    with open_store(database, migrations=shipped("migrations")) as store:
+        store.forget(["m1"])  # and the process dies here
+
+    with Library(database) as opened:
+        found = opened.get(episode).episode
+
+    assert found
+    assert "note 0" in found.content
+    assert "note 1" not in found.content
 
 
 @pytest.mark.parametrize(
