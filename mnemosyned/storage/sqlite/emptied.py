@@ -90,11 +90,13 @@ def _leave(connection: sqlite3.Connection, seq: int, id: str, content: str) -> N
 def next_emptied(connection: sqlite3.Connection) -> Emptied | None:
     """The emptied summary to rewrite next, the lowest level first, with what it was made of."""
     row = connection.execute(
-        "SELECT s.mark, s.episode_seq FROM emptied_episode AS s "
+        "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
         "JOIN episodic_memory AS e ON e.seq = s.episode_seq "
         "ORDER BY e.level, s.mark LIMIT 1"
     ).fetchone()
-    episode = episode_at(connection, "seq", row[1], details=True) if row else None
+    # They tell what to mask in originals. What is above an episode is made of summaries, which
+    # hold no secrets, and a month has a great many details.
+    episode = episode_at(connection, "seq", row[1], details=not row[2]) if row else None
     if episode is None:
         return None
     originals = connection.execute(
