@@ -19,8 +19,10 @@ from hypothesis.stateful import (
     Bundle,
     MultipleResults,
     RuleBasedStateMachine,
+    initialize,
     invariant,
     multiple,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -104,6 +106,12 @@ class Lifetime(RuleBasedStateMachine):
         return self.memory.service.call(request)
 
     # ------------------------------------------------------------- the rules
+
+    @initialize(target=cycles)
+    def begin(self) -> MultipleResults[str]:
+        """A group that slept already, as what comes after sleep is what is interesting."""
+        self.remember(3, 30, "kitchen", "cook", pinned=False, lasts=None)
+        return self.sleep(force=False)
 
     @rule(
         target=memories,
@@ -222,11 +230,12 @@ class Lifetime(RuleBasedStateMachine):
         self.call(Pin(id, off=off))
         self.known[id] = replace(known, pinned=not off)
 
-    @rule(id=memories)
-    def restore(self, id: str) -> None:
-        known = self.known.get(id)
-        if known is None or known.tier is Tier.WORKING:
-            return
+    @precondition(lambda self: any(one.tier is Tier.ARCHIVE for one in self.known.values()))
+    @rule(at=st.integers(0, 99))
+    def restore(self, at: int) -> None:
+        archived = [id for id, one in self.known.items() if one.tier is Tier.ARCHIVE]
+        id = archived[at % len(archived)]
+        known = self.known[id]
         if known.pruned:
             with pytest.raises(WordsPruned):
                 self.call(Restore(id))
@@ -328,7 +337,7 @@ def live(blank: Path, *, examples: int, steps: int) -> None:
 
 
 def test_a_short_life_loses_nothing_doubles_nothing_and_revives_nothing(blank: Path) -> None:
-    live(blank, examples=12, steps=14)
+    live(blank, examples=30, steps=16)
 
 
 @pytest.mark.lifetime

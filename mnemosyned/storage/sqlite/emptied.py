@@ -83,7 +83,9 @@ def _leave(connection: sqlite3.Connection, seq: int, id: str, content: str) -> N
     for table in KEYED_BY_EPISODE:
         connection.execute(f"DELETE FROM {table} WHERE episode_seq = ?", (seq,))
     connection.execute(
-        "UPDATE consolidation_log SET summary_preview = '' WHERE episode_id = ?", (id,)
+        "UPDATE consolidation_log SET summary_preview = '', fallback_reason = NULL "
+        "WHERE episode_id = ?",
+        (id,),
     )
 
 
@@ -133,8 +135,7 @@ def rewrite(connection: sqlite3.Connection, mark: int, episode: Episode) -> None
     )
     index_grams(connection, "episode_gram_fts", seq, episode.content)
     connection.execute(
-        "UPDATE consolidation_log SET summary_preview = ?, fallback_reason = NULL "
-        "WHERE episode_id = ?",
+        "UPDATE consolidation_log SET summary_preview = ? WHERE episode_id = ?",
         (preview(episode.content), episode.id),
     )
     # A summary above that was written meanwhile read this one while it was empty.
