@@ -19,6 +19,11 @@ CREATE TABLE emptied_episode (
     episode_seq INTEGER NOT NULL UNIQUE
 ) STRICT;
 
+-- Has a row from a deletion until its words are pressed out of index segments and the log file.
+CREATE TABLE scrub_due (
+    asked INTEGER PRIMARY KEY
+) STRICT;
+
 ALTER TABLE consolidation_log ADD COLUMN undone_at TEXT;
 
 -- A pruned original keeps its row and its details; its words are gone, here and in the index.

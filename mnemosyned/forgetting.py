@@ -74,7 +74,6 @@ class Forgetting:
         self._clock = clock
         self._database = database
         self._mending = threading.RLock()
-        self._traces = False
 
     def mend(self) -> int:
         """Rewrite the summaries that were emptied, those an interrupted call left among them."""
@@ -87,13 +86,8 @@ class Forgetting:
             if pruned.memories:
                 log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
         self.mend()
-        if self._traces:
-            self._scrub()
-
-    def _scrub(self) -> bool:
-        clean = self._store.scrub()
-        self._traces = not clean
-        return clean
+        if self._store.scrub_due():
+            self._store.scrub()
 
     # --------------------------------------------------------------- forget
 
@@ -113,7 +107,7 @@ class Forgetting:
         self.mend()
         if removal.sessions:
             self._store.forget_names(sessions=removal.sessions, sources=removal.sources)
-        complete = self._scrub()
+        complete = self._store.scrub()
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
         return self._receipt(removal, complete=complete)
 

@@ -348,6 +348,10 @@ class MemoryStore(Protocol):
         """What this memory superseded, the newest first."""
         ...
 
+    def scrub_due(self) -> bool:
+        """Whether something was forgotten since `scrub` last went through."""
+        ...
+
     def scrub(self) -> bool:
         """Press what was forgotten out of index segments and the write-ahead log.
 

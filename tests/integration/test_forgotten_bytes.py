@@ -331,7 +331,7 @@ def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
 def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> None:
     with Library(database, clock=FakeClock()) as opened:
         for at in range(3):
-            opened.remember(f"note {at} of the meadow", id=f"m{at}")
+            opened.remember(f"note {at} of the meadow {'zqxjv' * (at == 1)}", id=f"m{at}")
         opened.sleep(force=True)
         original = opened.get("m0").memory
         assert original
@@ -340,8 +340,10 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
     with open_store(database, migrations=shipped("migrations")) as store:
         store.forget(["m1"])  # and the process dies here
 
-    with Library(database) as opened:
+    with Library(database, clock=FakeClock()) as opened:
         found = opened.get(episode).episode
+        opened.sleep()
+        assert holding(database.parent, "zqxjv") == []
 
     assert found
     assert "note 0" in found.content

@@ -193,6 +193,8 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
         sessions.add(session)
         sources |= {source} if source else set()
     removed, emptied = empty(connection, episodes)
+    if working or archived:
+        connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")
     return Removal(
         working=working,
         archived=archived,

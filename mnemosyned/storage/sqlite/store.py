@@ -135,12 +135,19 @@ class SqliteStore:
     def prune(self, ids: Sequence[str], *, now: datetime) -> int:
         return self._writer.write(lambda connection: returning.prune(connection, ids, now))
 
+    def scrub_due(self) -> bool:
+        with self._readers.snapshot() as connection:
+            return connection.execute("SELECT 1 FROM scrub_due").fetchone() is not None
+
     def scrub(self) -> bool:
         for table in INDEXES:
             for _ in range(SCRUB_STEPS_MAX):
                 if not self._writer.write(partial(scrub_step, table=table)):
                     break
-        return self._empty_log()
+        clean = self._empty_log()
+        if clean:
+            self._writer.write(lambda connection: connection.execute("DELETE FROM scrub_due"))
+        return clean
 
     def _empty_log(self) -> bool:
         """Writers wait for a moment at a time only, while readers end."""
