@@ -42,8 +42,8 @@ CANDIDATES_MAX = 200_000
 """What one cycle looks at; the rest waits for the next."""
 STEP = 5_000
 """So many are planned at once: a backlog takes no more memory than this."""
-NO_FOLDS = (Trigger.CAP, Trigger.SHUTDOWN)
-"""Somebody waits for these, and days can wait."""
+URGENT = (Trigger.CAP, Trigger.SHUTDOWN)
+"""These give way to nobody, and leave days to be folded later."""
 
 log = logger()
 
@@ -222,7 +222,7 @@ class SleepCycle:
             clock=self._clock,
             summarize_min=self.policy.groups.summarize_min,
             meter=meter,
-            company=None if quick else self.company,
+            company=None if quick or trigger in URGENT else self.company,
         )
         folds = FoldRun(
             cycle=cycle,
@@ -236,7 +236,7 @@ class SleepCycle:
         self._run = (run, total)
         try:
             self._consolidate(run, wanted, go_on)
-            if wanted.everywhere and not run.ended and trigger not in NO_FOLDS:
+            if wanted.everywhere and not run.ended and trigger not in URGENT:
                 # What was to be consolidated and is not yet holds its day back.
                 held = self._pending(Selection(before=over), 1)
                 folds.fold(before=held[0].created_at if held else over, go_on=go_on)
