@@ -15,7 +15,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
 # pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := fault or packaging or systemd or llm
+SLOW := fault or packaging or systemd or llm or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -25,8 +25,8 @@ LLAMA_OPTIONS := $(CURDIR)/build/llama-options.cmake
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
-	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency install install-llm \
+.PHONY: help demo test test-fault test-packaging test-systemd test-year test-llm check format run bench \
+	bench-peer bench-sleep bench-locomo bench-start bench-grounding bench-summaries bench-model-latency install install-llm \
 	wheel-llm uninstall lock clean
 
 help: ## show this list
@@ -56,6 +56,9 @@ test-packaging: $(READY) ## build, install and start the wheel (slow)
 test-systemd: $(READY) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd
 
+test-year: $(READY) ## a simulated year: 73,000 memories, slept on four times a day (slow)
+	$(PYTEST) -m slow
+
 test-llm: install-llm ## the language model, on tiny models made here (slow)
 	$(PYTEST) -m llm
 
@@ -79,6 +82,9 @@ bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 
 bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
+
+bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
+	$(BIN)/python tests/bench/bench_sleep.py
 
 bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)"
