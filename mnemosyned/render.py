@@ -185,9 +185,12 @@ def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
     return [_cycle_row(groups) for groups in together.values()]
 
 
-def _above(group: GroupReport) -> str:
-    """Days, weeks or months: what an episode goes into, or what is written itself."""
-    return f"{_LEVELS[max(group.level, 1)]}s"
+def _into(groups: list[GroupReport]) -> str:
+    """The day, week or month that is written, or that an episode goes into; or how many."""
+    periods = {group.period for group in groups}
+    if len(periods) == 1:
+        return groups[0].period
+    return f"{len(periods)} {_LEVELS[max(groups[0].level, 1)]}s"
 
 
 def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
@@ -198,9 +201,7 @@ def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
     return (
         _cut(groups[0].session, 20),
         _cut(groups[0].source or "", 14),
-        groups[0].period
-        if len(groups) == 1
-        else f"{len({one.period for one in groups})} {_above(groups[0])}",
+        _into(groups),
         f"{first:%Y-%m-%d %H:%M} to {until}",
         len(groups),
         sum(group.items for group in groups),
