@@ -222,6 +222,7 @@ class SleepCycle:
             clock=self._clock,
             summarize_min=self.policy.groups.summarize_min,
             meter=meter,
+            durable=summarizer.standing().state is not SummarizerState.RULES,
             company=None if quick or trigger in URGENT else self.company,
         )
         folds = FoldRun(

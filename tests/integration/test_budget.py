@@ -202,9 +202,9 @@ def test_in_company_each_group_is_committed_by_itself(
     sizes: list[int] = []
     write = store.consolidate
 
-    def counted(groups: Sequence[Sequence[Promotion]]) -> list[Exception | None]:
+    def counted(groups: Sequence[Sequence[Promotion]], *, durable: bool) -> list[Exception | None]:
         sizes.append(len(groups))
-        return write(groups)
+        return write(groups, durable=durable)
 
     monkeypatch.setattr(store, "consolidate", counted)
     monkeypatch.setattr(company_module, "GONE_S", gone_s)
