@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from bench import locomo
 from bench.corpus import Corpus
 from fakes import FakeClock
 
@@ -53,13 +53,9 @@ class Year:
 def texts() -> Iterator[str]:
     """Notes without end: LoCoMo's where DATA names its file, else made from a seed."""
     if data := os.environ.get("DATA"):
-        turns = [
-            memory.content
-            for conversation in locomo.load(Path(data))
-            for session in conversation.sessions.values()
-            for memory in session
-        ]
-        return itertools.cycle(turns)
+        conversations = [item["conversation"] for item in json.loads(Path(data).read_text())]
+        sessions = [part for one in conversations for part in one.values() if type(part) is list]
+        return itertools.cycle([turn["text"] for session in sessions for turn in session])
     corpus = Corpus(DAYS * A_DAY, newest=BEGINS)
     return (corpus.content(number) for number in itertools.count(1, 2))
 
