@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import render
 from mnemosyned.requests import Request, parse_text
-from mnemosyned.verbs import VERBS, Recalled
+from mnemosyned.verbs import VERBS, Recalled, Sleep
 
 EXIT_OF_KIND = {
     Kind.INVALID: 2,
@@ -30,6 +31,7 @@ EXIT_OF_KIND = {
 }
 EXIT_NOTHING = 1
 EXIT_INTERRUPTED = 130
+BAR_EVERY_S = 0.2
 STDIN_BYTES_MAX = 64 << 20
 POSITIONAL = {"content", "query", "id"}
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
@@ -184,7 +186,10 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
         with _client(context) as client:
             if not yes and not fields.get("dry_run"):
                 _confirm(client, request)
-            result = client.call(request)
+            if isinstance(request, Sleep) and not request.dry_run and sys.stderr.isatty():
+                result: Any = _with_bar(client, request)
+            else:
+                result = client.call(request)
         _say(msgspec.json.encode(result) if as_json else render(result))
         empty = isinstance(result, Recalled) and not result.hits
         failed = isinstance(result, CycleReport) and result.failed
@@ -200,6 +205,21 @@ def _confirm(client: Client, request: Request[Any]) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("nothing was done: there is nobody to ask; add --yes to do it")
     click.confirm("Do it?", abort=True, err=True)
+
+
+def _with_bar(client: Client, request: Sleep) -> CycleReport:
+    """Sleep, and show on standard error how far the cycle is; its answer is waited for here."""
+    with (
+        ThreadPoolExecutor(1) as pool,
+        click.progressbar(length=1, label="sleeping", file=sys.stderr, show_pos=True) as bar,
+    ):
+        asleep = pool.submit(client.call, request)
+        while not wait([asleep], timeout=BAR_EVERY_S).done:
+            if progress := client.status().sleep.progress:
+                bar.length = max(progress.total, 1)
+                bar.update(progress.done - bar.pos)
+        bar.update((bar.length or 1) - bar.pos)
+        return asleep.result()
 
 
 def _say(text: str | bytes) -> None:

@@ -87,9 +87,7 @@ def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
     return (
         cut(groups[0].session, 20),
         cut(groups[0].source or "", 14),
-        groups[0].period
-        if len(groups) == 1
-        else f"{len({one.period for one in groups})} {_above(groups[0])}",
+        _into(groups),
         f"{first:%Y-%m-%d %H:%M} to {until}",
         len(groups),
         sum(group.items for group in groups),
@@ -135,6 +133,9 @@ def _status(status: str) -> str:
     return click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
 
 
-def _above(group: GroupReport) -> str:
-    """Days, weeks or months: what an episode goes into, or what is written itself."""
-    return f"{level_name(max(group.level, 1))}s"
+def _into(groups: list[GroupReport]) -> str:
+    """The day, week or month that is written, or that an episode goes into; or how many."""
+    periods = {group.period for group in groups}
+    if len(periods) == 1:
+        return groups[0].period
+    return f"{len(periods)} {level_name(max(groups[0].level, 1))}s"

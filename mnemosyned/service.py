@@ -60,6 +60,7 @@ R = TypeVar("R")
 
 RELIEF_WAIT_S = 600.0
 """How long a full working memory waits for the running cycle before it gives up until asked."""
+RELIEF_ROUNDS_MAX = 100
 DUE_COUNTED_MAX = 100_000
 CAP_HYSTERESIS = 0.1
 """At the cap, this share of it is consolidated at once, so that it is not hit again at once."""
@@ -243,13 +244,16 @@ class MemoryService:
         with self._relieving:
             if self._scheduler:  # in the background there is time; an embedded caller waits for us
                 self._cycle.wait_idle(RELIEF_WAIT_S)
-            count = self._store.working_count()
-            cap = self.limits.wm_max
-            if count <= cap:
-                return
-            excess = count - int(cap * (1 - CAP_HYSTERESIS))
-            quick = quick or self._scheduler is None
-            self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=quick)
+            cap = self._relieve_above = self.limits.wm_max
+            for _ in range(RELIEF_ROUNDS_MAX):  # more may have come in meanwhile
+                count = self._store.working_count()
+                if count <= cap:
+                    return
+                excess = count - int(cap * (1 - CAP_HYSTERESIS))
+                quick = quick or self._scheduler is None
+                report = self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=quick)
+                if report.evicted < excess:
+                    break
             # What could not be consolidated (pinned, failed) is not tried again at every call.
             left = self._store.working_count()
             self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))

@@ -176,19 +176,28 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
 def whole(batches: Sequence[Batch], *, until: datetime, limits: GroupLimits) -> list[Batch]:
     """Those of a plan's batches that no memory created after `until` could join.
 
-    All of them where that would leave none: a plan of part of a backlog always gets on.
+    Where that would leave none, all but those of the scope that the plan broke off in; and all
+    where that is the only one. A plan of part of a backlog always gets on.
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:
-        scope = (batch.session, batch.source)
-        latest[scope] = max(latest.get(scope, batch.covers_until), batch.covers_until)
+        latest[_scope(batch)] = max(
+            latest.get(_scope(batch), batch.covers_until), batch.covers_until
+        )
     closed = [
         batch
         for batch in batches
-        if batch.covers_until < latest[batch.session, batch.source]
-        or until - batch.covers_until >= limits.pause
+        if batch.covers_until < latest[_scope(batch)] or until - batch.covers_until >= limits.pause
     ]
-    return closed or list(batches)
+    if closed:
+        return closed
+    last = max(reversed(batches), key=lambda batch: batch.covers_until, default=None)
+    others = [batch for batch in batches if last and _scope(batch) != _scope(last)]
+    return others or list(batches)
+
+
+def _scope(batch: Batch) -> tuple[str, str | None]:
+    return batch.session, batch.source
 
 
 def _split_at_pauses(group: Sequence[Pending], pause: timedelta) -> Iterator[list[Pending]]:

@@ -270,11 +270,19 @@ class MemoryStore(Protocol):
         """Those of these memories that are still in the working tier, oldest first."""
         ...
 
-    def consolidate(self, groups: Sequence[Sequence[Promotion]]) -> list[Exception | None]:
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
         """Promote, evict and log groups, each all or nothing and whatever becomes of the others.
 
         Answers for each with None or what went wrong, `BatchChanged` where a memory has moved.
+        What need not be `durable` is so from the next write on, or `settle`: until then, a
+        failure of power puts the groups back whole.
         """
+        ...
+
+    def settle(self) -> None:
+        """Have everything that was written on disk."""
         ...
 
     def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:

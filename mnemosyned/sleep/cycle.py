@@ -36,10 +36,11 @@ from mnemosyned.sleep.run import CycleRun, cycle_report
 
 CANDIDATES_MAX = 200_000
 """What one cycle looks at; the rest waits for the next."""
-STEP = 5_000
-"""So many are planned at once: a backlog takes no more memory than this."""
-NO_FOLDS = (Trigger.CAP, Trigger.SHUTDOWN)
-"""Somebody waits for these, and days can wait."""
+STEP = 20_000
+"""So many are planned at once: a backlog takes no more memory than this. Helping processes start
+anew with each step."""
+URGENT = (Trigger.CAP, Trigger.SHUTDOWN)
+"""These give way to nobody, and leave days to be folded later."""
 
 log = logger()
 
@@ -153,7 +154,7 @@ class SleepCycle:
                 limits=self.policy.groups,
                 levels=self.policy.levels,
                 trigger=trigger,
-                pending=self._pending(wanted, wanted.oldest or CANDIDATES_MAX),
+                pending=self._pending(wanted, _most(wanted)),
                 over=self.policy.over(now) if wanted.everywhere else None,
             )
         with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
@@ -214,7 +215,7 @@ class SleepCycle:
             before=wanted.before,
             session=wanted.session,
             sources=wanted.sources,
-            limit=wanted.oldest or CANDIDATES_MAX,
+            limit=_most(wanted),
         )
         run = CycleRun(
             cycle=cycle,
@@ -224,7 +225,8 @@ class SleepCycle:
             clock=self._clock,
             summarize_min=self.policy.groups.summarize_min,
             meter=meter,
-            company=None if quick else self.company,
+            durable=summarizer.standing().state is not SummarizerState.RULES,
+            company=None if quick or trigger in URGENT else self.company,
         )
         folds = FoldRun(
             cycle=cycle,
@@ -238,7 +240,8 @@ class SleepCycle:
         self._run = (run, total)
         try:
             self._consolidate(run, wanted, go_on)
-            if wanted.everywhere and not run.ended and trigger not in NO_FOLDS:
+            may_fold = wanted.everywhere and trigger not in URGENT
+            if may_fold and not quick and not run.ended:
                 # What was to be consolidated and is not yet holds its day back.
                 held = self._pending(Selection(before=over), 1)
                 folds.fold(before=held[0].created_at if held else over, go_on=go_on)
@@ -251,7 +254,7 @@ class SleepCycle:
 
     def _consolidate(self, run: CycleRun, wanted: Selection, go_on: Callable[[], bool]) -> None:
         """Step by step, until nothing is left but what failed."""
-        left = CANDIDATES_MAX if wanted.oldest is None else wanted.oldest
+        left = _most(wanted)
         while left > 0 and not run.ended:
             asked = min(STEP, left)
             found = self._pending(wanted, asked + len(run.failed))
@@ -285,6 +288,11 @@ class SleepCycle:
         return self._store.pending(
             before=wanted.before, session=wanted.session, sources=wanted.sources, limit=limit
         )
+
+
+def _most(wanted: Selection) -> int:
+    """How many memories a cycle takes at most."""
+    return CANDIDATES_MAX if wanted.oldest is None else min(wanted.oldest, CANDIDATES_MAX)
 
 
 def _model_counts(before: Standing, after: Standing) -> dict[str, int]:

@@ -28,7 +28,7 @@ from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
 from mnemosyned.sleep.company import Company
 
-GROUPS_PER_COMMIT = 16
+GROUPS_PER_COMMIT = 8
 COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
 with a model each is committed by itself, without one a flush of the disk serves many. In company
@@ -74,6 +74,7 @@ class CycleRun:
         clock: Clock,
         summarize_min: int,
         meter: Meter,
+        durable: bool,
         company: Company | None,
     ) -> None:
         self.reports: list[GroupReport] = []
@@ -91,6 +92,7 @@ class CycleRun:
         self._summarize_min = summarize_min
         self._meter = meter
         self._company = company
+        self._durable = durable
         self._finished: list[_Finished] = []
 
     def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
@@ -109,6 +111,7 @@ class CycleRun:
             else:
                 self._finish(work, [(work.originals, outcome)])
         self.commit()
+        self._store.settle()
 
     def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
         """Read the batches; those too small to summarise are finished word for word."""
@@ -144,7 +147,10 @@ class CycleRun:
     def commit(self) -> None:
         """Promote, evict and log what is finished, each group all or nothing."""
         finished, self._finished = self._finished, []
-        outcomes = self._store.consolidate([group.promotions for group in finished])
+        # Each flush of the disk would keep waiting whoever remembers something meanwhile.
+        outcomes = self._store.consolidate(
+            [group.promotions for group in finished], durable=self._durable
+        )
         for group, error in zip(finished, outcomes, strict=True):
             if error:
                 self._fail(group.batch, group.started, error)

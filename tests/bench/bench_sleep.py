@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import threading
@@ -13,7 +14,7 @@ from itertools import count, cycle
 from pathlib import Path
 
 from bench.corpus import Corpus, aged, fresh
-from bench.daemon import running
+from bench.daemon import embedded, running
 from bench.measure import as_request, fill, latency, say, timed
 from bench.report import Report
 
@@ -21,7 +22,8 @@ from mnemosyned import Client
 from mnemosyned.domain.consolidation import CycleReport
 
 SIZES = (1_000, 10_000, 100_000)
-IDLE_S = 6.0
+IDLE_S = 5.0
+SETTLE_S = 1.0
 PAUSE_S = 0.01
 """Between two pairs of calls: an agent at work, not a flood."""
 RATIO_SIZES = SIZES[1:]
@@ -46,6 +48,7 @@ class Measured:
     """The same while others talk: it gives way to them."""
     report: CycleReport
     idle: Calls
+    """As many before the cycle as after it: recall has more to show once there are episodes."""
     during: Calls
     lock_ms: float
 
@@ -72,13 +75,15 @@ def main() -> int:
 def measure(room: Path, entries: int) -> Measured:
     """A cycle by itself, and one beside which others talk."""
     corpus = aged(entries)
-    with running(room / "quiet.db") as daemon, daemon.client() as client:
-        fill(client, corpus)
+    filled = room / "filled.db"
+    with embedded(filled) as memory:  # its large commits are not the cycle's
+        fill(memory, corpus)
+    quiet = Path(shutil.copy(filled, room / "quiet.db"))
+    with running(quiet) as daemon, daemon.client() as client:
         cycle_s, report = timed(client.sleep)
-    with running(room / "talk.db") as daemon, daemon.client() as client, daemon.client() as other:
-        fill(client, corpus)
+    with running(filled) as daemon, daemon.client() as client, daemon.client() as other:
         beside = talk(client, corpus)
-        idle = calls(beside, until=threading.Event(), seconds=IDLE_S)
+        before = calls(beside, until=threading.Event(), seconds=IDLE_S)
         over = threading.Event()
         results: list[tuple[float, CycleReport]] = []
 
@@ -92,10 +97,13 @@ def measure(room: Path, entries: int) -> Measured:
         sleeper.start()
         during = calls(beside, until=over, seconds=3_600)
         sleeper.join()
+        time.sleep(SETTLE_S)
+        after = calls(beside, until=threading.Event(), seconds=IDLE_S)
         lock_ms = client.status().longest_write_ms
     ((beside_s, _),) = results
     if report.evicted < entries or report.failed:
         raise RuntimeError(f"the cycle left something behind: {report.evicted} of {entries}")
+    idle = Calls(before.remember + after.remember, before.recall + after.recall)
     return Measured(entries, cycle_s, beside_s, report, idle, during, lock_ms)
 
 

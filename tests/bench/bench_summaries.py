@@ -21,9 +21,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.locomo import Conversation, Render, Session, characters, load, retention
 from bench.model_summaries import first_sessions, hold_useless, score
 from bench.report import Report
+from bench.retention import Conversation, Render, Session, characters, load, retention
 
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.facts import sentences

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import endpoints
-from bench.locomo import Conversation, Session, characters, retention
 from bench.measure import say
 from bench.report import Report
+from bench.retention import Conversation, Session, characters, retention
 
 from mnemosyned.assembly import make_summarizer
 from mnemosyned.config import load_config

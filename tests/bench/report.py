@@ -52,6 +52,11 @@ class Report:
         """Show rows to the reader; what a machine should read belongs in figures."""
         self._sections.append(f"{title}\n{tabulate(rows, headers, floatfmt='.4g')}")
 
+    def picture(self, name: str, svg: str) -> None:
+        """Write a chart beside the JSON file; `make bench-plots` publishes it."""
+        OUTPUT.mkdir(parents=True, exist_ok=True)
+        (OUTPUT / f"{name}.svg").write_text(svg, encoding="utf-8")
+
     def finish(self) -> int:
         """Print everything, write the JSON file, and answer with the exit status."""
         print("\n\n".join([f"== {self.target}", *self._sections, self._figure_table()]))

@@ -19,7 +19,7 @@ from mnemosyned.verbs import ALIASES, VERBS
 pytestmark = pytest.mark.e2e
 
 LONG_AGO = "2026-03-02T09:30:00Z"
-VARIES = {"bytes_on_disk", "database", "duration_s", "pid", "uptime_s"}
+VARIES = {"bytes_on_disk", "database", "duration_s", "longest_write_ms", "pid", "uptime_s"}
 MADE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 IMPORT_IS = "remember_many"

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from bench.locomo import Conversation, content_words, retention
 from bench.model_summaries import first_sessions, score
 from bench.report import Report
+from bench.retention import Conversation, content_words, retention
 from endpoints import PROGRAMS, process, says, serving
 from gguf import canned_model
 

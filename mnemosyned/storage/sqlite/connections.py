@@ -66,10 +66,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
 class _Ticket(Generic[T]):
     """One write that waits for a commit."""
 
-    __slots__ = ("done", "error", "result", "work")
+    __slots__ = ("done", "durable", "error", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], T], *, durable: bool) -> None:
         self.work = work
+        self.durable = durable
         self.done = False
         self.error: Exception | None = None
         self.result: T | None = None
@@ -100,18 +101,23 @@ class Writer:
 
         Raises what `work` raised, and `StorageFailed` where the database refused.
         """
-        (ticket,) = self._commit([work])
+        (ticket,) = self._commit([work], durable=True)
         return ticket.outcome()
 
-    def write_each(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
+    def write_each(
+        self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool = True
+    ) -> list[T | Exception]:
         """Run each of `works` by itself, all or nothing, with as few commits as can be.
 
-        What one raised stands in its place; the others are on disk.
+        What one raised stands in its place; the others are on disk, and where they need not be
+        `durable`, with the next commit that is: a failure of power takes them back whole.
         """
-        return [ticket.error or ticket.outcome() for ticket in self._commit(works)]
+        return [ticket.error or ticket.outcome() for ticket in self._commit(works, durable=durable)]
 
-    def _commit(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[_Ticket[T]]:
-        tickets = [_Ticket(work) for work in works]
+    def _commit(
+        self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool
+    ) -> list[_Ticket[T]]:
+        tickets = [_Ticket(work, durable=durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
         for ticket in tickets:
             while not ticket.done:
@@ -125,7 +131,9 @@ class Writer:
             raise StorageFailed(_CLOSED)
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
         tickets = [self._waiting.popleft() for _ in range(share)]
+        durable = any(ticket.durable for ticket in tickets)
         try:
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             for ticket in tickets:

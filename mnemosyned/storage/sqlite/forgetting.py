@@ -163,6 +163,7 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
     What is not there any more is passed over, so that an interrupted forgetting can be repeated.
     """
     working = archived = details = 0
+    indexed: list[tuple[int, str, str]] = []
     episodes: set[int] = set()
     sessions: set[str] = set()
     sources: set[str] = set()
@@ -188,10 +189,12 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
             episodes.add(row[5])
             details += row[6]
         seq, content, role, session, source = row[:5]
-        unindex_memory(connection, seq, content, role)
+        indexed.append((seq, content, role))
         _forget_marks(connection, seq)
         sessions.add(session)
         sources |= {source} if source else set()
+    for seq, content, role in indexed:  # after all rows, as when they were remembered
+        unindex_memory(connection, seq, content, role)
     removed, emptied = empty(connection, episodes)
     if working or archived:
         connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")

@@ -11,7 +11,7 @@ SCRUB_PAGES = 500
 SCRUB_STEPS_MAX = 10_000
 
 
-def index_memory(connection: sqlite3.Connection, seq: int, content: str, role: str) -> None:
+def index_memory(connection: sqlite3.Connection, seq: int | None, content: str, role: str) -> None:
     """Let a memory be found by its words and its speaker."""
     connection.execute(
         "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)", (seq, content, role)

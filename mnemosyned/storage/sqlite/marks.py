@@ -17,7 +17,7 @@ HISTORY_MAX = 100
 
 def note(
     connection: sqlite3.Connection,
-    seq: int,
+    seq: int | None,
     what: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
     value: str | int,
 ) -> None:

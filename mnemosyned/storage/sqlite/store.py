@@ -97,10 +97,16 @@ class SqliteStore:
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         return self._writer.write(lambda connection: changes.remember(connection, drafts))
 
-    def consolidate(self, groups: Sequence[Sequence[Promotion]]) -> list[Exception | None]:
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
         return self._writer.write_each(
-            [partial(changes.consolidate, promotions=promotions) for promotions in groups]
+            [partial(changes.consolidate, promotions=promotions) for promotions in groups],
+            durable=durable,
         )
+
+    def settle(self) -> None:
+        self._writer.write(changes.settle)
 
     def fold(self, change: Fold) -> None:
         def write(connection: sqlite3.Connection) -> None:
