@@ -30,6 +30,8 @@ def cycle(report: CycleReport) -> str:
 
 
 def _undone(report: CycleReport) -> str:
+    if report.dry_run:
+        return f"would put back what is left of {report.candidates:,} memories"
     head = f"undone: {report.restored:,} memories are back in working memory"
     kept = [group for group in report.groups if group.error]
     head += "".join(
