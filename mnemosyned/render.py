@@ -221,7 +221,7 @@ def _logged(result: Logged) -> str:
             _cut(row.source or "", 12),
             row.trigger,
             _status(row.status),
-            str(row.items_consolidated),
+            _LEVELS[row.level] if row.level else str(row.items_consolidated),
             row.summarizer if row.summarizer != row.status else "",
         ]
         for row in result.rows
