@@ -110,7 +110,7 @@ def logged(result: Logged) -> str:
             cut(row.source or "", 12),
             row.trigger,
             "undone" if row.undone_at else _status(row.status),
-            str(row.items_consolidated),
+            level_name(row.level) if row.level else str(row.items_consolidated),
             row.summarizer if row.summarizer != row.status else "",
         ]
         for row in result.rows

@@ -268,6 +268,7 @@ class LogEntry:
     trigger: str
     status: GroupStatus
     items_consolidated: int
+    """Memories promoted; 0 where summaries were folded, so that the sum counts each once."""
     episode: str | None
     summarizer: str
     summary_preview: str

@@ -159,7 +159,7 @@ class FoldRun:
             source=episode.source,
             trigger=self._trigger,
             status=GroupStatus.VERBATIM if summary.summarizer == VERBATIM else GroupStatus.PROMOTED,
-            items_consolidated=len(work.members),
+            items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
             episode=episode.id,
             summarizer=summary.summarizer,
             summary_preview=preview(summary.text),
