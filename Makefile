@@ -15,7 +15,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
 # pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := fault or packaging or systemd or llm
+SLOW := fault or lifetime or packaging or systemd or llm or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -29,9 +29,9 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
-	bench-peer bench-recall bench-write bench-locomo bench-start bench-grounding bench-summaries \
-	bench-model-latency bench-plots install install-llm wheel-llm uninstall lock clean
+.PHONY: help demo test test-fault test-lifetime test-packaging test-systemd test-year test-llm \
+	check format run bench bench-peer bench-recall bench-write bench-sleep bench-locomo bench-start bench-grounding \
+	bench-summaries bench-model-latency bench-plots install install-llm wheel-llm uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,11 +54,17 @@ test: $(READY) ## the tests that take less than a minute
 test-fault: $(READY) ## kill the daemon again and again (slow)
 	$(PYTEST) -m fault
 
+test-lifetime: $(READY) ## many long lives of a store against a plain model (slow)
+	$(PYTEST) -m lifetime
+
 test-packaging: $(READY) ## build, install and start the wheel (slow)
 	$(PYTEST) -m packaging
 
 test-systemd: $(READY) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd
+
+test-year: $(READY) ## a simulated year: 73,000 memories, slept on four times a day (slow)
+	$(PYTEST) -m slow
 
 test-llm: install-llm ## the language model, on tiny models made here (slow)
 	$(PYTEST) -m llm
@@ -83,6 +89,9 @@ bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 
 bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
+
+bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
+	$(BIN)/python tests/bench/bench_sleep.py
 
 bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
 	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")

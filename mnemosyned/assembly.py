@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import time, timedelta
 from pathlib import Path
 
 from tzlocal import get_localzone
@@ -14,12 +14,29 @@ from tzlocal import get_localzone
 from mnemosyned import __version__
 from mnemosyned.config import API_KEY_VARIABLE, NO_MODEL, Config, LlmConfig
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
+from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.ports import Clock, Summarizer, TextModel
 from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
+from mnemosyned.sleep.background import Background, BackgroundPolicy
+from mnemosyned.sleep.budget import Budget
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
+from mnemosyned.sleep.fold import LevelPolicy
+from mnemosyned.sleep.machine import SteadyClock, machine_now
 from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
+from mnemosyned.sleep.triggers import (
+    Age,
+    Count,
+    Idle,
+    ModelWork,
+    QuietHours,
+    Size,
+    SleepTrigger,
+    Tokens,
+)
+from mnemosyned.sleep.watch import Watch
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.summarizers.sharing import SharingSummarizer
 
@@ -30,9 +47,12 @@ class OpenMemory:
 
     service: MemoryService
     cycle: SleepCycle
+    forgetting: Forgetting
     scheduler: SleepScheduler | None
     clock: Clock
     config: Config
+    background: Background | None = None
+    watch: Watch | None = None
 
     def reconfigure(self, config: Config) -> None:
         """Take over the settings that need no restart. Raises `ConfigInvalid`."""
@@ -45,10 +65,14 @@ class OpenMemory:
         summarizer = None if same else make_summarizer(config, self.clock)
         if self.scheduler:
             _schedule(self.scheduler, config)
+        if self.background and self.watch:
+            self.background.policy = _background(config)
+            self.watch.triggers = _triggers(config)
         if summarizer:
             self.cycle.use_summarizer(summarizer)
         self.cycle.policy = _policy(config)
         self.service.use_limits(_limits(config))
+        self.forgetting.retention = _retention(config)
         self.config = config
 
 
@@ -63,19 +87,27 @@ def open_memory(
     `SchemaTooNew`.
     """
     database = config.database_path
-    clock = clock or SystemClock()
+    given, clock = clock, clock or SystemClock()
     summarizer = make_summarizer(config, clock)
     with (
         open_store(database, migrations=shipped("migrations"), socket=socket) as store,
         ExitStack() as stack,
     ):
+        policy = _policy(config)
+        # A clock that tests move is to be believed.
+        aging = SteadyClock(clock, hold=policy.ttl / 2) if given is None else clock
         cycle = SleepCycle(
-            store=store,
-            summarizer=summarizer,
-            clock=clock,
-            policy=_policy(config),
+            store=store, summarizer=summarizer, clock=clock, policy=policy, age_clock=aging
         )
         stack.callback(cycle.close)
+        forgetting = Forgetting(
+            store=store,
+            cycle=cycle,
+            clock=clock,
+            database=database,
+            retention=_retention(config),
+        )
+        forgetting.mend()  # what a crash left emptied
         service = MemoryService(
             store=store,
             cycle=cycle,
@@ -86,18 +118,39 @@ def open_memory(
                 database=database,
                 schema_version=store.schema_version,
             ),
+            forgetting=forgetting,
         )
         if socket is None and not config.auto_sleep:
-            yield OpenMemory(service, cycle, None, clock, config)
+            yield OpenMemory(service, cycle, forgetting, None, clock, config)
             return
+        background = Background(
+            store=store,
+            cycle=cycle,
+            clock=aging,
+            zone=get_localzone(),
+            machine=machine_now,
+            policy=_background(config),
+        )
+        watch = Watch(activity=background.activity, now=background.now, sleep=background.sleep)
+        watch.triggers = _triggers(config)
+
+        def sleep(trigger: Trigger) -> None:
+            background.sleep(trigger)
+            forgetting.tidy()
+
         scheduler = SleepScheduler(
-            sleep=lambda trigger: cycle.run(trigger=trigger), relieve=service.relieve
+            sleep=sleep,
+            relieve=lambda: service.relieve(quick=bool(background.refusal())),
+            look=watch.look,
+            tick_s=config.sleep.tick_s,
         )
         _schedule(scheduler, config)
         with scheduler:
-            service.use_scheduler(scheduler)
+            service.use_scheduler(scheduler, background)
             try:
-                yield OpenMemory(service, cycle, scheduler, clock, config)
+                yield OpenMemory(
+                    service, cycle, forgetting, scheduler, clock, config, background, watch
+                )
             finally:
                 cycle.interrupt()
 
@@ -184,7 +237,47 @@ def _policy(config: Config) -> SleepPolicy:
             chars_max=sleep.group_chars_max,
             pause=timedelta(hours=sleep.group_pause_hours),
         ),
+        levels=LevelPolicy(grace=timedelta(hours=sleep.fold_grace_hours), minimum=sleep.fold_min),
+        budget=Budget(
+            time=timedelta(minutes=sleep.cycle_minutes) if sleep.cycle_minutes else None,
+            tokens=sleep.cycle_tokens,
+        ),
     )
+
+
+def _background(config: Config) -> BackgroundPolicy:
+    sleep = config.sleep
+    begins, _, ends = (sleep.quiet_hours or "").partition("-")
+    hours = [QuietHours(time.fromisoformat(begins), time.fromisoformat(ends))] if ends else []
+    return BackgroundPolicy(
+        model=ModelWork(
+            on_battery=sleep.when != "ac_power",
+            idle_only=sleep.when == "idle",
+            load_max=sleep.load_max,
+            quiet_hours=hours,
+        ),
+        fresh=timedelta(minutes=sleep.fresh_minutes),
+    )
+
+
+def _triggers(config: Config) -> list[SleepTrigger]:
+    """Those that are switched on, in the order in which they are asked."""
+    if not config.auto_sleep:
+        return []
+    sleep = config.sleep
+    fresh = timedelta(minutes=sleep.fresh_minutes)
+    found: list[SleepTrigger] = [Size(rows_max=config.wm_max, bytes_max=sleep.on_bytes)]
+    if sleep.on_age:
+        slack = timedelta(minutes=sleep.age_slack_minutes)
+        found.append(Age(ttl=timedelta(hours=sleep.ttl_hours), slack=slack))
+    if sleep.on_session_tokens:
+        found.append(Tokens(budget=sleep.on_session_tokens))
+    if sleep.on_count:
+        found.append(Count(entries=sleep.on_count, fresh=fresh))
+    if sleep.on_idle_minutes:
+        quiet = timedelta(minutes=sleep.on_idle_minutes)
+        found.append(Idle(quiet=quiet, gain_min=sleep.gain_min, fresh=fresh))
+    return found
 
 
 def _limits(config: Config) -> Limits:
@@ -192,6 +285,14 @@ def _limits(config: Config) -> Limits:
         content_bytes_max=config.limits.content_bytes_max,
         wm_max=config.wm_max,
         secrets=SecretRule(config.secrets),
+    )
+
+
+def _retention(config: Config) -> Retention:
+    days = config.archive.keep_days
+    return Retention(
+        keep=None if days is None else timedelta(days=days),
+        characters_max=config.archive.characters_max,
     )
 
 

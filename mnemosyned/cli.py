@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import render
-from mnemosyned.verbs import VERBS, Recalled, Request, parse_text
+from mnemosyned.requests import Request, parse_text
+from mnemosyned.verbs import VERBS, Recalled, Sleep
 
 EXIT_OF_KIND = {
     Kind.INVALID: 2,
@@ -29,8 +31,13 @@ EXIT_OF_KIND = {
 }
 EXIT_NOTHING = 1
 EXIT_INTERRUPTED = 130
+BAR_EVERY_S = 0.2
 STDIN_BYTES_MAX = 64 << 20
 POSITIONAL = {"content", "query", "id"}
+OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
+"""Positional, and yet may be left out: read from standard input, or said in options."""
+ASKS_FIRST = ("forget", "prune")
+"""What cannot be taken back is shown first, and done when it was confirmed."""
 
 
 class _Mnem(click.Group):
@@ -90,8 +97,10 @@ def _tell_error(error: MnemosynedError) -> None:
 
 def _command(name: str, verb: type[Request[Any]]) -> click.Command:
     """A shell command with the verb's fields as its arguments and options."""
-    params = [_parameter(field) for field in msgspec.inspect.type_info(verb).fields]  # type: ignore[attr-defined]
+    params = [_parameter(name, field) for field in msgspec.inspect.type_info(verb).fields]  # type: ignore[attr-defined]
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
+    if name in ASKS_FIRST:
+        params.append(click.Option(["--yes"], is_flag=True, help="Do it without asking."))
     return click.Command(
         name,
         params=params,
@@ -101,15 +110,16 @@ def _command(name: str, verb: type[Request[Any]]) -> click.Command:
     )
 
 
-def _parameter(field: msgspec.inspect.Field) -> click.Parameter:
+def _parameter(command: str, field: msgspec.inspect.Field) -> click.Parameter:
     """An option whose value stays a word here: the verb's own rules read it."""
     kind, help_text = field.type, ""
     while isinstance(kind, msgspec.inspect.Metadata):
         help_text = help_text or (kind.extra_json_schema or {}).get("description", "")
         kind = kind.type
     name = field.name
-    if name in POSITIONAL and (field.required or name == "content"):
-        return click.Argument([name], required=name != "content")
+    optional = (command, name) in OPTIONAL_ARGUMENTS
+    if name in POSITIONAL and (field.required or optional):
+        return click.Argument([name], required=not optional)
     option = f"--{name.replace('_', '-')}"
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option([option, name], is_flag=True, default=None, help=help_text)
@@ -156,7 +166,14 @@ def _metavar(name: str, kind: msgspec.inspect.Type) -> str:
 
 
 def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
-    def run(context: click.Context, /, *, as_json: bool, **given: Any) -> int:  # noqa: ANN401
+    def run(
+        context: click.Context,
+        /,
+        *,
+        as_json: bool,
+        yes: bool = True,
+        **given: Any,  # noqa: ANN401
+    ) -> int:
         fields: dict[str, Any] = {}
         for name, value in given.items():
             if value is not None and value != ():
@@ -165,14 +182,44 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields["content"] = _standard_input()
         if "metadata" in fields:
             fields["metadata"] = _object(fields["metadata"])
+        request = parse_text(verb, fields)
         with _client(context) as client:
-            result = client.call(parse_text(verb, fields))
+            if not yes and not fields.get("dry_run"):
+                _confirm(client, request)
+            if isinstance(request, Sleep) and not request.dry_run and sys.stderr.isatty():
+                result: Any = _with_bar(client, request)
+            else:
+                result = client.call(request)
         _say(msgspec.json.encode(result) if as_json else render(result))
         empty = isinstance(result, Recalled) and not result.hits
         failed = isinstance(result, CycleReport) and result.failed
         return EXIT_NOTHING if empty or failed else 0
 
     return run
+
+
+def _confirm(client: Client, request: Request[Any]) -> None:
+    """Show what would be done, and ask; where nobody can answer, --yes does."""
+    foreseen = client.call(msgspec.structs.replace(request, dry_run=True))
+    click.echo(render(foreseen), err=True)
+    if not sys.stdin.isatty():
+        raise click.UsageError("nothing was done: there is nobody to ask; add --yes to do it")
+    click.confirm("Do it?", abort=True, err=True)
+
+
+def _with_bar(client: Client, request: Sleep) -> CycleReport:
+    """Sleep, and show on standard error how far the cycle is; its answer is waited for here."""
+    with (
+        ThreadPoolExecutor(1) as pool,
+        click.progressbar(length=1, label="sleeping", file=sys.stderr, show_pos=True) as bar,
+    ):
+        asleep = pool.submit(client.call, request)
+        while not wait([asleep], timeout=BAR_EVERY_S).done:
+            if progress := client.status().sleep.progress:
+                bar.length = max(progress.total, 1)
+                bar.update(progress.done - bar.pos)
+        bar.update((bar.length or 1) - bar.pos)
+        return asleep.result()
 
 
 def _say(text: str | bytes) -> None:
@@ -219,8 +266,15 @@ def _configured_socket() -> str | None:
     return load_config(file).socket
 
 
+@mnem.group(context_settings={"help_option_names": ["-h", "--help"]})
+def archive() -> None:
+    """The originals in the archive: prune them."""
+
+
 for _name, _verb in VERBS.items():
-    if _name != "remember_many":  # `import` is its command
+    if _name == "prune":
+        archive.add_command(_command(_name, _verb))
+    elif _name != "remember_many":  # `import` is its command
         mnem.add_command(_command(_name, _verb))
 mnem.add_command(_command("consolidate", VERBS["sleep"]))
 

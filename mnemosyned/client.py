@@ -16,21 +16,15 @@ import msgspec
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
 from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
-from mnemosyned.verbs import (
-    VERBS,
-    Remember,
-    RememberMany,
-    Request,
-    Sleep,
-    Verbs,
-    checked,
-    result_type,
-)
+from mnemosyned.requests import Request, checked, result_type
+from mnemosyned.verbs import VERBS, Forget, Prune, Remember, RememberMany, Restore, Sleep, Verbs
 
 R = TypeVar("R")
 
 TIMEOUT_S = 60.0
-SLEEP_TIMEOUT_S = 3_600.0
+LONG_TIMEOUT_S = 3_600.0
+LONG = (Sleep, Forget, Restore, Prune)
+"""What may take long, as it works through many memories step by step."""
 IDLE_MAX = 16
 _NAMES = {verb: name for name, verb in VERBS.items()}
 
@@ -73,7 +67,7 @@ class Client(Verbs):
 
     def _send(self, path: str, body: bytes, request: Request[Any]) -> tuple[int, bytes]:
         repeatable = not request.writes or isinstance(request, Remember | RememberMany)
-        timeout_s = SLEEP_TIMEOUT_S if isinstance(request, Sleep) else self._timeout_s
+        timeout_s = LONG_TIMEOUT_S if isinstance(request, LONG) else self._timeout_s
         try:
             if repeatable:
                 with contextlib.suppress(IndexError, ConnectionError, HTTPException):

@@ -25,6 +25,8 @@ API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 """No setting: a key has no place among values that are shown and logged."""
 
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
+Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
+QuietHours = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")]
 Count = Annotated[int, Meta(ge=1, le=100_000_000)]
 Bytes = Annotated[int, Meta(ge=1, le=1 << 30)]
 
@@ -43,8 +45,31 @@ class SleepConfig(_Section, frozen=True):
     group_chars_max: Annotated[int, Meta(ge=200, le=1_000_000)] = 8_000
     group_pause_hours: Hours = 6.0
     summary_ratio: Annotated[float, Meta(ge=0.05, le=0.9)] = 0.33
+    on_age: bool = True
+    age_slack_minutes: Minutes = 60.0
+    on_count: Annotated[int, Meta(ge=3, le=1_000_000)] | None = None
+    on_bytes: Annotated[int, Meta(ge=1_000)] | None = None
+    on_idle_minutes: Minutes | None = None
+    on_session_tokens: Annotated[int, Meta(ge=100)] | None = None
+    gain_min: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
+    fresh_minutes: Minutes = 10.0
+    tick_s: Annotated[float, Meta(ge=0.01, le=3_600)] = 30.0
+    when: Literal["any", "idle", "ac_power"] = "any"
+    quiet_hours: QuietHours | None = None
+    load_max: Annotated[float, Meta(gt=0, le=1_000)] | None = None
+    cycle_minutes: Minutes | None = 60.0
+    cycle_tokens: Annotated[int, Meta(ge=1_000)] | None = None
+    fold_grace_hours: Annotated[float, Meta(ge=0, le=24 * 366)] = 6.0
+    fold_min: Annotated[int, Meta(ge=2, le=100)] = 3
     on_shutdown: bool = True
     shutdown_deadline_s: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
+
+
+class ArchiveConfig(_Section, frozen=True):
+    """How long the archive keeps the originals' words."""
+
+    keep_days: Annotated[float, Meta(gt=0, le=366_000)] | None = None
+    characters_max: Annotated[int, Meta(ge=0)] | None = None
 
 
 class LlmConfig(_Section, frozen=True):
@@ -90,6 +115,7 @@ class Config(_Section, frozen=True):
     socket: str | None = None
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
+    archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,6 +27,7 @@ HEARTBEAT_S = 10.0
 CLOCK_JUMP_S = 5.0
 """Wall clock and waiting time further apart than this: the machine was suspended."""
 EXTENSION_S = 30
+SWITCH_S = 0.0001
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 log = logger()
@@ -48,6 +50,7 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
     SIGHUP re-reads the settings. `mnem` is the client.
     """
     os.umask(0o077)
+    sys.setswitchinterval(SWITCH_S)
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
     try:

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 from mnemosyned.admission import check_metadata, check_text, happened, utc
 from mnemosyned.domain.consolidation import CycleReport, Trigger
-from mnemosyned.domain.details import masked_episode, masked_shown
+from mnemosyned.domain.details import current, masked_episode, masked_shown
 from mnemosyned.domain.errors import (
-    BatchChanged,
     ContentTooLarge,
     EmptyContent,
     InvalidRequest,
@@ -25,31 +24,35 @@ from mnemosyned.domain.errors import (
     SleepInProgress,
 )
 from mnemosyned.domain.hits import hits
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
+from mnemosyned.domain.memory import Acknowledged, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.when import times
+from mnemosyned.forgetting import Forgetting, names
 from mnemosyned.logs import logger
+from mnemosyned.requests import Request
+from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
     Expand,
     Expanded,
     Forget,
-    Forgotten,
     Get,
     Got,
     Log,
     Logged,
+    Pin,
+    Prune,
     Recall,
     Recalled,
     Remember,
     RememberedMany,
     RememberMany,
-    Request,
+    Restore,
     Sleep,
     SleepStatus,
     Stats,
@@ -58,9 +61,9 @@ from mnemosyned.verbs import (
 
 R = TypeVar("R")
 
-FORGET_TRIES = 5
 RELIEF_WAIT_S = 600.0
 """How long a full working memory waits for the running cycle before it gives up until asked."""
+RELIEF_ROUNDS_MAX = 100
 DUE_COUNTED_MAX = 100_000
 CAP_HYSTERESIS = 0.1
 """At the cap, this share of it is consolidated at once, so that it is not hit again at once."""
@@ -105,13 +108,16 @@ class MemoryService:
         clock: Clock,
         limits: Limits,
         about: About,
+        forgetting: Forgetting,
         scheduler: SleepScheduler | None = None,
     ) -> None:
         self._store = store
         self._cycle = cycle
         self._clock = clock
         self._about = about
+        self._forgetting = forgetting
         self._scheduler = scheduler
+        self._background: Background | None = None
         self._started = time.monotonic()
         self._stopping = False
         self._relieving = threading.Lock()
@@ -123,7 +129,10 @@ class MemoryService:
             Get: self.get,
             Expand: self.expand,
             Sleep: self.sleep,
-            Forget: self.forget,
+            Forget: forgetting.forget,
+            Pin: forgetting.pin,
+            Restore: forgetting.restore,
+            Prune: forgetting.prune,
             Status: self.status,
             Log: self.log,
         }
@@ -134,7 +143,13 @@ class MemoryService:
             raise ShuttingDown(
                 "the daemon is stopping and takes no more writes; start it and send this again"
             )
-        result: R = self._verbs[type(request)](request)
+        answer = self._verbs[type(request)]
+        result: R
+        if isinstance(request, Sleep | Status):
+            result = answer(request)
+        else:
+            with self._cycle.company.answering():
+                result = answer(request)
         return result
 
     def stop_writes(self) -> None:
@@ -146,9 +161,12 @@ class MemoryService:
         self.limits = limits
         self._relieve_above = limits.wm_max
 
-    def use_scheduler(self, scheduler: SleepScheduler) -> None:
-        """Have this scheduler relieve working memory in the background, and report it."""
+    def use_scheduler(
+        self, scheduler: SleepScheduler, background: Background | None = None
+    ) -> None:
+        """Have this scheduler relieve working memory in the background, and report both."""
         self._scheduler = scheduler
+        self._background = background
 
     # ------------------------------------------------------------- remember
 
@@ -165,6 +183,8 @@ class MemoryService:
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         answers = self._store.remember(drafts)
+        if any(draft.supersedes for draft in drafts):
+            self._forgetting.mend()
         try:
             self._keep_cap()
         except SleepInProgress:
@@ -212,21 +232,31 @@ class MemoryService:
             importance=request.importance,
             pinned=request.pinned,
             metadata=request.metadata,
+            valid_until=utc(request.valid_until, field=place + "valid_until")
+            if request.valid_until
+            else None,
         )
         memory, done = admitted(memory, self.limits.secrets, place=place)
-        return Draft(memory, dedupe=request.dedupe, secrets=done)
+        return Draft(memory, dedupe=request.dedupe, secrets=done, supersedes=request.supersedes)
 
-    def relieve(self) -> None:
-        """Bring working memory under its cap by consolidating the oldest early."""
+    def relieve(self, *, quick: bool = False) -> None:
+        """Bring working memory under its cap by consolidating the oldest early.
+
+        `quick` asks no model; nor does an embedded memory, whose caller waits.
+        """
         with self._relieving:
             if self._scheduler:  # in the background there is time; an embedded caller waits for us
                 self._cycle.wait_idle(RELIEF_WAIT_S)
-            count = self._store.working_count()
-            cap = self.limits.wm_max
-            if count <= cap:
-                return
-            excess = count - int(cap * (1 - CAP_HYSTERESIS))
-            self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=self._scheduler is None)
+            cap = self._relieve_above = self.limits.wm_max
+            for _ in range(RELIEF_ROUNDS_MAX):  # more may have come in meanwhile
+                count = self._store.working_count()
+                if count <= cap:
+                    return
+                excess = count - int(cap * (1 - CAP_HYSTERESIS))
+                quick = quick or self._scheduler is None
+                report = self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=quick)
+                if report.evicted < excess:
+                    break
             # What could not be consolidated (pinned, failed) is not tried again at every call.
             left = self._store.working_count()
             self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))
@@ -243,21 +273,26 @@ class MemoryService:
             spans=said.spans,
             now=asked_at,
             explain=request.explain,
-            sessions=_names(request.session),
-            sources=_names(request.source),
+            sessions=names(request.session),
+            sources=names(request.source),
             tier=request.tier,
             since=utc(request.since, field="since") if request.since else None,
             until=utc(request.until, field="until") if request.until else None,
+            valid_at=self._clock.now(),
+            superseded=request.history,
         )
         places = rank(query, self._store.search(query))
         shown = self._store.show(places)
-        return Recalled(hits(query, places, shown if request.reveal else masked_shown(shown)))
+        found = hits(query, places, shown if request.reveal else masked_shown(shown))
+        if request.history:
+            found = self._forgetting.with_history(found, reveal=request.reveal)
+        return Recalled(found)
 
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)
         if isinstance(found, Memory):
             return Got(memory=found if request.reveal else masked_memory(found))
-        return Got(episode=found if request.reveal else masked_episode(found))
+        return Got(episode=current(found if request.reveal else masked_episode(found)))
 
     def expand(self, request: Expand) -> Expanded:
         episode = self._store.get(request.id)
@@ -266,59 +301,33 @@ class MemoryService:
             raise InvalidRequest(
                 f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"
             )
-        originals = self._store.originals(episode.id)
+        below = episode.level > 0 and request.depth == 1
+        originals = [] if below else self._store.originals(episode.id)
         if not request.reveal:
             originals = [masked_memory(memory, episode.details) for memory in originals]
             episode = masked_episode(episode)
-        return Expanded(episode, originals)
+        summaries = self._store.summaries(episode.summary_of) if below else []
+        return Expanded(current(episode), originals, summaries)
 
     # ---------------------------------------------------------------- sleep
 
     def sleep(self, request: Sleep) -> CycleReport:
-        return self._cycle.run(
+        if request.undo is not None:
+            return self._forgetting.undo(request)
+        report = self._cycle.run(
             trigger=Trigger.EXPLICIT,
             session=request.session,
             force=request.force,
             dry_run=request.dry_run,
         )
+        if not request.dry_run:
+            self._forgetting.tidy()
+        return report
 
     def log(self, request: Log) -> Logged:
         return Logged(
             self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
         )
-
-    # --------------------------------------------------------------- forget
-
-    def forget(self, request: Forget) -> Forgotten:
-        for tries_left in reversed(range(FORGET_TRIES)):
-            try:
-                receipt = self._forget(request.id)
-            except BatchChanged:  # a cycle moved it meanwhile: look again where it is now
-                if not tries_left:
-                    raise
-            else:
-                self._store.scrub()
-                return receipt
-        raise AssertionError  # the loop returns or raises
-
-    def _forget(self, id: str) -> Forgotten:
-        found = self._store.get(id)
-        if isinstance(found, Episode):
-            originals = self._store.originals(found.id)
-            self._store.forget(originals)
-            return Forgotten(memories=len(originals), episodes_removed=1, episodes_rewritten=0)
-        if found.episode is None:
-            self._store.forget([found])
-            return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=0)
-        remaining = [other for other in self._store.originals(found.episode) if other.id != id]
-        if not remaining:
-            self._store.forget([found])
-            return Forgotten(memories=1, episodes_removed=1, episodes_rewritten=0)
-        episode = self._store.get(found.episode)
-        if isinstance(episode, Memory):
-            raise BatchChanged("the episode changed meanwhile; try again")
-        self._store.forget([found], episode=self._cycle.resummarize(episode, remaining))
-        return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=1)
 
     # --------------------------------------------------------------- status
 
@@ -334,6 +343,7 @@ class MemoryService:
             summarizer=self._cycle.summarizer.standing(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
+            longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
         )
 
     def _sleep_status(self) -> SleepStatus:
@@ -347,13 +357,9 @@ class MemoryService:
             next_cycle=scheduler.next_cycle if scheduler else None,
             running=self._cycle.running,
             due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
+            progress=self._cycle.progress,
+            waits_for=self._background.waits_for if self._background else "",
         )
-
-
-def _names(given: str | list[str] | None) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _bytes_on_disk(database: Path) -> int:

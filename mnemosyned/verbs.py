@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    get_args,
-)
+from typing import Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.consolidation import CycleReport, LogEntry
-from mnemosyned.domain.errors import (
-    InvalidRequest,
-    InvalidText,
-    InvalidTime,
-    MalformedJson,
-    MnemosynedError,
-)
+from mnemosyned.domain.consolidation import CycleReport, LogEntry, Progress
+from mnemosyned.domain.forgetting import Foreseen
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
     Acknowledged,
@@ -38,28 +21,18 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.ports import Standing
 from mnemosyned.domain.recall import Hit
+from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Request, Reveal
 
 R = TypeVar("R")
 P = ParamSpec("P")
 
-TEXT_MAX = 200
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000
 QUERY_CHARS_MAX = 4_096
-NAMES_MAX = 1_000
 
-Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
-Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
-Instant = Annotated[datetime, Meta(tz=True)]
-Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
-PageSize = Annotated[int, Meta(ge=1, le=1_000)]
-
-
-class Request(msgspec.Struct, Generic[R], frozen=True, forbid_unknown_fields=True):
-    """One call of a verb; `R` is what it answers with."""
-
-    writes: ClassVar[bool] = False
-    """Whether the verb can change the store, and so is refused once the daemon is stopping."""
+Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
+Days = Annotated[float, Meta(gt=0, le=366_000)]
+Characters = Annotated[int, Meta(ge=0)]
 
 
 # ------------------------------------------------------------------ remember
@@ -92,6 +65,12 @@ class Remember(Request[Acknowledged], frozen=True, forbid_unknown_fields=True):
     dedupe: Annotated[
         bool, Meta(description="if this session and source said it before, answer with that id")
     ] = False
+    valid_until: Annotated[
+        Instant | None, Meta(description="from then on it is not recalled; no summary speaks of it")
+    ] = None
+    supersedes: Annotated[
+        Name | None, Meta(description="the id of the memory whose place it takes")
+    ] = None
 
 
 class RememberedMany(msgspec.Struct, frozen=True):
@@ -123,9 +102,7 @@ class Recalled(msgspec.Struct, frozen=True):
 class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
     """Find what is known: words in, the best memories and episodes out."""
 
-    query: Annotated[
-        str, Meta(description="plain words; no operators", min_length=1, max_length=QUERY_CHARS_MAX)
-    ]
+    query: Annotated[Question, Meta(description="plain words; no operators")]
     limit: Annotated[int, Meta(description="how many hits at most", ge=1, le=100)] = 10
     session: Annotated[Names, Meta(description="only this session, or these")] = None
     source: Annotated[Names, Meta(description="only this source, or these")] = None
@@ -136,6 +113,9 @@ class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
         Instant | None, Meta(description='when "yesterday" is asked; default: now, here')
     ] = None
     explain: Annotated[bool, Meta(description="show what each score is made of")] = False
+    history: Annotated[
+        bool, Meta(description="also what was superseded, and under each hit what it superseded")
+    ] = False
     reveal: Reveal = False
 
 
@@ -154,16 +134,21 @@ class Get(Request[Got], frozen=True, forbid_unknown_fields=True):
 
 
 class Expanded(msgspec.Struct, frozen=True):
-    """An episode and the exact words it came from, oldest first."""
+    """A summary and the exact words it came from, oldest first."""
 
     episode: Episode
     originals: list[Memory]
+    summaries: list[Episode] = msgspec.field(default_factory=list)
+    """The summaries one level below, where only that was asked for."""
 
 
 class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
-    """Go from an episode back to its originals, word for word."""
+    """Go from an episode, a day, week or month back to its originals, word for word."""
 
-    id: Annotated[Name, Meta(description="the id of an episode")]
+    id: Annotated[Name, Meta(description="the id of an episode, day, week or month")]
+    depth: Annotated[
+        int, Meta(description="1: down to the next level only; 0: to the words", ge=0, le=1)
+    ] = 0
     reveal: Reveal = False
 
 
@@ -180,6 +165,9 @@ class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
     dry_run: Annotated[bool, Meta(description="show the plan; write nothing, call no model")] = (
         False
     )
+    undo: Annotated[
+        Name | None, Meta(description="put the originals of this cycle back as they were")
+    ] = None
 
 
 class Logged(msgspec.Struct, frozen=True):
@@ -200,22 +188,110 @@ class Log(Request[Logged], frozen=True, forbid_unknown_fields=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The receipt: how much is gone. It holds no content."""
+    """The receipt: how much is gone. It holds no content, other than a preview's few lines."""
 
+    dry_run: bool
     memories: int
+    working: int
+    archived: int
+    details: int
+    """Exact values that went with them."""
     episodes_removed: int
     episodes_rewritten: int
+    """Summaries of every level, rewritten from what remains."""
+    lines: list[Foreseen]
+    """With `dry_run`, some of the memories that would go."""
+    complete: bool
+    """False while another program reads the file: its log is emptied when that program is done."""
+    backups: list[str]
+    """Files beside the database that look like copies of it: nothing was forgotten in them."""
 
 
 class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
-    """Delete a memory everywhere: every tier, the index, summaries and log previews.
+    """Delete memories everywhere: every tier, the index, summaries and log previews.
 
-    Forgetting an episode forgets its originals too.
+    Name one by its id (an episode's takes its originals along), or say which: all for which
+    everything said holds. The shell shows what would go and asks first, or needs --yes.
     """
 
     writes = True
 
-    id: Annotated[Name, Meta(description="the id of a memory or an episode")]
+    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = None
+    query: Annotated[Question | None, Meta(description="those with all of these words")] = None
+    session: Annotated[Names, Meta(description="those of this session, or these")] = None
+    source: Annotated[Names, Meta(description="those of this source, or these")] = None
+    since: Annotated[Instant | None, Meta(description="those that happened at or after")] = None
+    until: Annotated[Instant | None, Meta(description="those that happened before")] = None
+    person: Annotated[
+        Name | None, Meta(description="those that mention this name, or are spoken by it")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = False
+
+
+# ---------------------------------------------------------- keeping and pruning
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """A working memory that stays, or may go again."""
+
+    id: str
+    pinned: bool
+
+
+class Pin(Request[Pinned], frozen=True, forbid_unknown_fields=True):
+    """Keep a memory in working memory, whatever its age."""
+
+    writes = True
+
+    id: Annotated[Name, Meta(description="the id of a working memory")]
+    off: Annotated[bool, Meta(description="let it go again")] = False
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """An original that is back in working memory, pinned."""
+
+    id: str
+    episode: str
+    episode_removed: bool
+    """True where nothing was left of the episode; else it was rewritten without this one."""
+
+
+class Restore(Request[Restored], frozen=True, forbid_unknown_fields=True):
+    """Bring an original back from the archive to working memory, and pin it there.
+
+    It has left its episode: no summary holds it twice. `pin --off` lets sleep take it again.
+    """
+
+    writes = True
+
+    id: Annotated[Name, Meta(description="the id of an original")]
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What the archive's retention gave up, or would."""
+
+    dry_run: bool
+    memories: int
+    characters: int
+    oldest: datetime | None
+    newest: datetime | None
+    more: bool
+    """Whether there is more than one call takes."""
+
+
+class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
+    """Give up the words of old originals: by the settings, or by what is said here.
+
+    Summaries, exact details and provenance stay. By default the archive keeps everything.
+    """
+
+    writes = True
+
+    keep_days: Annotated[Days | None, Meta(description="originals older than this go")] = None
+    characters_max: Annotated[
+        Characters | None, Meta(description="beyond so many characters the oldest go")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
 
 
 # -------------------------------------------------------------------- status
@@ -231,6 +307,10 @@ class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     running: bool
     due: int
     """Memories old enough for the next cycle."""
+    progress: Progress | None = None
+    """How far the running cycle is; null where none runs."""
+    waits_for: str = ""
+    """Why the last scheduled cycle was put off; empty where it was not."""
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,6 +326,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     summarizer: Standing
     pid: int
     uptime_s: float
+    longest_write_ms: float
+    """The longest that one commit kept other writers waiting since the start."""
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):
@@ -284,6 +366,9 @@ class Verbs:
     sleep = verb(Sleep)
     consolidate = verb(Sleep)
     forget = verb(Forget)
+    pin = verb(Pin)
+    restore = verb(Restore)
+    prune = verb(Prune)
     status = verb(Status)
     log = verb(Log)
 
@@ -296,66 +381,10 @@ VERBS: dict[str, type[Request[Any]]] = {
     "expand": Expand,
     "sleep": Sleep,
     "forget": Forget,
+    "pin": Pin,
+    "restore": Restore,
+    "prune": Prune,
     "status": Status,
     "log": Log,
 }
 ALIASES = {"consolidate": "sleep"}
-
-
-# ---------------------------------------------------------------- validation
-
-
-def result_type(verb: type[Request[R]]) -> type[R]:
-    """What a verb answers with."""
-    base = verb.__dict__["__orig_bases__"][0]
-    result: type[R] = get_args(base)[0]
-    return result
-
-
-def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
-    """A request from its JSON. Raises the error that names the field at fault."""
-    try:
-        return msgspec.json.decode(body, type=verb)
-    except msgspec.ValidationError as error:
-        raise _invalid(error) from error
-    except UnicodeDecodeError as error:
-        raise InvalidText(
-            f"the body is not UTF-8 at byte {error.start}; encode it first"
-        ) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise MalformedJson(f"the body is not JSON: {error}") from error
-
-
-def parse_text(verb: type[Request[R]], fields: Mapping[str, str | list[str]]) -> Request[R]:
-    """A request from words, as a URL or a shell gives them."""
-    try:
-        return msgspec.convert(fields, verb, strict=False)
-    except msgspec.ValidationError as error:
-        raise _invalid(error) from error
-
-
-def checked(request: Request[R]) -> Request[R]:
-    """The same request, held to the rules that a request over the socket is held to."""
-    try:
-        return parse(type(request), msgspec.json.encode(request))
-    except UnicodeEncodeError as error:
-        raise InvalidText(
-            f"the text is not valid Unicode at character {error.start}; decode it first"
-        ) from error
-    except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
-
-
-def _invalid(error: msgspec.ValidationError) -> MnemosynedError:
-    """Read msgspec's sentence: what is wrong, and at which path."""
-    text = str(error)
-    problem, _, path = text.partition(" - at `")
-    field = path.rstrip("`").removeprefix("$").lstrip(".") or None
-    if named := re.search(r"(?:field|argument) `([^`]*)`", problem):
-        field = ".".join(part for part in (field, named[1]) if part)
-    message = f"{field}: {problem}" if field else problem
-    if "timezone" in problem or "RFC3339" in problem:
-        return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
-    if "unknown field" in problem:
-        message += "; `mnem VERB --help` lists the fields"
-    return InvalidRequest(message, field=field)

@@ -8,6 +8,7 @@ import pytest
 from fakes import FakeClock, FakeSummarizer
 from hypothesis import HealthCheck, settings
 
+from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
@@ -54,11 +55,19 @@ def cycle(store: SqliteStore, summarizer: FakeSummarizer, clock: FakeClock) -> S
 
 
 @pytest.fixture
-def service(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> MemoryService:
+def forgetting(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> Forgetting:
+    return Forgetting(store=store, cycle=cycle, clock=clock, database=store.database)
+
+
+@pytest.fixture
+def service(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, forgetting: Forgetting
+) -> MemoryService:
     return MemoryService(
         store=store,
         cycle=cycle,
         clock=clock,
         limits=Limits(content_bytes_max=10_000, wm_max=1_000),
         about=About(version="0", database=store.database, schema_version=store.schema_version),
+        forgetting=forgetting,
     )

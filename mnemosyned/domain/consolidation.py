@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -12,6 +12,8 @@ from mnemosyned.domain.memory import Detail, Episode, Memory
 
 VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarise."""
+UNSPOKEN = "Kept word for word: what no summary speaks of, as it is superseded or will expire."
+"""What an episode says that holds nothing else."""
 PREVIEW_CHARS = 200
 
 
@@ -20,7 +22,13 @@ class Trigger(StrEnum):
 
     EXPLICIT = "explicit"
     SCHEDULE = "schedule"
+    AGE = "age"
+    COUNT = "count"
+    SIZE = "size"
+    IDLE = "idle"
+    TOKENS = "tokens"
     CAP = "cap"
+    """Working memory holds more than `wm_max`, and whoever remembered something noticed."""
     SHUTDOWN = "shutdown"
 
 
@@ -31,6 +39,10 @@ class GroupStatus(StrEnum):
     VERBATIM = "verbatim"
     FAILED = "failed"
     PLANNED = "planned"
+    UNDONE = "undone"
+    """Its originals are back in working memory."""
+    KEPT = "kept"
+    """An undo left it as it is; `error` says why."""
 
 
 class CycleStatus(StrEnum):
@@ -38,8 +50,10 @@ class CycleStatus(StrEnum):
 
     DONE = "done"
     NOTHING_TO_DO = "nothing_to_do"
+    UNDONE = "undone"
     PARTIAL = "partial"
-    """Some groups failed or the deadline came; the rest waits for the next cycle."""
+    """Some groups failed or the deadline came; the rest waits for the next cycle. Of an undo:
+    not all could be put back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,51 @@ class Pending:
     source: str | None
     created_at: datetime
     chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which working memories a cycle takes; pinned ones never."""
+
+    before: datetime | None = None
+    """Only what was created strictly before this."""
+    session: str | None = None
+    sources: tuple[str | None, ...] = ()
+    """Only these sources, None being no source; all where empty."""
+    oldest: int | None = None
+    """At most so many, the oldest."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is a whole cycle, not one for a session, a source or a count."""
+        return self.session is None and not self.sources and self.oldest is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What is going on in working memory, for triggers to judge."""
+
+    rows: int
+    movable: int
+    """Without those that are pinned."""
+    bytes: int
+    """Of UTF-8, the words alone."""
+    oldest: datetime | None
+    """Of those that are not pinned."""
+    by_source: Mapping[str | None, int]
+    """Movable memories by source, those of the last few minutes left out."""
+    by_session: Mapping[str, tuple[int, int]]
+    """Movable memories by session, and their characters."""
+    quiet: timedelta = timedelta()
+    """So long nothing was asked or remembered; by a clock that nobody sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a cycle is: memories dealt with, of those it found."""
+
+    done: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +171,33 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
         for part in _split_by_size(run, limits)
     ]
     return sorted(batches, key=lambda batch: batch.covers_from)
+
+
+def whole(batches: Sequence[Batch], *, until: datetime, limits: GroupLimits) -> list[Batch]:
+    """Those of a plan's batches that no memory created after `until` could join.
+
+    Where that would leave none, all but those of the scope that the plan broke off in; and all
+    where that is the only one. A plan of part of a backlog always gets on.
+    """
+    latest: dict[tuple[str, str | None], datetime] = {}
+    for batch in batches:
+        latest[_scope(batch)] = max(
+            latest.get(_scope(batch), batch.covers_until), batch.covers_until
+        )
+    closed = [
+        batch
+        for batch in batches
+        if batch.covers_until < latest[_scope(batch)] or until - batch.covers_until >= limits.pause
+    ]
+    if closed:
+        return closed
+    last = max(reversed(batches), key=lambda batch: batch.covers_until, default=None)
+    others = [batch for batch in batches if last and _scope(batch) != _scope(last)]
+    return others or list(batches)
+
+
+def _scope(batch: Batch) -> tuple[str, str | None]:
+    return batch.session, batch.source
 
 
 def _split_at_pauses(group: Sequence[Pending], pause: timedelta) -> Iterator[list[Pending]]:
@@ -182,6 +268,7 @@ class LogEntry:
     trigger: str
     status: GroupStatus
     items_consolidated: int
+    """Memories promoted; 0 where summaries were folded, so that the sum counts each once."""
     episode: str | None
     summarizer: str
     summary_preview: str
@@ -191,11 +278,15 @@ class LogEntry:
     chars_after: int
     fallback_reason: str | None = None
     """Why the summary is a fallback's."""
+    undone_at: datetime | None = None
+    """When its originals were put back."""
+    level: int = 0
+    """0 where originals became an episode; above, summaries became a day, week or month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """One group of a cycle: memories that became, or would become, episodes."""
+    """One group of a cycle: memories that become episodes, or summaries that are folded."""
 
     session: str
     source: str | None
@@ -208,6 +299,10 @@ class GroupReport:
     chars_after: int = 0
     error: str | None = None
     fallback_reason: str | None = None
+    level: int = 0
+    """0 where memories became an episode; above, summaries became a day, week or month."""
+    period: str = ""
+    """That day, week or month; for an episode, the day it will be folded into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +322,14 @@ class CycleReport:
     evicted: int
     """Originals moved from working memory to the archive."""
     failed: int
-    """Groups that failed and stay in working memory."""
+    """Groups that failed and stay as they were."""
+    folded: int = 0
+    """Days, weeks and months written."""
+    remaining: int = 0
+    """Memories that were to be consolidated and wait for the next cycle."""
+    model_s: float | None = None
+    """In a dry run, about how long a model would write; None where none is in force."""
     chars_before: int
     chars_after: int
+    restored: int = 0
+    """Originals that an undo put back into working memory."""

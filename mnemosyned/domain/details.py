@@ -189,6 +189,15 @@ def masked_episode(episode: Episode) -> Episode:
     return replace(episode, details=details)
 
 
+def current(episode: Episode) -> Episode:
+    """The episode without the exact values of what was superseded."""
+    if not any(detail.superseded for detail in episode.details):
+        return episode
+    return replace(
+        episode, details=tuple(detail for detail in episode.details if not detail.superseded)
+    )
+
+
 def masked_shown(shown: Shown) -> Shown:
     """What is found as anyone may see it."""
     memories = {at: masked_memory(memory) for at, memory in shown.memories.items()}

@@ -122,6 +122,20 @@ class SleepInProgress(MnemosynedError):
     kind = Kind.CONFLICT
 
 
+class CannotUndo(MnemosynedError):
+    """The cycle was undone already, or moved nothing."""
+
+    code = "cannot_undo"
+    kind = Kind.CONFLICT
+
+
+class WordsPruned(MnemosynedError):
+    """The archive's retention gave the memory's words up."""
+
+    code = "words_pruned"
+    kind = Kind.CONFLICT
+
+
 class DatabaseInUse(MnemosynedError):
     """Another process owns the database file."""
 

@@ -43,6 +43,7 @@ def _memory_hit(memory: Memory, place: Place, memories: Mapping[int, Memory], qu
         lines=_lines(place, memories),
         duplicates=place.duplicates,
         explanation=_explanation(place, query),
+        superseded_at=memory.superseded_at,
     )
 
 
@@ -74,6 +75,7 @@ def _lines(place: Place, memories: Mapping[int, Memory]) -> tuple[Line, ...]:
             role=memory.role,
             content=memory.content,
             score=score,
+            superseded_at=memory.superseded_at,
         )
         for position, score in place.lines
         if (memory := memories.get(position))

@@ -42,6 +42,19 @@ class Memory:
     tier: Tier = Tier.WORKING
     episode: str | None = None
     """The episode it went into, once it has left the working tier."""
+    valid_until: datetime | None = None
+    """Past this instant it is not recalled."""
+    superseded_at: datetime | None = None
+    """When a newer memory took its place."""
+    superseded_by: str | None = None
+    """The newer one's id; None where that one was forgotten."""
+    pruned_at: datetime | None = None
+    """When the archive's retention gave its words up."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a summary may speak of it: it is in force, with no end in sight."""
+        return self.valid_until is None and self.superseded_at is None
 
 
 class DetailKind(StrEnum):
@@ -80,6 +93,8 @@ class Detail:
     """A secret, or a value with a secret inside, such as a URL with a password."""
     memory: str = ""
     """The id of the memory it stands in."""
+    superseded: bool = False
+    """Whether that memory was superseded, so that the value is one of the past."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +109,16 @@ class Episode:
     level: int
     """0 episode, 1 day, 2 week, 3 month."""
     item_count: int
+    """Originals under it, at whatever depth."""
     covers_from: datetime
     covers_until: datetime
     summarizer: str
     summary_of: tuple[str, ...] = ()
-    """Ids of the originals, oldest first."""
+    """Ids of what it was made of, oldest first: originals, above level 0 summaries."""
     parent: str | None = None
+    """The day, week or month it was folded into."""
+    period_from: datetime | None = None
+    """The first instant of the day, week or month that it is the summary of."""
     tier: Tier = Tier.EPISODIC
     details: tuple[Detail, ...] = ()
     """The exact values of its originals, oldest original first."""

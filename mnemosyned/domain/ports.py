@@ -9,8 +9,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeVar
 
-from mnemosyned.domain.consolidation import LogEntry, Pending
+from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
+from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.pyramid import Child, Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 
 K = TypeVar("K")
@@ -157,6 +159,8 @@ class Draft:
     dedupe: bool = False
     secrets: Literal["", "kept", "masked"] = ""
     """What became of the secrets in it, where it has some."""
+    supersedes: str | None = None
+    """The id of the memory whose place it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,28 @@ class Promotion:
 
     episode: Episode
     entry: LogEntry
+    spoken: frozenset[str] = frozenset()
+    """The originals that the summary speaks of: none may be superseded meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The summary of a day, week or month with its log row."""
+
+    episode: Episode
+    entry: LogEntry
+    members: Mapping[str, str]
+    """What it was made of: ids, with the words that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foldable:
+    """What can be folded into summaries of one level."""
+
+    children: Sequence[Child]
+    """All that belongs to a period in which something is new or was rewritten."""
+    standing: Mapping[datetime, str]
+    """By the beginning of their periods, the ids of those summaries that exist already."""
 
 
 class MemoryStore(Protocol):
@@ -174,7 +200,10 @@ class MemoryStore(Protocol):
     """
 
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        """Put all drafts on disk, or none. Raises `IdTaken`."""
+        """Put all drafts on disk, or none.
+
+        Raises `IdTaken`, and `NotFound` for what a draft should supersede.
+        """
         ...
 
     def get(self, id: str) -> Memory | Episode:
@@ -182,7 +211,11 @@ class MemoryStore(Protocol):
         ...
 
     def originals(self, episode: str) -> list[Memory]:
-        """What an episode was made of, oldest first, word for word."""
+        """The memories that a summary of any level goes back to, oldest first, word for word."""
+        ...
+
+    def summaries(self, ids: Sequence[str]) -> list[Episode]:
+        """Those of these summaries that exist, oldest first, without provenance and details."""
         ...
 
     def search(self, query: Query) -> Found:
@@ -194,13 +227,39 @@ class MemoryStore(Protocol):
         ...
 
     def pending(
-        self, *, before: datetime | None = None, session: str | None = None, limit: int
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
     ) -> list[Pending]:
-        """Working memories created before an instant, oldest first, pinned ones left out."""
+        """Working memories created before an instant, oldest first, pinned ones left out.
+
+        With `sources` only those of them, None being no source.
+        """
         ...
 
-    def count_due(self, *, before: datetime, limit: int) -> int:
+    def count_due(
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
+    ) -> int:
         """How many working memories are pending, counted up to a limit."""
+        ...
+
+    def activity(self, *, fresh: datetime, limit: int) -> Activity:
+        """What is going on in working memory, as its first so many rows tell.
+
+        `by_source` counts what was created before `fresh`.
+        """
+        ...
+
+    def pace(self, summarizer: str) -> float | None:
+        """Characters a second that this summariser read of late; None where it wrote nothing."""
         ...
 
     def working_count(self) -> int:
@@ -211,10 +270,29 @@ class MemoryStore(Protocol):
         """Those of these memories that are still in the working tier, oldest first."""
         ...
 
-    def consolidate(self, groups: Sequence[Sequence[Promotion]]) -> list[Exception | None]:
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
         """Promote, evict and log groups, each all or nothing and whatever becomes of the others.
 
         Answers for each with None or what went wrong, `BatchChanged` where a memory has moved.
+        What need not be `durable` is so from the next write on, or `settle`: until then, a
+        failure of power puts the groups back whole.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Have everything that was written on disk."""
+        ...
+
+    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
+        """What began before an instant and is not folded yet, or has to be folded anew."""
+        ...
+
+    def fold(self, change: Fold) -> None:
+        """Write, or rewrite, the summary of a period, link what it was made of, and log it.
+
+        Raises `BatchChanged` where one of those has changed since it was read.
         """
         ...
 
@@ -222,22 +300,81 @@ class MemoryStore(Protocol):
         """Write the log row of a group that failed."""
         ...
 
-    def forget(self, memories: Sequence[Memory], *, episode: Episode | None = None) -> None:
-        """Delete memories from every tier, the index and log previews.
+    def chosen(self, choice: Choice) -> list[str]:
+        """The ids of the memories that a choice means, in both their homes."""
+        ...
 
-        With `episode`, that rewritten summary replaces the one they went into; an episode left
-        without originals goes with them. Raises `BatchChanged` where they have moved meanwhile.
+    def below(self, episode: str) -> list[str]:
+        """The ids of all originals under an episode of any level."""
+        ...
+
+    def foreseen(self, ids: Sequence[str]) -> Removal:
+        """What forgetting these would take away."""
+        ...
+
+    def forget(self, ids: Sequence[str]) -> Removal:
+        """Delete these memories wherever they are, from every tier and the index.
+
+        Every summary made of them is emptied, with its words in the log, until `rewrite` gives it
+        new ones; one left with nothing goes. An id that is not there is passed over.
         """
         ...
 
-    def scrub(self) -> None:
-        """Press what was forgotten out of index segments and the write-ahead log."""
+    def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
+        """Take those of these names that no memory bears any more out of the log."""
+        ...
+
+    def next_emptied(self) -> Emptied | None:
+        """An emptied summary with what it is to be rewritten from, the lowest level first."""
+        ...
+
+    def rewrite(self, mark: int, episode: Episode) -> None:
+        """Give an emptied summary its new words. Raises `BatchChanged` if emptied again."""
+        ...
+
+    def pin(self, id: str, *, pinned: bool) -> bool:
+        """Pin a working memory or let it go; False where the working tier has none of this id."""
+        ...
+
+    def restore(self, id: str) -> Removal:
+        """Move an original back to working memory, pinned. Raises `BatchChanged`."""
+        ...
+
+    def undo(self, episodes: Sequence[str], *, now: datetime) -> list[Returned]:
+        """Put the originals of these episodes back as they were, and delete the episodes."""
+        ...
+
+    def prunable(self, retention: Retention, *, now: datetime, limit: int) -> Prunable:
+        """The originals whose words a retention gives up, the oldest first."""
+        ...
+
+    def prune(self, ids: Sequence[str], *, now: datetime) -> int:
+        """Give up these originals' words; details, hashes and provenance stay."""
+        ...
+
+    def history(self, id: str) -> list[Memory]:
+        """What this memory superseded, the newest first."""
+        ...
+
+    def scrub_due(self) -> bool:
+        """Whether something was forgotten since `scrub` last went through."""
+        ...
+
+    def scrub(self) -> bool:
+        """Press what was forgotten out of index segments and the write-ahead log.
+
+        False where another program reads the file, so that the log could not be emptied yet.
+        """
         ...
 
     def log(
         self, *, limit: int, session: str | None = None, cycle: str | None = None
     ) -> list[LogEntry]:
         """Rows of the consolidation log, newest first."""
+        ...
+
+    def longest_write_s(self) -> float:
+        """The longest that one commit kept other writers waiting since the start."""
         ...
 
     def totals(self) -> Mapping[Tier, TierTotals]:

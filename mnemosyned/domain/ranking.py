@@ -85,7 +85,7 @@ def rank(query: Query, found: Found) -> list[Place]:
         for episode in matched
     )
     places.sort(key=lambda place: (-place.score, -_moment(place, by_position), -_latest(place)))
-    return _folded(places, by_position, limit=query.limit)
+    return _folded(one_of_each_line(places, found.above), by_position, limit=query.limit)
 
 
 def _moment(place: Place, matches: Mapping[int, Match]) -> float:
@@ -280,6 +280,36 @@ def _episode_place(
     parts = best[0][2]._replace(summary=SUMMARY_SHARE * own, further=FURTHER_LINES * further)
     shown = tuple((position, score) for score, position, _ in best)
     return Place(sum(parts), episode=episode, lines=shown, parts=parts)
+
+
+def one_of_each_line(places: Sequence[Place], above: Mapping[int, int]) -> list[Place]:
+    """One place for what an episode, its day, week and month all tell: the best that answers.
+
+    A summary above gives way to one below it with exact words, whatever their scores; else the
+    better of the two stays. `places` stand best first.
+    """
+    if not above:
+        return list(places)
+    told = {up for place in places if place.lines for up in _line(place, above)}
+    kept: list[Place] = []
+    telling: set[int | None] = set()
+    for place in places:
+        line = _line(place, above)
+        if place.lines or (place.episode not in told and telling.isdisjoint(line)):
+            kept.append(place)
+            told.update(line)
+            telling.add(place.episode)
+    return kept
+
+
+def _line(place: Place, above: Mapping[int, int]) -> list[int]:
+    """What the place's episode was folded into, at every level."""
+    line: list[int] = []
+    at = above.get(place.episode) if place.episode is not None else None
+    while at is not None and at not in line:
+        line.append(at)
+        at = above.get(at)
+    return line
 
 
 def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int) -> list[Place]:

@@ -37,6 +37,10 @@ class Query:
     """Whether the answer tells what each score is made of."""
     now: datetime | None = None
     """When it is asked; without it nothing is preferred for being recent."""
+    valid_at: datetime | None = None
+    """Leave out what has expired by then."""
+    superseded: bool = False
+    """Find also what was superseded."""
 
 
 class Match(NamedTuple):
@@ -112,6 +116,8 @@ class Found:
     beside: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
     """For the best matches, the positions beside them in their session and how far off, 1 or 2."""
     corpus: Corpus = field(default_factory=Corpus)
+    above: Mapping[int, int] = field(default_factory=dict)
+    """By episode, day or week: the day, week or month that it was folded into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +151,7 @@ class Line:
     role: str
     content: str
     score: float
+    superseded_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,3 +176,7 @@ class Hit:
     """How many further places would say the same, or differ in figures alone."""
     explanation: Mapping[str, float] | None = None
     """On request the parts that add up to the score."""
+    superseded_at: datetime | None = None
+    """When a newer memory took its place; only where that was asked for."""
+    history: tuple[Line, ...] = ()
+    """What it, or a line of it, took the place of, the newest first; only where asked for."""

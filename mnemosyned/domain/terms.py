@@ -69,6 +69,11 @@ def grams(text: str) -> str:
     return " ".join(parts)
 
 
+def unspaced(text: str) -> bool:
+    """Whether some of it is written in a script without spaces."""
+    return _UNSPACED_RUN.search(text) is not None
+
+
 def _parts(token: str) -> list[str]:
     """A compound such as `mother/daughter` also counts by its words; a code stays whole."""
     words = _WORD.findall(token)

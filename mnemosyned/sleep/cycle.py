@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.consolidation import (
-    VERBATIM,
     CycleReport,
-    CycleStatus,
     GroupLimits,
-    GroupReport,
-    GroupStatus,
     Pending,
+    Progress,
+    Selection,
     Trigger,
-    make_episode,
     plan,
+    whole,
 )
-from mnemosyned.domain.details import without_secrets
-from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
-from mnemosyned.domain.memory import Episode, Memory, new_id
+from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports import (
     Clock,
     MemoryStore,
     Standing,
     Summarizer,
     SummarizerState,
-    Summary,
 )
 from mnemosyned.logs import logger
-from mnemosyned.sleep.run import CycleRun, unfinished
+from mnemosyned.sleep.budget import Budget, Meter
+from mnemosyned.sleep.company import Company
+from mnemosyned.sleep.dry_run import dry_report
+from mnemosyned.sleep.fold import FoldRun, LevelPolicy
+from mnemosyned.sleep.run import CycleRun, cycle_report
 
 CANDIDATES_MAX = 200_000
 """What one cycle looks at; the rest waits for the next."""
+STEP = 20_000
+"""So many are planned at once: a backlog takes no more memory than this. Helping processes start
+anew with each step."""
+URGENT = (Trigger.CAP, Trigger.SHUTDOWN)
+"""These give way to nobody, and leave days to be folded later."""
 
 log = logger()
 
@@ -47,31 +51,53 @@ class SleepPolicy:
 
     ttl: timedelta = timedelta(hours=24)
     groups: GroupLimits = field(default_factory=GroupLimits)
+    levels: LevelPolicy = field(default_factory=LevelPolicy)
+    budget: Budget = field(default_factory=Budget)
 
     def cutoff(self, now: datetime) -> datetime:
         """What was created strictly before this is old enough. Source: the sleep seed, TTL/2."""
         return now - self.ttl / 2
+
+    def over(self, now: datetime) -> datetime:
+        """A day, week or month that ended by then is folded: its memories were all old enough."""
+        return self.cutoff(now) - self.levels.grace
 
 
 class SleepCycle:
     """Runs one cycle at a time; whatever interrupts it, each group is whole or untouched."""
 
     def __init__(
-        self, *, store: MemoryStore, summarizer: Summarizer, clock: Clock, policy: SleepPolicy
+        self,
+        *,
+        store: MemoryStore,
+        summarizer: Summarizer,
+        clock: Clock,
+        policy: SleepPolicy,
+        age_clock: Clock | None = None,
     ) -> None:
         self.policy = policy
         self.summarizer = summarizer
         self._at_work = summarizer
+        self.company = Company()
         self.last_finished: datetime | None = None
         self._store = store
         self._clock = clock
+        self._age_clock = age_clock or clock
+        """Tells what time it is for the age of memories, however the clock was set meanwhile."""
         self._running = threading.Lock()
         self._interrupted = threading.Event()
+        self._run: tuple[CycleRun, int] | None = None
 
     @property
     def running(self) -> bool:
         """Whether a cycle is under way."""
         return self._running.locked()
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the running cycle is; None where none runs."""
+        run = self._run
+        return Progress(min(run[0].items, run[1]), run[1]) if run else None
 
     def use_summarizer(self, summarizer: Summarizer) -> None:
         """From the next cycle on, use this one; the former ends with the cycle that has it."""
@@ -109,85 +135,140 @@ class SleepCycle:
         quick: bool = False,
         deadline_s: float | None = None,
         go_on: Callable[[], bool] | None = None,
+        selection: Selection | None = None,
     ) -> CycleReport:
         """Consolidate what is old enough; with `force` everything, with `oldest` so many.
 
-        `quick` asks no model, as somebody waits; `deadline_s` ends the cycle between two groups,
-        and so does `go_on`, asked before each, when it says no. Raises `SleepInProgress`, at
-        shutdown only after waiting for the running cycle until the deadline.
+        `selection` says it more finely. `quick` asks no model, as somebody waits; `deadline_s`
+        ends the cycle between two groups, and so does `go_on`, asked before each, when it says
+        no. Raises `SleepInProgress`, at shutdown only after waiting for the running cycle until
+        the deadline.
         """
-        started = time.monotonic()
-        ends = None if deadline_s is None else started + deadline_s
-        now = self._clock.now()
+        now = self._age_clock.now()
         before = None if force or oldest is not None else self.policy.cutoff(now)
+        wanted = selection or Selection(before=before, session=session, oldest=oldest)
         if dry_run:
-            pending = self._pending(before, session, oldest)
-            groups = [
-                unfinished(batch, GroupStatus.PLANNED)
-                for batch in plan(pending, limits=self.policy.groups)
-            ]
-            return _report(groups, trigger, pending, started, dry_run=True)
-        wait_s = deadline_s if trigger is Trigger.SHUTDOWN else None
-        with self._alone(wait_s):
+            return dry_report(
+                store=self._store,
+                summarizer=self.summarizer,
+                limits=self.policy.groups,
+                levels=self.policy.levels,
+                trigger=trigger,
+                pending=self._pending(wanted, _most(wanted)),
+                over=self.policy.over(now) if wanted.everywhere else None,
+            )
+        with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
             summarizer = self._at_work = self.summarizer
             before_it = summarizer.standing()
-            pending = self._pending(before, session, oldest)
-            cycle = new_id(now)
-            run = CycleRun(
-                cycle=cycle,
-                trigger=trigger,
-                store=self._store,
-                summarizer=summarizer.quick() if quick else summarizer,
-                clock=self._clock,
-                summarize_min=self.policy.groups.summarize_min,
-            )
+            active = summarizer.quick() if quick else summarizer
+            model = active.standing().state is not SummarizerState.RULES
             last = trigger is Trigger.SHUTDOWN
+            budget = Budget() if last else self.policy.budget
+            meter = Meter(budget, deadline_s=deadline_s, model=model)
 
             def may_go_on() -> bool:
-                late = ends is not None and time.monotonic() >= ends
                 return (
-                    not late
+                    meter.left
                     and (last or not self._interrupted.is_set())
                     and (go_on is None or go_on())
                 )
 
-            run.consolidate(plan(pending, limits=self.policy.groups), go_on=may_go_on)
-            self.last_finished = self._clock.now()
-            report = _report(run.reports, trigger, pending, started, cycle=cycle)
+            report = self._cycle(
+                trigger, wanted, active, meter, may_go_on, over=self.policy.over(now), quick=quick
+            )
         if summarizer is not self.summarizer:  # the settings changed meanwhile
             summarizer.close()
         log.info(
             "cycle_finished",
-            cycle=cycle,
+            cycle=report.cycle,
             trigger=trigger.value,
             status=report.status.value,
             promoted=report.promoted,
             evicted=report.evicted,
+            folded=report.folded,
             failed=report.failed,
+            remaining=report.remaining,
             duration_s=round(report.duration_s, 3),
             **_model_counts(before_it, summarizer.standing()),
         )
         return report
 
-    def resummarize(self, episode: Episode, remaining: Sequence[Memory]) -> Episode:
-        """The episode as it reads without what was forgotten.
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No cycle runs while the block does. Raises `SleepInProgress`."""
+        with self._alone(None):
+            yield
 
-        Forgetting waits for no model, and must not fail for want of a summary: without one, the
-        rest stands word for word.
-        """
-        readable, _ = without_secrets(remaining, known=episode.details)
-        words = "\n".join(memory.content for memory in readable)
-        try:
-            summary = self.summarizer.quick().summarize(readable)
-        except SummarizerFailed:
-            summary = Summary(text=words, summarizer=VERBATIM)
-        return make_episode(
-            remaining,
-            id=episode.id,
-            content=summary.text,
-            summarizer=summary.summarizer,
-            now=episode.created_at,
+    def _cycle(
+        self,
+        trigger: Trigger,
+        wanted: Selection,
+        summarizer: Summarizer,
+        meter: Meter,
+        go_on: Callable[[], bool],
+        *,
+        over: datetime,
+        quick: bool,
+    ) -> CycleReport:
+        cycle = new_id(self._clock.now())
+        total = self._store.count_due(
+            before=wanted.before,
+            session=wanted.session,
+            sources=wanted.sources,
+            limit=_most(wanted),
         )
+        run = CycleRun(
+            cycle=cycle,
+            trigger=trigger,
+            store=self._store,
+            summarizer=summarizer,
+            clock=self._clock,
+            summarize_min=self.policy.groups.summarize_min,
+            meter=meter,
+            durable=summarizer.standing().state is not SummarizerState.RULES,
+            company=None if quick or trigger in URGENT else self.company,
+        )
+        folds = FoldRun(
+            cycle=cycle,
+            trigger=trigger,
+            store=self._store,
+            summarizer=summarizer,
+            clock=self._clock,
+            policy=self.policy.levels,
+            meter=meter,
+        )
+        self._run = (run, total)
+        try:
+            self._consolidate(run, wanted, go_on)
+            may_fold = wanted.everywhere and trigger not in URGENT
+            if may_fold and not quick and not run.ended:
+                # What was to be consolidated and is not yet holds its day back.
+                held = self._pending(Selection(before=over), 1)
+                folds.fold(before=held[0].created_at if held else over, go_on=go_on)
+        finally:
+            self._run = None
+            self.last_finished = self._clock.now()
+        return cycle_report(
+            [*run.reports, *folds.reports], trigger, total, meter.started, cycle=cycle
+        )
+
+    def _consolidate(self, run: CycleRun, wanted: Selection, go_on: Callable[[], bool]) -> None:
+        """Step by step, until nothing is left but what failed."""
+        left = _most(wanted)
+        while left > 0 and not run.ended:
+            asked = min(STEP, left)
+            found = self._pending(wanted, asked + len(run.failed))
+            pending = [memory for memory in found if memory.id not in run.failed]
+            if not pending:
+                return
+            batches = plan(pending, limits=self.policy.groups)
+            more = len(found) == asked + len(run.failed) and asked < left
+            if more:
+                batches = whole(batches, until=pending[-1].created_at, limits=self.policy.groups)
+            run.consolidate(batches, go_on=go_on)
+            left -= sum(len(batch.members) for batch in batches)
+            if not more:
+                return
 
     @contextmanager
     def _alone(self, wait_s: float | None) -> Iterator[None]:
@@ -203,11 +284,15 @@ class SleepCycle:
         finally:
             self._running.release()
 
-    def _pending(
-        self, before: datetime | None, session: str | None, oldest: int | None
-    ) -> list[Pending]:
-        limit = CANDIDATES_MAX if oldest is None else min(oldest, CANDIDATES_MAX)
-        return self._store.pending(before=before, session=session, limit=limit)
+    def _pending(self, wanted: Selection, limit: int) -> list[Pending]:
+        return self._store.pending(
+            before=wanted.before, session=wanted.session, sources=wanted.sources, limit=limit
+        )
+
+
+def _most(wanted: Selection) -> int:
+    """How many memories a cycle takes at most."""
+    return CANDIDATES_MAX if wanted.oldest is None else min(wanted.oldest, CANDIDATES_MAX)
 
 
 def _model_counts(before: Standing, after: Standing) -> dict[str, int]:
@@ -220,37 +305,3 @@ def _model_counts(before: Standing, after: Standing) -> dict[str, int]:
         "rejected": after.rejected - before.rejected,
         "fallbacks": after.fallbacks - before.fallbacks,
     }
-
-
-def _report(
-    groups: Sequence[GroupReport],
-    trigger: Trigger,
-    pending: Sequence[Pending],
-    started: float,
-    *,
-    cycle: str = "",
-    dry_run: bool = False,
-) -> CycleReport:
-    kept = [group for group in groups if group.status is not GroupStatus.FAILED]
-    evicted = 0 if dry_run else sum(group.items for group in kept)
-    failed = len(groups) - len(kept)
-    if not pending:
-        status = CycleStatus.NOTHING_TO_DO
-    elif failed or sum(group.items for group in groups) < len(pending):
-        status = CycleStatus.PARTIAL
-    else:
-        status = CycleStatus.DONE
-    return CycleReport(
-        cycle=cycle,
-        status=status,
-        trigger=trigger,
-        dry_run=dry_run,
-        candidates=len(pending),
-        groups=tuple(groups),
-        promoted=sum(len(group.episodes) for group in kept),
-        evicted=evicted,
-        failed=failed,
-        chars_before=sum(group.chars_before for group in groups),
-        chars_after=sum(group.chars_after for group in groups),
-        duration_s=time.monotonic() - started,
-    )

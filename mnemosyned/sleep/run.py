@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mnemosyned.domain.consolidation import (
+    UNSPOKEN,
     VERBATIM,
     Batch,
+    CycleReport,
+    CycleStatus,
     GroupReport,
     GroupStatus,
     LogEntry,
@@ -20,12 +23,16 @@ from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Memory, new_id
 from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer, Summary
+from mnemosyned.domain.pyramid import Level, begin_of, key_of
 from mnemosyned.logs import logger
+from mnemosyned.sleep.budget import Meter
+from mnemosyned.sleep.company import Company
 
-GROUPS_PER_COMMIT = 16
+GROUPS_PER_COMMIT = 8
 COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
-with a model each is committed by itself, without one a flush of the disk serves many."""
+with a model each is committed by itself, without one a flush of the disk serves many. In company
+each is committed by itself too, so that whoever remembers something waits for one group only."""
 
 log = logger()
 
@@ -37,7 +44,8 @@ class _Work:
     batch: Batch
     originals: Sequence[Memory]
     readable: Sequence[Memory]
-    """The originals with their secrets masked: no summary, prompt or log row may hold one."""
+    """What a summary may speak of, with its secrets masked: no summary, prompt or log row may
+    hold one, nor what is superseded or expires while the summary stays."""
     details: tuple[Detail, ...]
     """The exact values of the originals, secrets among them."""
     started: float
@@ -65,14 +73,26 @@ class CycleRun:
         summarizer: Summarizer,
         clock: Clock,
         summarize_min: int,
+        meter: Meter,
+        durable: bool,
+        company: Company | None,
     ) -> None:
         self.reports: list[GroupReport] = []
+        self.failed: set[str] = set()
+        """The memories of groups that failed: they stay, and are not tried again in this cycle."""
+        self.items = 0
+        """Memories dealt with so far."""
+        self.ended = False
+        """Whether it was told to go on no longer."""
         self._cycle = cycle
         self._trigger = trigger
         self._store = store
         self._summarizer = summarizer
         self._clock = clock
         self._summarize_min = summarize_min
+        self._meter = meter
+        self._company = company
+        self._durable = durable
         self._finished: list[_Finished] = []
 
     def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
@@ -91,40 +111,51 @@ class CycleRun:
             else:
                 self._finish(work, [(work.originals, outcome)])
         self.commit()
+        self._store.settle()
 
     def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
         """Read the batches; those too small to summarise are finished word for word."""
         for batch in batches:
             if not go_on():
+                self.ended = True
                 return
+            if self._company:
+                self._company.give_way()
             started = time.monotonic()
             try:
                 originals = self._store.working(batch.ids)
             except StorageFailed as error:
                 self._fail(batch, started, error)
                 continue
-            work = _Work(batch, originals, *without_secrets(originals), started)
-            if len(originals) >= self._summarize_min:
+            readable, details = without_secrets(originals)
+            lasting = [memory for memory in readable if memory.lasting]
+            work = _Work(batch, originals, lasting, details, started)
+            if len(lasting) >= self._summarize_min:
+                self._meter.read(work.readable)
                 yield work
             elif originals:  # else all were forgotten since the plan was made
-                pairs = zip(originals, work.readable, strict=True)
-                self._finish(work, [([memory], _verbatim(text)) for memory, text in pairs])
+                self._finish(work, _word_for_word(work))
 
     def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
         promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
         self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
-        full = len(self._finished) >= GROUPS_PER_COMMIT
+        most = 1 if self._company and self._company.present else GROUPS_PER_COMMIT
+        full = len(self._finished) >= most
         if full or time.monotonic() - self._finished[0].finished >= COMMIT_AFTER_S:
             self.commit()
 
     def commit(self) -> None:
         """Promote, evict and log what is finished, each group all or nothing."""
         finished, self._finished = self._finished, []
-        outcomes = self._store.consolidate([group.promotions for group in finished])
+        # Each flush of the disk would keep waiting whoever remembers something meanwhile.
+        outcomes = self._store.consolidate(
+            [group.promotions for group in finished], durable=self._durable
+        )
         for group, error in zip(finished, outcomes, strict=True):
             if error:
                 self._fail(group.batch, group.started, error)
             else:
+                self.items += len(group.batch.members)
                 self.reports.append(_done(group))
 
     def _promotion(self, work: _Work, originals: Sequence[Memory], summary: Summary) -> Promotion:
@@ -155,7 +186,8 @@ class CycleRun:
             chars_after=len(content),
             fallback_reason=summary.fallback_reason or None,
         )
-        return Promotion(episode, entry)
+        spoken = frozenset(memory.id for memory in work.readable if memory.id in ids)
+        return Promotion(episode, entry, spoken)
 
     def _fail(self, batch: Batch, started: float, error: Exception) -> None:
         """Log a group that stays in working memory, for the next cycle to try again."""
@@ -181,11 +213,22 @@ class CycleRun:
                 chars_after=0,
             )
         )
+        self.failed.update(batch.ids)
+        self.items += len(batch.members)
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
 
 
-def _verbatim(memory: Memory) -> Summary:
-    return Summary(text=memory.content, summarizer=VERBATIM)
+def _word_for_word(work: _Work) -> list[tuple[list[Memory], Summary]]:
+    """Each memory by itself; those that no summary speaks of together."""
+    texts = {memory.id: memory.content for memory in work.readable}
+    summaries = [
+        ([memory], Summary(text=texts[memory.id], summarizer=VERBATIM))
+        for memory in work.originals
+        if memory.id in texts
+    ]
+    if passing := [memory for memory in work.originals if memory.id not in texts]:
+        summaries.append((passing, Summary(text=UNSPOKEN, summarizer=VERBATIM)))
+    return summaries
 
 
 def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -> GroupReport:
@@ -199,7 +242,12 @@ def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -
         covers_until=batch.covers_until,
         chars_before=batch.chars,
         error=error,
+        period=_day(batch),
     )
+
+
+def _day(batch: Batch) -> str:
+    return key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from))
 
 
 def _done(group: _Finished) -> GroupReport:
@@ -215,4 +263,45 @@ def _done(group: _Finished) -> GroupReport:
         chars_before=sum(entry.chars_before for entry in entries),
         chars_after=sum(entry.chars_after for entry in entries),
         fallback_reason=entries[0].fallback_reason,
+        period=_day(group.batch),
+    )
+
+
+def cycle_report(
+    groups: Sequence[GroupReport],
+    trigger: Trigger,
+    candidates: int,
+    started: float,
+    *,
+    cycle: str = "",
+    dry_run: bool = False,
+    model_s: float | None = None,
+) -> CycleReport:
+    """What a cycle did, or would do; `started` by the monotonic clock."""
+    episodes = [group for group in groups if not group.level]
+    kept = [group for group in episodes if group.status is not GroupStatus.FAILED]
+    failed = sum(group.status is GroupStatus.FAILED for group in groups)
+    dealt_with = sum(group.items for group in kept)
+    if not candidates and not groups:
+        status = CycleStatus.NOTHING_TO_DO
+    elif failed or dealt_with < candidates:
+        status = CycleStatus.PARTIAL
+    else:
+        status = CycleStatus.DONE
+    return CycleReport(
+        cycle=cycle,
+        status=status,
+        trigger=trigger,
+        dry_run=dry_run,
+        candidates=candidates,
+        groups=tuple(groups),
+        promoted=sum(len(group.episodes) for group in kept),
+        evicted=0 if dry_run else dealt_with,
+        failed=failed,
+        folded=sum(len(group.episodes) for group in groups if group.level),
+        remaining=max(0, candidates - (0 if dry_run else dealt_with)),
+        chars_before=sum(group.chars_before for group in episodes),
+        chars_after=sum(group.chars_after for group in episodes),
+        duration_s=time.monotonic() - started,
+        model_s=model_s,
     )

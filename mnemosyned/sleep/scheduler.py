@@ -21,6 +21,8 @@ from mnemosyned.logs import logger
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
 JOB = "sleep"
+TICK_S = 30.0
+"""How often the triggers are looked at."""
 
 log = logger()
 
@@ -29,11 +31,22 @@ class SleepScheduler:
     """Runs `sleep` on an interval or by cron, in UTC, and `relieve` when asked to."""
 
     def __init__(
-        self, *, sleep: Callable[[Trigger], object], relieve: Callable[[], object]
+        self,
+        *,
+        sleep: Callable[[Trigger], object],
+        relieve: Callable[[], object],
+        look: Callable[[], object] | None = None,
+        tick_s: float = TICK_S,
     ) -> None:
         self._sleep = sleep
         self._relieve = relieve
+        self._look = look
+        self._tick_s = tick_s
+        self._stopped = threading.Event()
+        # By its own wait, which no step of the wall clock shortens or draws out.
+        self._ticker = threading.Thread(target=self._tick, name="triggers")
         self._description = "off"
+        self._plan: IntervalTrigger | CronTrigger | None = None
         self._relief_asked = threading.Event()
         # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
         self._relief = concurrent.futures.ThreadPoolExecutor(1, "relief")
@@ -45,10 +58,15 @@ class SleepScheduler:
 
     def __enter__(self) -> Self:
         self._scheduler.start()
+        if self._look:
+            self._ticker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stopped.set()
         self._scheduler.shutdown(wait=True)
+        if self._look:
+            self._ticker.join()
         self._relief.shutdown(wait=True)
 
     def set_schedule(self, *, auto: bool, interval: timedelta, cron: str | None) -> None:
@@ -57,8 +75,9 @@ class SleepScheduler:
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
         if not auto:
-            self._description = "off"
+            self._description, self._plan = "off", None
             return
+        self._plan = trigger
         self._description = f"cron {cron} (UTC)" if cron else f"every {_readable(interval)}"
         first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
         self._scheduler.add_job(self._run, trigger, id=JOB, next_run_time=first)
@@ -76,7 +95,18 @@ class SleepScheduler:
         self._relieve()
 
     def wake(self) -> None:
-        """Look at the wall clock again: after suspend a timed wait has lost its measure."""
+        """Look at the wall clock again: after suspend a timed wait has lost its measure.
+
+        Where the clock was set back, the next cycle does not wait for it to come round again.
+        """
+        job, plan = self._scheduler.get_job(JOB), self._plan
+        if job and plan:
+            now = datetime.now(UTC)
+            latest = plan.get_next_fire_time(None, now)
+            if isinstance(plan, IntervalTrigger):
+                latest = now + plan.interval
+            if latest and job.next_run_time > latest:
+                job.modify(next_run_time=latest)
         self._scheduler.wakeup()
 
     @property
@@ -90,6 +120,12 @@ class SleepScheduler:
         job = self._scheduler.get_job(JOB)
         due: datetime | None = job.next_run_time if job else None
         return due.astimezone(UTC) if due else None
+
+    def _tick(self) -> None:
+        """Have the triggers looked at until the end, one look after the other."""
+        look = self._guarded(self._look) if self._look else None
+        while look and not self._stopped.wait(self._tick_s):
+            look()
 
     def _run(self) -> None:
         self._guarded(lambda: self._sleep(Trigger.SCHEDULE))()

@@ -1,15 +1,16 @@
-"""Rule-made summaries by two processes: a second one beside this one, while there is much to do."""
+"""Rule-made summaries by helping processes, while there is much to do and others want answers."""
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TypeVar
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Generic, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -22,9 +23,13 @@ from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.worker import Answer, read_frame, write_frame
 
 SHARED_MIN = 60
-"""Fewer groups are done before a second process has started, which takes a tenth of a second."""
-IN_FLIGHT = 64
-"""Groups handed to the second process and not yet back: enough to last through a commit."""
+"""Fewer groups are done before a process has started, which takes a tenth of a second."""
+HELPERS = min(2, os.cpu_count() or 1)
+"""What this process summarises itself, others wait for: Python runs one thread at a time, so with
+helpers p95 of recall during a cycle halves. More than two would take the machine from its owner."""
+IN_FLIGHT = 16
+"""Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
+wait for when the cycle is told to end."""
 PIPE_BYTES = 1 << 20
 """Room for what is in flight, so that handing over does not wait; the usual 64 KiB hold ten."""
 ANSWER_S = 60.0
@@ -34,10 +39,10 @@ log = logger()
 
 
 class SharingSummarizer(AaakSummarizer):
-    """Rule-made summaries, with a second process taking part in a long cycle.
+    """Rule-made summaries, with helping processes that write those of a long cycle.
 
-    It starts with the cycle and ends with it. Should it fail, this process goes on alone and does
-    again what the other had in hand.
+    They start with the cycle and end with it, and step back behind other programs. Should they
+    fail, this process goes on alone and does again what they had in hand.
     """
 
     def __init__(self, *, ratio: float, zone: ZoneInfo) -> None:
@@ -52,19 +57,32 @@ class SharingSummarizer(AaakSummarizer):
         if expected < SHARED_MIN:
             yield from super().summarize_each(groups, expected=expected)
             return
-        with _second(self._command) as second:
-            handed: deque[tuple[K, Sequence[Memory]]] = deque()
+        with ExitStack() as stack:
+            helpers: list[_Helper[K]] = [
+                stack.enter_context(_helper(self._command)) for _ in range(HELPERS)
+            ]
             for key, memories in groups:
-                if len(handed) < IN_FLIGHT and second.take(memories):
-                    handed.append((key, memories))
-                else:
+                helper = min(helpers, key=lambda one: (one.gone, len(one.handed)))
+                if not helper.take(key, memories):
                     yield key, self.outcome(memories)
-                while handed and (answer := second.answer(wait_s=0)):
-                    yield handed.popleft()[0], self._read(answer)
-            while handed and (answer := second.answer(wait_s=ANSWER_S)):
-                yield handed.popleft()[0], self._read(answer)
-            for key, memories in handed:
+                for one in helpers:
+                    yield from self._finished(one, keep=IN_FLIGHT - 1)
+            for one in helpers:
+                yield from self._finished(one, keep=0)
+
+    def _finished(
+        self, helper: _Helper[K], *, keep: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """What a helper has answered, waiting until it has at most so many in hand."""
+        while helper.handed:
+            answer = helper.answer(wait_s=ANSWER_S if len(helper.handed) > keep else 0)
+            if answer:
+                yield helper.handed.popleft()[0], self._read(answer)
+            elif helper.gone:
+                key, memories = helper.handed.popleft()
                 yield key, self.outcome(memories)
+            else:
+                return
 
     def _read(self, answer: Answer) -> Summary | Exception:
         if answer.error:
@@ -72,29 +90,33 @@ class SharingSummarizer(AaakSummarizer):
         return Summary(text=answer.text, summarizer=self.name)
 
 
-class _Second:
-    """The second process: takes groups and answers them in order, until it is gone."""
+class _Helper(Generic[K]):
+    """A process that takes groups and answers them in order, until it is gone."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.handed: deque[tuple[K, Sequence[Memory]]] = deque()
+        """What it has in hand, oldest first."""
+        self.gone = False
         self._process = process
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
-        self._gone = False
         self._reader = threading.Thread(target=self._collect, name="summaries", daemon=True)
         self._reader.start()
 
-    def take(self, memories: Sequence[Memory]) -> bool:
+    def take(self, key: K, memories: Sequence[Memory]) -> bool:
         """Hand a group over; False where the process is gone."""
-        if self._gone or self._process.stdin is None:
+        if self.gone or self._process.stdin is None:
             return False
         try:
             write_frame(self._process.stdin, msgspec.msgpack.encode(memories))
         except OSError:
             self._lost()
-        return not self._gone
+        else:
+            self.handed.append((key, memories))
+        return not self.gone
 
     def answer(self, *, wait_s: float) -> Answer | None:
         """The answer to the oldest group in hand; None where there is none yet, or ever."""
-        if self._gone:
+        if self.gone:
             return None
         try:
             answer = self._answers.get(timeout=wait_s) if wait_s else self._answers.get_nowait()
@@ -122,13 +144,13 @@ class _Second:
         self._answers.put(None)
 
     def _lost(self) -> None:
-        self._gone = True
+        self.gone = True
         self._process.kill()
-        log.warning("second_summarizer_lost", pid=self._process.pid)
+        log.warning("helper_lost", pid=self._process.pid)
 
 
 @contextmanager
-def _second(command: list[str]) -> Iterator[_Second]:
+def _helper(command: list[str]) -> Iterator[_Helper[K]]:
     # What it might print in a traceback could be a memory's text: it goes nowhere.
     process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
         command,
@@ -137,8 +159,8 @@ def _second(command: list[str]) -> Iterator[_Second]:
         stderr=subprocess.DEVNULL,
         pipesize=PIPE_BYTES,
     )
-    second = _Second(process)
+    helper: _Helper[K] = _Helper(process)
     try:
-        yield second
+        yield helper
     finally:
-        second.close()
+        helper.close()

@@ -1,7 +1,8 @@
-"""A second process that summarises by rule: groups in on standard input, summaries out."""
+"""A helping process that summarises by rule: groups in on standard input, summaries out."""
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 import sys
@@ -14,6 +15,8 @@ from mnemosyned.domain.memory import Memory
 from mnemosyned.summarizers.aaak import AaakSummarizer
 
 FRAME_BYTES_MAX = 1 << 30
+NICE = 10
+"""Whoever waits for an answer goes before a cycle that nobody waits for."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -44,6 +47,7 @@ def main(ratio: str, zone: str) -> None:
     """Answer until standard input closes, which it does when the parent ends in any way."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.nice(NICE)
     summarizer = AaakSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         memories = msgspec.msgpack.decode(frame, type=list[Memory])

@@ -1,5 +1,6 @@
 """What every `MemoryStore` promises, whatever it keeps memories in."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -198,7 +199,7 @@ def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
 
 def test_working_gives_those_that_are_still_there_oldest_first(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.forget([got(store, "2")])
+    store.forget(["2"])
 
     assert [memory.id for memory in store.working(["3", "2", "1", "9"])] == ["1", "3"]
 
@@ -231,7 +232,7 @@ def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
 
 def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -> None:
     keep(store, *TRIO)
-    store.forget([got(store, "2")])
+    store.forget(["2"])
 
     with pytest.raises(BatchChanged):
         consolidate(store, promotion("e", *TRIO))
@@ -304,29 +305,29 @@ def test_the_log_is_read_newest_first_and_by_session(store: MemoryStore) -> None
 def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
     keep(store, *TRIO)
 
-    store.forget([got(store, "2")])
+    store.forget(["2"])
 
     with pytest.raises(NotFound):
         store.get("2")
     assert working_ids(store) == ["1", "3"]
 
 
-def test_forgetting_what_has_moved_meanwhile_changes_nothing(store: MemoryStore) -> None:
-    keep(store, *TRIO)
-    seen_in_working = got(store, "2")
+def test_what_is_to_be_forgotten_is_found_wherever_it_is(store: MemoryStore) -> None:
+    keep(store, *TRIO, memory("4"))
     consolidate(store, promotion("e", *TRIO))
 
-    with pytest.raises(BatchChanged):
-        store.forget([seen_in_working])
+    removal = store.forget(["4", "2", "never there"])
 
-    assert got(store, "2").tier is Tier.ARCHIVE
+    assert (removal.working, removal.archived) == (1, 1)
+    assert counts(store)["archive"][0] == 2
+    assert working_ids(store) == []
 
 
 def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) -> None:
     keep(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
-    store.forget(store.originals("e"))
+    store.forget(["1", "2", "3"])
 
     with pytest.raises(NotFound):
         store.get("e")
@@ -334,38 +335,39 @@ def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) 
     assert store.log(limit=1)[0].summary_preview == ""
 
 
-def test_forgetting_one_original_rewrites_its_episode(store: MemoryStore) -> None:
+def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(store: MemoryStore) -> None:
     keep(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
-    rest = promotion("e", TRIO[0], TRIO[2], content="what is left").episode
 
-    store.forget([got(store, "2")], episode=rest)
+    store.forget(["2"])
 
     episode = got_episode(store, "e")
-    assert (episode.content, episode.item_count) == ("what is left", 2)
-    assert episode.summary_of == ("1", "3")
+    assert (episode.content, episode.item_count) == ("", 2)
+    assert store.log(limit=1)[0].summary_preview == ""
+    emptied = store.next_emptied()
+    assert emptied
+    assert [memory.id for memory in emptied.originals] == ["1", "3"]
+
+    store.rewrite(emptied.mark, replace(emptied.episode, content="what is left"))
+
+    assert got_episode(store, "e").content == "what is left"
+    assert got_episode(store, "e").summary_of == ("1", "3")
     assert store.log(limit=1)[0].summary_preview == "what is left"
+    assert store.next_emptied() is None
 
 
-def test_an_episode_is_not_deleted_over_originals_that_remain(store: MemoryStore) -> None:
+def test_a_rewriting_that_knows_too_much_is_refused(store: MemoryStore) -> None:
     keep(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
+    store.forget(["2"])
+    early = store.next_emptied()
+    assert early
+
+    store.forget(["3"])
 
     with pytest.raises(BatchChanged):
-        store.forget([got(store, "2")])
-
-    assert got_episode(store, "e").summary_of == ("1", "2", "3")
-
-
-def test_a_summary_of_more_than_remains_is_refused(store: MemoryStore) -> None:
-    keep(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
-    stale = promotion("e", *TRIO, content="knows too much").episode
-
-    with pytest.raises(BatchChanged):
-        store.forget([got(store, "2")], episode=stale)
-
-    assert got_episode(store, "e").content == "a summary"
+        store.rewrite(early.mark, replace(early.episode, content="1 and 3"))
+    assert got_episode(store, "e").content == ""
 
 
 def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
@@ -375,14 +377,17 @@ def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
     consolidate(store, promotion("e", *TRIO, content="short"))
     assert counts(store) == {"working": (1, 2), "episodic": (1, 5), "archive": (3, 18)}
 
-    rest = promotion("e", TRIO[0], TRIO[2], content="shorter").episode
-    store.forget([got(store, "2")], episode=rest)
+    store.forget(["2"])
+    assert counts(store) == {"working": (1, 2), "episodic": (1, 0), "archive": (2, 12)}
+    emptied = store.next_emptied()
+    assert emptied
+    store.rewrite(emptied.mark, replace(emptied.episode, content="shorter"))
     assert counts(store) == {"working": (1, 2), "episodic": (1, 7), "archive": (2, 12)}
 
-    store.forget([got(store, "4")])
+    store.forget(["4"])
     assert counts(store) == {"working": (0, 0), "episodic": (1, 7), "archive": (2, 12)}
 
-    store.forget(store.originals("e"))
+    store.forget(["1", "2", "3"])
     assert counts(store) == {tier.value: (0, 0) for tier in Tier}
 
 

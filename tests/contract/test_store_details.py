@@ -67,9 +67,7 @@ def test_each_episode_has_its_own_details(store: MemoryStore) -> None:
 
 
 def test_details_are_forgotten_with_their_memory_alone(filled: MemoryStore) -> None:
-    rest = promotion("e", original(filled, "1"), content="the rest").episode
-
-    filled.forget([original(filled, "2")], episode=rest)
+    filled.forget(["2"])
 
     assert set(details_of(filled, "e")) == set(DETAILS[:2])
 

@@ -229,8 +229,13 @@ def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleRep
     story.claim(
         f"Nothing is lost: {young} young or pinned memories stay in working memory, and the "
         f"{due} originals are in the archive.",
-        holds=tiers == [young, report.promoted, due],
+        holds=tiers == [young, report.promoted + report.folded, due],
         because=tiers,
+    )
+    story.claim(
+        f"The days and weeks that are over were folded into {report.folded} summaries above them.",
+        holds=report.folded > 0,
+        because=report.folded,
     )
     return report
 
@@ -238,6 +243,8 @@ def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleRep
 def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
     rows: dict[tuple[str, str], list[int]] = {}
     for group in report.groups:
+        if group.level:
+            continue
         row = rows.setdefault((group.session, group.source or ""), [0, 0, 0, 0])
         numbers = (group.items, len(group.episodes), group.chars_before, group.chars_after)
         row[:] = [old + new for old, new in zip(row, numbers, strict=True)]

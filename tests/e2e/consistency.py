@@ -11,7 +11,13 @@ from e2e.daemons import rows
 BROKEN = {
     "episodes whose originals are not all in the archive": """
         SELECT e.id FROM episodic_memory AS e LEFT JOIN archive AS a ON a.episode_seq = e.seq
-        GROUP BY e.seq HAVING count(a.id) != e.item_count
+        WHERE e.level = 0 GROUP BY e.seq HAVING count(a.id) != e.item_count
+    """,
+    "days, weeks and months that do not count what is under them": """
+        SELECT e.id FROM episodic_memory AS e
+        LEFT JOIN episodic_memory AS c ON c.parent_id = e.id AND c.level = e.level - 1
+        WHERE e.level > 0 AND NOT e.stale
+        GROUP BY e.seq HAVING ifnull(sum(c.item_count), 0) != e.item_count
     """,
     "archived memories without an episode": """
         SELECT id FROM archive WHERE episode_seq NOT IN (SELECT seq FROM episodic_memory)
@@ -22,7 +28,7 @@ BROKEN = {
     "episodes without their row of the log": """
         SELECT e.id FROM episodic_memory AS e LEFT JOIN consolidation_log AS l
         ON l.episode_id = e.id AND l.items_consolidated = e.item_count AND l.status != 'failed'
-        GROUP BY e.seq HAVING count(l.id) != 1
+        WHERE e.level = 0 GROUP BY e.seq HAVING count(l.id) != 1
     """,
     "rows of the log without their episode": """
         SELECT id FROM consolidation_log

@@ -15,6 +15,9 @@ from mnemosyned import Client, Memory, MnemosynedError
 from mnemosyned.verbs import ALIASES, VERBS
 
 POSITIONAL = {"content", "query", "id"}
+COMMANDS = {"prune": ["archive", "prune"]}
+"""Where the shell's words for a verb are others than its name."""
+ASK_FIRST = {"forget", "prune"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,8 @@ def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
         for field in msgspec.structs.fields(VERBS[ALIASES.get(name, name)])
         if field.required
     }
-    options = [name, "--json"]
+    required |= {"id"} if name == "forget" else set()
+    options = [*COMMANDS.get(name, [name]), "--json", *(["--yes"] if name in ASK_FIRST else [])]
     last = ["--"]
     for field, value in fields.items():
         option = f"--{field.replace('_', '-')}"

@@ -73,7 +73,8 @@ def test_a_burst_over_the_cap_is_no_reason_for_warnings(start: Start) -> None:
 
 
 def episodes(daemon: Daemon) -> int:
-    count: int = daemon.post("status").body["tiers"]["episodic"]["count"]
+    query = "SELECT count(*) FROM episodic_memory WHERE level = 0"
+    count: int = rows(daemon.database, query)[0][0]
     return count
 
 

@@ -24,7 +24,11 @@ from mnemosyned.verbs import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
 
-COMMANDS = sorted({*VERBS, *ALIASES, "import", "completion"} - {"remember_many"})
+COMMANDS = sorted(
+    {*VERBS, *ALIASES, "import", "completion", "archive"} - {"remember_many", "prune"}
+)
+PRINTING = [name for name in COMMANDS if name not in ("completion", "restore")]
+"""What prints when it is called twice: a memory is restored but once."""
 COLOUR = b"\x1b["
 
 
@@ -54,7 +58,9 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "expand": ["expand", episode],
         "sleep": ["sleep", "--dry-run"],
         "consolidate": ["consolidate", "--dry-run", "--force"],
-        "forget": ["forget", "said"],
+        "forget": ["forget", "said", "--dry-run"],
+        "pin": ["pin", "tea"],
+        "archive": ["archive", "prune", "--dry-run"],
         "status": ["status"],
         "log": ["log"],
     }[command]
@@ -63,7 +69,7 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
 # ------------------------------------------------------------------- printing
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "completion"])
+@pytest.mark.parametrize("command", PRINTING)
 def test_what_is_printed_is_plain_or_json(
     filled: Daemon, episode: str, tmp_path: Path, command: str
 ) -> None:
@@ -126,6 +132,40 @@ def test_importing_shows_its_progress_on_a_terminal(filled: Daemon, tmp_path: Pa
     assert "checking" in said
     assert re.search(r"importing .*#+.* 100%", said)
     assert "1,200 remembered" in said
+
+
+# --------------------------------------------------------------- asking first
+
+
+def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
+    filled: Daemon,
+) -> None:
+    filled.post("remember", id="ask", content="the heron stands alone")
+
+    refused = filled.mnem("forget", "--query", "heron")
+    left = filled.post("get", id="ask").status
+    done = filled.mnem("forget", "--query", "heron", "--yes")
+
+    assert (refused.returncode, left) == (2, 200)
+    assert b"would forget: 1 memories" in refused.stderr
+    assert b"the heron stands alone" in refused.stderr
+    assert b"--yes" in refused.stderr
+    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memories")) == (0, True)
+    assert b"heron" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"n\n", 200), (b"y\n", 404)])
+def test_on_a_terminal_forgetting_asks(filled: Daemon, answer: bytes, status: int) -> None:
+    filled.post("remember", id="ask", content="the heron stands alone")
+
+    with on_terminal(filled, "forget", "ask") as (process, seen):
+        seen.type(answer)
+        process.wait(WAIT_S)
+        said = seen()
+
+    assert b"the heron stands alone" in said
+    assert b"Do it?" in said
+    assert filled.post("get", id="ask").status == status
 
 
 # ----------------------------------------------------------------- exit codes
@@ -273,7 +313,7 @@ def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
     ("typed", "expected"),
     [
         ("mnem rec", {"recall"}),
-        ("mnem re", {"recall", "remember"}),
+        ("mnem re", {"recall", "remember", "restore"}),
         ("mnem recall --li", {"--limit"}),
         ("mnem recall --tier ", {"archive", "episodic", "working"}),
         ("mnem completion z", {"zsh"}),
@@ -308,6 +348,10 @@ class Seen:
 
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
+
+    def type(self, keys: bytes) -> None:
+        """Press these keys."""
+        os.write(self._terminal, keys)
 
     def __call__(self) -> bytes:
         shown = b""

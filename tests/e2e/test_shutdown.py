@@ -114,7 +114,7 @@ def test_the_deadline_cuts_it_short_and_the_next_start_does_the_rest(
     daemon = start(database=backlog, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="0.3")
 
     code = daemon.stop()
-    done = rows(backlog, "SELECT count(*) FROM episodic_memory")[0][0]
+    done = rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0")[0][0]
     broken = half_done(backlog)
     later = start(database=backlog)
     rest = later.post("sleep").body
@@ -133,7 +133,7 @@ def test_a_deadline_of_zero_leaves_all_to_the_next_start(start: Start, backlog: 
     daemon = start(database=backlog, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="0")
 
     assert daemon.stop() == 0
-    assert rows(backlog, "SELECT count(*) FROM episodic_memory") == [(0,)]
+    assert rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [(0,)]
     assert daemon.events("final_consolidation_failed") == []
 
 
@@ -150,12 +150,13 @@ def test_a_cycle_under_way_ends_whole_and_the_final_one_takes_over(
 
     assert code == 0
     assert (answer.status, answer.body["status"]) == (200, "partial")
-    assert rows(backlog, "SELECT count(*) FROM episodic_memory") == [(GROUPS,)]
+    assert rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [(GROUPS,)]
     triggers = rows(backlog, 'SELECT DISTINCT "trigger" FROM consolidation_log ORDER BY 1')
     assert triggers == [("explicit",), ("shutdown",)]
     assert half_done(backlog) == {}
 
 
 def episodes(daemon: Daemon) -> int:
-    count: int = daemon.post("status").body["tiers"]["episodic"]["count"]
+    query = "SELECT count(*) FROM episodic_memory WHERE level = 0"
+    count: int = rows(daemon.database, query)[0][0]
     return count

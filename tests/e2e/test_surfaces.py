@@ -19,7 +19,7 @@ from mnemosyned.verbs import ALIASES, VERBS
 pytestmark = pytest.mark.e2e
 
 LONG_AGO = "2026-03-02T09:30:00Z"
-VARIES = {"bytes_on_disk", "database", "duration_s", "pid", "uptime_s"}
+VARIES = {"bytes_on_disk", "database", "duration_s", "longest_write_ms", "pid", "uptime_s"}
 MADE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 IMPORT_IS = "remember_many"
@@ -106,10 +106,24 @@ def walk(call: Walker) -> None:
     call("recall", query="nothing of this kind")
     call("get", id="first")
     call("get", id=episode, reveal=True)
-    call("expand", id=episode, reveal=False)
+    call("expand", id=episode, reveal=False, depth=0)
     cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
     call("log", cycle=cycle)
+    call("restore", id="step-1")
+    call("pin", id="step-1", off=True)
+    call("remember", content="Rome.", id="old", session="hall")
+    new = {"supersedes": "old", "valid_until": "2100-01-01T00:00:00Z", "session": "hall"}
+    call("remember", content="Rome, no, Paris.", id="new", **new)
+    call("recall", query="Rome", history=True)
+    call("get", id="old")
+    call("prune", keep_days=1, characters_max=1_000_000, dry_run=True)
+    call("sleep", undo=cycle, dry_run=True)
+    call("consolidate", undo=cycle)
     call("forget", id="late")
+    which = {"session": "kitchen", "source": ["cook", "chef"], "query": "salt", "person": "user"}
+    when = {"since": LONG_AGO, "until": "2100-01-01T00:00:00Z"}
+    call("forget", **which, **when, dry_run=True)
+    call("forget", **which, **when)
     call("log")
     call("status")
 

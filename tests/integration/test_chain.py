@@ -13,8 +13,9 @@ from fakes import FakeClock, FakeSummarizer, keep, trio
 
 from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports import SummarizerState, Summary, TextModel
+from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer
@@ -27,6 +28,7 @@ from mnemosyned.summarizers.chain import (
     ChainSummarizer,
 )
 from mnemosyned.summarizers.endpoint import EndpointModel
+from mnemosyned.verbs import Forget
 
 GROUP = trio("a")
 
@@ -385,16 +387,17 @@ def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
 
 
 def test_forgetting_waits_for_no_model(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+    store: SqliteStore, cycle: SleepCycle, service: MemoryService, clock: FakeClock
 ) -> None:
     keep(store, *trio("a"))
     cycle.run(trigger=Trigger.EXPLICIT)
-    (entry,) = store.log(limit=1)
-    episode = store.get(entry.episode or "")
     cycle.summarizer, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
 
-    assert not isinstance(episode, Memory)
-    assert cycle.resummarize(episode, trio("a")[:2]).summarizer == "aaak"
+    service.call(Forget("a1"))
+
+    episode = store.get(store.log(limit=1)[0].episode or "")
+    assert isinstance(episode, Episode)
+    assert episode.summarizer == "aaak"
     assert primary.calls == 0
 
 

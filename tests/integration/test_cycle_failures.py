@@ -109,7 +109,7 @@ def test_a_promotion_that_breaks_half_way_leaves_the_originals(
 
 def _swap_ids(store: SqliteStore) -> None:
     """One of three goes and another comes: the last row of the promotion is missing."""
-    store.forget(store.working(["a2"]))
+    store.forget(["a2"])
     keep(store, memory("new", hours_ago=19))
 
 
@@ -117,9 +117,7 @@ def test_a_memory_forgotten_during_its_summary_is_not_brought_back(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     keep(store, *trio("a"), *trio("b", source="b", hours_ago=15))
-    summarizer.meanwhile = lambda taken: (
-        store.forget(store.working(["a1"])) if taken[0].id == "a0" else None
-    )
+    summarizer.meanwhile = lambda taken: store.forget(["a1"]) if taken[0].id == "a0" else None
 
     report = sleep(cycle)
 
@@ -135,7 +133,7 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(
 ) -> None:
     first, second = trio("a"), trio("b", source="b", hours_ago=15)
     keep(store, *first, *second)
-    summarizer.meanwhile = lambda _: store.forget(store.working([m.id for m in second]))
+    summarizer.meanwhile = lambda _: store.forget([m.id for m in second])
 
     report = sleep(cycle)
 

@@ -1,4 +1,4 @@
-"""The second process that takes part in a long cycle: real processes, killed for real."""
+"""The processes that help in a long cycle: real processes, killed for real."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fakes import trio
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports import Summary
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.sharing import SHARED_MIN, SharingSummarizer
+from mnemosyned.summarizers.sharing import HELPERS, SHARED_MIN, SharingSummarizer
 
 UTC_ZONE = ZoneInfo("UTC")
 RATIO = 1 / 3
@@ -32,7 +32,7 @@ def texts(outcomes: dict[int, Summary | Exception]) -> dict[int, str]:
     return {key: one.text for key, one in outcomes.items() if isinstance(one, Summary)}
 
 
-def test_two_processes_write_what_one_would() -> None:
+def test_helping_processes_write_what_one_would() -> None:
     alone = AaakSummarizer(ratio=RATIO, zone=UTC_ZONE)
     shared = SharingSummarizer(ratio=RATIO, zone=UTC_ZONE)
     many = groups(SHARED_MIN * 2)
@@ -54,7 +54,7 @@ def test_few_groups_start_no_process() -> None:
     assert seen == [set()] * 3
 
 
-def test_the_second_process_ends_with_the_cycle() -> None:
+def test_the_helping_processes_end_with_the_cycle() -> None:
     before = children()
     many = groups(SHARED_MIN)
 
@@ -65,11 +65,11 @@ def test_the_second_process_ends_with_the_cycle() -> None:
         )
     ]
 
-    assert max(during) == 1
+    assert max(during) == HELPERS
     assert children() == before
 
 
-def test_no_group_is_lost_when_the_second_process_is_killed() -> None:
+def test_no_group_is_lost_when_the_helping_processes_are_killed() -> None:
     before = children()
 
     def with_a_kill() -> Iterator[tuple[int, Sequence[Memory]]]:

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from mnemosyned.domain.consolidation import LogEntry, preview
+from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.errors import BatchChanged, IdTaken
-from mnemosyned.domain.memory import Acknowledged, Detail, Episode, Memory, Tier, content_hash
+from mnemosyned.domain.memory import Acknowledged, Detail, Memory, content_hash
 from mnemosyned.domain.ports import Draft, Promotion
-from mnemosyned.domain.terms import grams
+from mnemosyned.storage.sqlite.grams import index_grams
+from mnemosyned.storage.sqlite.indexing import index_memory
+from mnemosyned.storage.sqlite.marks import note, supersede
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
     MEMORY_COLUMNS,
     episode_row,
     instant,
+    instant_text,
     log_row,
     memory_row,
 )
 
-INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
-SCRUB_PAGES = 500
-SCRUB_STEPS_MAX = 10_000
 
-_INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({', '.join('?' * 10)})"
-_INSERT_EPISODE = f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({', '.join('?' * 11)})"
-_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 15)})"
+def _marks(columns: str) -> str:
+    return ", ".join("?" for _ in columns.split(", "))
+
+
+_INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({_marks(MEMORY_COLUMNS)})"
+_INSERT_EPISODE = (
+    f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({_marks(EPISODE_COLUMNS)})"
+)
+_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({_marks(LOG_COLUMNS)})"
 
 
 # ------------------------------------------------------------------ remember
@@ -52,26 +58,27 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Ac
             row = connection.execute(_INSERT_MEMORY, memory_row(memory))
             inserted.append((row.lastrowid, memory))
             known = Acknowledged(id=memory.id, created_at=memory.created_at, stored=True)
+        if draft.supersedes:
+            supersede(connection, old=draft.supersedes, new=known.id)
         acknowledged.append(known)
     for seq, memory in inserted:
-        connection.execute(
-            "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)",
-            (seq, memory.content, memory.role),
-        )
-        _index_grams(connection, "memory_gram_fts", seq, memory.content)
+        index_memory(connection, seq, memory.content, memory.role)
+        if memory.valid_until:
+            note(connection, seq, "valid_until", instant_text(memory.valid_until))
     return acknowledged
 
 
 def _known(connection: sqlite3.Connection, draft: Draft) -> Acknowledged | None:
     memory = draft.memory
     row = connection.execute(
-        "SELECT content, created_at FROM working_memory WHERE id = ?1 "
-        "UNION ALL SELECT content, created_at FROM archive WHERE id = ?1 "
-        "UNION ALL SELECT NULL, created_at FROM episodic_memory WHERE id = ?1",
+        "SELECT content, created_at, content_hash FROM working_memory WHERE id = ?1 "
+        "UNION ALL SELECT content, created_at, content_hash FROM archive WHERE id = ?1 "
+        "UNION ALL SELECT NULL, created_at, NULL FROM episodic_memory WHERE id = ?1",
         (memory.id,),
     ).fetchone()
     if row:
-        if row[0] != memory.content:
+        pruned = row[0] == "" and row[2] == content_hash(memory.content)
+        if row[0] != memory.content and not pruned:
             raise IdTaken(
                 f"the id {memory.id!r} already belongs to something else; "
                 "give this memory another id, or none",
@@ -79,11 +86,16 @@ def _known(connection: sqlite3.Connection, draft: Draft) -> Acknowledged | None:
             )
         return Acknowledged(id=memory.id, created_at=instant(row[1]), stored=False)
     if draft.dedupe:
+        # What was superseded or may expire does not stand for words that are said again.
+        same = (
+            "content_hash = ?1 AND content = ?2 AND session_id = ?3 AND source IS ?4 "
+            "AND seq NOT IN (SELECT memory_seq FROM memory_state)"
+        )
         row = connection.execute(
             "SELECT id, created_at FROM working_memory "
-            "WHERE content_hash = ?1 AND content = ?2 AND session_id = ?3 AND source IS ?4 "
+            f"WHERE {same} "
             "UNION ALL SELECT id, created_at FROM archive "
-            "WHERE content_hash = ?1 AND content = ?2 AND session_id = ?3 AND source IS ?4 "
+            f"WHERE {same} "
             "ORDER BY created_at LIMIT 1",
             (content_hash(memory.content), memory.content, memory.session, memory.source),
         ).fetchone()
@@ -100,11 +112,21 @@ def consolidate(connection: sqlite3.Connection, promotions: Sequence[Promotion])
     for promotion in promotions:
         episode = promotion.episode
         episode_seq = connection.execute(_INSERT_EPISODE, episode_row(episode)).lastrowid
-        _index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
+        index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
+        _check_in_force(connection, promotion.spoken)
         _evict(connection, episode.summary_of, episode_seq)
         if episode.details:
             _insert_details(connection, episode.details, episode_seq)
         insert_log(connection, promotion.entry)
+
+
+def _check_in_force(connection: sqlite3.Connection, ids: Collection[str]) -> None:
+    if connection.execute(
+        "SELECT 1 FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
+        f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({', '.join('?' * len(ids))})",
+        tuple(ids),
+    ).fetchone():
+        raise BatchChanged("a memory of this group was superseded meanwhile; plan it again")
 
 
 def _evict(connection: sqlite3.Connection, ids: Sequence[str], episode_seq: int | None) -> None:
@@ -140,96 +162,11 @@ def _insert_details(
     )
 
 
+def settle(connection: sqlite3.Connection) -> None:
+    """Write a page that says nothing new: its commit takes all before it to the disk."""
+    connection.execute("UPDATE tier_totals SET count = count WHERE tier = 'episodic'")
+
+
 def insert_log(connection: sqlite3.Connection, entry: LogEntry) -> None:
     """Write one row of the consolidation log."""
     connection.execute(_INSERT_LOG, log_row(entry))
-
-
-# -------------------------------------------------------------------- forget
-
-
-def forget(
-    connection: sqlite3.Connection, memories: Sequence[Memory], episode: Episode | None
-) -> None:
-    """Delete the memories, and mend or delete the summary they went into."""
-    for memory in memories:
-        _delete(connection, memory)
-    if episode is not None:
-        _rewrite(connection, episode)
-    for emptied in {memory.episode for memory in memories if memory.episode}:
-        if episode is None or emptied != episode.id:
-            _delete_episode(connection, emptied)
-
-
-def _delete(connection: sqlite3.Connection, memory: Memory) -> None:
-    table = "working_memory" if memory.tier is Tier.WORKING else "archive"
-    row = connection.execute(
-        f"DELETE FROM {table} WHERE id = ? RETURNING seq, content, role", (memory.id,)
-    ).fetchone()
-    if row is None:
-        raise BatchChanged("the memory moved to another tier meanwhile; try again")
-    connection.execute(
-        "INSERT INTO memory_fts (memory_fts, rowid, content, role) VALUES ('delete', ?, ?, ?)", row
-    )
-    _unindex_grams(connection, "memory_gram_fts", row[0], row[1])
-
-
-def _rewrite(connection: sqlite3.Connection, episode: Episode) -> None:
-    row = connection.execute(
-        "SELECT seq, content FROM episodic_memory WHERE id = ?", (episode.id,)
-    ).fetchone()
-    kept = connection.execute("SELECT count(*) FROM archive WHERE episode_seq = ?", row[:1])
-    if kept.fetchone()[0] != episode.item_count:
-        raise BatchChanged("the episode changed meanwhile; try again")
-    seq, content = row
-    _unindex_grams(connection, "episode_gram_fts", seq, content)
-    connection.execute(
-        f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({', '.join('?' * 11)}) WHERE seq = ?",
-        (*episode_row(episode), seq),
-    )
-    _index_grams(connection, "episode_gram_fts", seq, episode.content)
-    connection.execute(
-        "UPDATE consolidation_log SET summary_preview = ? WHERE episode_id = ?",
-        (preview(episode.content), episode.id),
-    )
-
-
-def _delete_episode(connection: sqlite3.Connection, id: str) -> None:
-    row = connection.execute(
-        "SELECT e.seq, e.content, EXISTS (SELECT 1 FROM archive WHERE episode_seq = e.seq) "
-        "FROM episodic_memory AS e WHERE id = ?",
-        (id,),
-    ).fetchone()
-    if row is None or row[2]:
-        raise BatchChanged("the episode changed meanwhile; try again")
-    connection.execute("DELETE FROM episodic_memory WHERE id = ?", (id,))
-    _unindex_grams(connection, "episode_gram_fts", row[0], row[1])
-    connection.execute(
-        "UPDATE consolidation_log SET summary_preview = '' WHERE episode_id = ?", (id,)
-    )
-
-
-def scrub_step(connection: sqlite3.Connection, table: str) -> bool:
-    """Merge a bounded part of an index, dropping what was deleted; False when none is left.
-
-    FTS5 keeps deleted words in its segments until they are merged. A negative rank asks it to
-    merge all segments into one, a few pages at a time.
-    """
-    before = connection.total_changes
-    connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-SCRUB_PAGES,))
-    return connection.total_changes - before >= 2
-
-
-# --------------------------------------------------------------- second path
-
-
-def _index_grams(connection: sqlite3.Connection, table: str, seq: int | None, content: str) -> None:
-    if parts := grams(content):
-        connection.execute(f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts))
-
-
-def _unindex_grams(connection: sqlite3.Connection, table: str, seq: int, content: str) -> None:
-    if parts := grams(content):
-        connection.execute(
-            f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)", (seq, parts)
-        )

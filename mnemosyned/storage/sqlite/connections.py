@@ -6,6 +6,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -65,10 +66,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
 class _Ticket(Generic[T]):
     """One write that waits for a commit."""
 
-    __slots__ = ("done", "error", "result", "work")
+    __slots__ = ("done", "durable", "error", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], T], *, durable: bool) -> None:
         self.work = work
+        self.durable = durable
         self.done = False
         self.error: Exception | None = None
         self.result: T | None = None
@@ -91,24 +93,31 @@ class Writer:
         self._waiting: deque[_Ticket[object]] = deque()
         self._lock = threading.Lock()
         self._closed = False
+        self.held_max_s = 0.0
+        """The longest that one commit kept other writers waiting so far."""
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is on disk.
 
         Raises what `work` raised, and `StorageFailed` where the database refused.
         """
-        (ticket,) = self._commit([work])
+        (ticket,) = self._commit([work], durable=True)
         return ticket.outcome()
 
-    def write_each(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
+    def write_each(
+        self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool = True
+    ) -> list[T | Exception]:
         """Run each of `works` by itself, all or nothing, with as few commits as can be.
 
-        What one raised stands in its place; the others are on disk.
+        What one raised stands in its place; the others are on disk, and where they need not be
+        `durable`, with the next commit that is: a failure of power takes them back whole.
         """
-        return [ticket.error or ticket.outcome() for ticket in self._commit(works)]
+        return [ticket.error or ticket.outcome() for ticket in self._commit(works, durable=durable)]
 
-    def _commit(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[_Ticket[T]]:
-        tickets = [_Ticket(work) for work in works]
+    def _commit(
+        self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool
+    ) -> list[_Ticket[T]]:
+        tickets = [_Ticket(work, durable=durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
         for ticket in tickets:
             while not ticket.done:
@@ -122,11 +131,15 @@ class Writer:
             raise StorageFailed(_CLOSED)
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
         tickets = [self._waiting.popleft() for _ in range(share)]
+        durable = any(ticket.durable for ticket in tickets)
         try:
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
             for ticket in tickets:
                 self._run(ticket, alone=share == 1)
             self._connection.execute("COMMIT")
+            self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -153,10 +166,15 @@ class Writer:
             ticket.error = _storage_failed(error)
         self._connection.execute("RELEASE share")
 
-    def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file and empty it, as far as readers allow."""
+    def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
+        """Fold the write-ahead log into the file and empty it; False where a reader forbids it."""
         with self._lock:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+            try:
+                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        return not busy
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close."""

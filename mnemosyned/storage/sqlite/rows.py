@@ -16,17 +16,28 @@ Row = tuple[Any, ...]
 MEMORY_COLUMNS = (
     "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
 )
-MEMORY_FIELDS = "id, session_id, source, role, content, importance, pinned, metadata, created_at"
-ARCHIVE_FIELDS = ", ".join(f"a.{name}" for name in MEMORY_FIELDS.split(", "))
+_FIELDS = "id, session_id, source, role, content, importance, pinned, metadata, created_at"
+_STATE = (
+    "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at, ("
+    "SELECT n.id FROM working_memory AS n WHERE n.seq = s.superseded_by UNION ALL "
+    "SELECT n.id FROM archive AS n WHERE n.seq = s.superseded_by)) "
+    "FROM memory_state AS s WHERE s.memory_seq = {seq})"
+)
+"""NULL for most; one look-up for the few of which there is more to say."""
+MEMORY_FIELDS = f"{_FIELDS}, {_STATE.format(seq='working_memory.seq')}"
+ARCHIVE_FIELDS = ", ".join(
+    [*(f"a.{name}" for name in _FIELDS.split(", ")), _STATE.format(seq="a.seq")]
+)
 EPISODE_COLUMNS = (
     "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
-    "parent_id, created_at"
+    "parent_id, created_at, period_from"
 )
 LOG_COLUMNS = (
     "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason"
+    "fallback_reason, level"
 )
+LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
 
 
 def instant_text(moment: datetime) -> str:
@@ -58,7 +69,10 @@ def memory_row(memory: Memory) -> Row:
 
 def memory_from(row: Sequence[Any], *, tier: Tier, episode: str | None = None) -> Memory:
     """A memory from MEMORY_FIELDS."""
-    id, session, source, role, content, importance, pinned, metadata, created_at = row
+    id, session, source, role, content, importance, pinned, metadata, created_at, state = row
+    valid_until, superseded_at, pruned_at, superseded_by = (
+        msgspec.json.decode(state) if state else (None,) * 4
+    )
     return Memory(
         id=id,
         session=session,
@@ -71,6 +85,10 @@ def memory_from(row: Sequence[Any], *, tier: Tier, episode: str | None = None) -
         created_at=instant(created_at),
         tier=tier,
         episode=episode,
+        valid_until=instant(valid_until) if valid_until else None,
+        superseded_at=instant(superseded_at) if superseded_at else None,
+        superseded_by=superseded_by,
+        pruned_at=instant(pruned_at) if pruned_at else None,
     )
 
 
@@ -96,6 +114,7 @@ def episode_row(episode: Episode) -> Row:
         episode.summarizer,
         episode.parent,
         instant_text(episode.created_at),
+        instant_text(episode.period_from) if episode.period_from else None,
     )
 
 
@@ -106,7 +125,20 @@ def episode_from(
     details: tuple[Detail, ...] = (),
 ) -> Episode:
     """An episode from EPISODE_COLUMNS."""
-    id, session, source, level, content, item_count, since, until, summarizer, parent, created = row
+    (
+        id,
+        session,
+        source,
+        level,
+        content,
+        item_count,
+        since,
+        until,
+        summarizer,
+        parent,
+        created,
+        period,
+    ) = row
     return Episode(
         id=id,
         session=session,
@@ -119,15 +151,16 @@ def episode_from(
         summarizer=summarizer,
         parent=parent,
         created_at=instant(created),
+        period_from=instant(period) if period else None,
         summary_of=summary_of,
         details=details,
     )
 
 
 def detail_from(row: Row) -> Detail:
-    """A detail from its kind's name, value, sensitive and the memory's id."""
-    kind, value, sensitive, memory = row
-    return Detail(DetailKind(kind), value, bool(sensitive), memory)
+    """A detail from its kind's name, value, sensitive, the memory's id, and superseded."""
+    kind, value, sensitive, memory, superseded = row
+    return Detail(DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded))
 
 
 def log_row(entry: LogEntry) -> Row:
@@ -148,11 +181,12 @@ def log_row(entry: LogEntry) -> Row:
         entry.chars_before,
         entry.chars_after,
         entry.fallback_reason,
+        entry.level,
     )
 
 
 def log_entry_from(row: Row) -> LogEntry:
-    """A log entry from id and LOG_COLUMNS."""
+    """A log entry from LOG_FIELDS."""
     return LogEntry(
         id=row[0],
         session=row[1],
@@ -170,4 +204,6 @@ def log_entry_from(row: Row) -> LogEntry:
         chars_before=row[13],
         chars_after=row[14],
         fallback_reason=row[15],
+        level=row[16],
+        undone_at=instant(row[17]) if row[17] else None,
     )

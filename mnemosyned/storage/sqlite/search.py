@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
+from mnemosyned.domain.pyramid import distinct
 from mnemosyned.domain.ranking import NEIGHBOUR_SHARES
 from mnemosyned.domain.reading import READ_CHARS_MAX
 from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
@@ -21,6 +22,7 @@ from mnemosyned.storage.sqlite.candidates import (
     newest,
     scored,
 )
+from mnemosyned.storage.sqlite.levels import BELOW, ancestors, chunks
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -49,8 +51,6 @@ LENDER_WEAK = 0.4
 """What stands beside so many of the best is looked for, if they have this share of the best."""
 BESIDE_REACH = 8
 """So far off in the order of arrival, as sessions may come in interleaved."""
-CHUNK = 500
-"""How many values one statement binds; SQLite allows more, older builds 999."""
 
 _WORDS = Index("memory_fts", f", 1.0, {ROLE_WEIGHT}")
 _MATCH_FIELDS = (
@@ -61,6 +61,8 @@ _MATCH_FIELDS = (
 def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
     corpus, slept = _corpus(connection, query, frequencies)
+    if not _has_states(connection):
+        query = replace(query, valid_at=None, superseded=True)  # there is nothing to leave out
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
     kept = CANDIDATES_KEPT_PER_HIT * query.limit
     matches = _matches(connection, query, corpus, limit=limit, kept=kept)
@@ -73,7 +75,8 @@ def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
     if not slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories, beside=beside, corpus=corpus)
     episodes = _episode_scores(connection, query, limit)
-    return Found(memories, episodes, beside=beside, corpus=corpus)
+    above = ancestors(connection, _met(memories, episodes))
+    return Found(memories, episodes, beside=beside, corpus=corpus, above=above)
 
 
 def _corpus(
@@ -92,12 +95,23 @@ def _corpus(
     return corpus, archived[0] > 0
 
 
+def _has_states(connection: sqlite3.Connection) -> bool:
+    """Whether any memory can have expired or been superseded."""
+    (found,) = connection.execute("SELECT EXISTS (SELECT 1 FROM memory_state)").fetchone()
+    return bool(found)
+
+
+def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
+    """Every episode that can take a place, whatever matched in it."""
+    return {match.episode for match in memories if match.episode is not None}.union(episodes)
+
+
 def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
     """The memories and episodes of these places, whole."""
     positions = [place.memory for place in places if place.memory is not None]
     positions += [position for place in places for position, _ in place.lines]
     memories: dict[int, Memory] = {}
-    for chunk in _chunks(positions):
+    for chunk in chunks(positions):
         marks = ", ".join("?" * len(chunk))
         for seq, *row in connection.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
@@ -131,24 +145,33 @@ def episode_at(
     ).fetchone()
     if row is None:
         return None
-    originals = connection.execute(
-        "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq", row[:1]
+    episode = episode_from(row[1:])
+    made_of = connection.execute(
+        "SELECT id FROM episodic_memory WHERE parent_id = ? ORDER BY covers_from, seq"
+        if episode.level
+        else "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq",
+        (episode.id if episode.level else row[0],),
     )
-    return episode_from(
-        row[1:],
-        summary_of=tuple(id for (id,) in originals),
-        details=_details(connection, row[0]) if details else (),
+    return replace(
+        episode,
+        summary_of=tuple(id for (id,) in made_of),
+        details=_details(connection, episode) if details else (),
     )
 
 
-def _details(connection: sqlite3.Connection, episode: int) -> tuple[Detail, ...]:
+def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, ...]:
+    """The exact values of the originals under a summary; above an episode each once."""
     rows = connection.execute(
-        "SELECT k.name, d.value, d.sensitive, a.id FROM archive AS a "
+        f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
+        "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
+        "AND s.superseded_at IS NOT NULL) FROM below "
+        "JOIN archive AS a ON a.episode_seq = below.seq "
         "JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
-        "WHERE a.episode_seq = ? ORDER BY a.created_at, a.seq, k.number, d.value",
-        (episode,),
+        "ORDER BY a.created_at, a.seq, k.number, d.value",
+        (episode.id,),
     )
-    return tuple(detail_from(row) for row in rows)
+    details = tuple(detail_from(row) for row in rows)
+    return distinct(details) if episode.level else details
 
 
 def _matches(
@@ -214,7 +237,19 @@ def _memory_filter(query: Query) -> Narrow:
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
-    return Narrow(joins if clauses else "", where, values)
+    in_force, moment = _in_force(query)
+    return Narrow(joins if clauses else "", where + in_force, [*values, *moment])
+
+
+def _in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
+    """Leaves out what has expired and, unless asked for, what was superseded."""
+    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
+    moment = [instant_text(query.valid_at)] if query.valid_at else []
+    past += ["s.valid_until <= ?"] if moment else []
+    if not past:
+        return "", []
+    gone = f"s.memory_seq = {seq} AND ({' OR '.join(past)})"
+    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
 
 
 def _episode_filter(query: Query) -> Narrow:
@@ -239,7 +274,7 @@ def _read(
 ) -> list[Match]:
     """The candidates, in the order of their scores."""
     matches: dict[int, Match] = {}
-    for chunk in _chunks(list(scores)):
+    for chunk in chunks(list(scores)):
         marks = ", ".join("?" * len(chunk))
         rows = connection.execute(
             f"SELECT seq, NULL, {_MATCH_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
@@ -289,6 +324,7 @@ def _beside(
 def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[Sequence[Any]]:
     """The rows of its session that came in around a match, within the filters, in order."""
     reach = (match.position - BESIDE_REACH, match.position + BESIDE_REACH, match.session)
+    in_force, moment = _in_force(query, seq="seq")
     rows: list[Sequence[Any]] = []
     for tier, table, episode in (
         (Tier.WORKING, "working_memory", "NULL"),
@@ -298,8 +334,8 @@ def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[
             continue
         rows += connection.execute(
             f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} "
-            "WHERE seq BETWEEN ? AND ? AND session_id = ?",
-            reach,
+            f"WHERE seq BETWEEN ? AND ? AND session_id = ?{in_force}",
+            (*reach, *moment),
         )
     since = instant_text(query.since) if query.since else ""
     until = instant_text(query.until) if query.until else "~"
@@ -307,7 +343,3 @@ def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[
         (row for row in rows if since <= row[-1] < until and row[4] == match.source),
         key=lambda row: row[0],
     )
-
-
-def _chunks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (values[i : i + CHUNK] for i in range(0, len(values), CHUNK))

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from mnemosyned.domain.consolidation import LogEntry, Pending
+from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
+from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.ports import Draft, Promotion
+from mnemosyned.domain.ports import Draft, Fold, Foldable, Promotion
+from mnemosyned.domain.pyramid import Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
-from mnemosyned.storage.sqlite import changes
+from mnemosyned.storage.sqlite import changes, forgetting, levels, marks, returning
+from mnemosyned.storage.sqlite import emptied as emptying
+from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.candidates import Frequencies
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
+from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
-    LOG_COLUMNS,
+    EPISODE_COLUMNS,
+    LOG_FIELDS,
     MEMORY_FIELDS,
+    Row,
+    episode_from,
     instant,
     instant_text,
     log_entry_from,
@@ -32,6 +41,11 @@ from mnemosyned.storage.sqlite.schema import schema_version, upgrade
 from mnemosyned.storage.sqlite.search import episode_at, search, show
 
 READERS = 4
+CHECKPOINT_TRIES = 40
+CHECKPOINT_PAUSE_S = 0.05
+"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
+PACE_ROWS = 500
+"""Rows of the log that tell how fast a model writes at present."""
 
 
 @contextmanager
@@ -85,23 +99,71 @@ class SqliteStore:
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         return self._writer.write(lambda connection: changes.remember(connection, drafts))
 
-    def consolidate(self, groups: Sequence[Sequence[Promotion]]) -> list[Exception | None]:
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
         return self._writer.write_each(
-            [partial(changes.consolidate, promotions=promotions) for promotions in groups]
+            [partial(changes.consolidate, promotions=promotions) for promotions in groups],
+            durable=durable,
         )
+
+    def settle(self) -> None:
+        self._writer.write(changes.settle)
+
+    def fold(self, change: Fold) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            levels.fold(connection, change)
+            changes.insert_log(connection, change.entry)
+
+        self._writer.write(write)
 
     def record_failure(self, entry: LogEntry) -> None:
         self._writer.write(lambda connection: changes.insert_log(connection, entry))
 
-    def forget(self, memories: Sequence[Memory], *, episode: Episode | None = None) -> None:
-        self._writer.write(lambda connection: changes.forget(connection, memories, episode))
+    def forget(self, ids: Sequence[str]) -> Removal:
+        return self._writer.write(lambda connection: forgetting.forget(connection, ids))
 
-    def scrub(self) -> None:
-        for table in changes.INDEXES:
-            for _ in range(changes.SCRUB_STEPS_MAX):
-                if not self._writer.write(partial(changes.scrub_step, table=table)):
+    def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
+        self._writer.write(
+            lambda connection: forgetting.forget_names(connection, sessions, sources)
+        )
+
+    def rewrite(self, mark: int, episode: Episode) -> None:
+        self._writer.write(lambda connection: emptying.rewrite(connection, mark, episode))
+
+    def pin(self, id: str, *, pinned: bool) -> bool:
+        return self._writer.write(lambda connection: marks.pin(connection, id, pinned=pinned))
+
+    def restore(self, id: str) -> Removal:
+        return self._writer.write(lambda connection: returning.restore(connection, id))
+
+    def undo(self, episodes: Sequence[str], *, now: datetime) -> list[Returned]:
+        return self._writer.write(lambda connection: returning.undo(connection, episodes, now))
+
+    def prune(self, ids: Sequence[str], *, now: datetime) -> int:
+        return self._writer.write(lambda connection: returning.prune(connection, ids, now))
+
+    def scrub_due(self) -> bool:
+        with self._readers.snapshot() as connection:
+            return connection.execute("SELECT 1 FROM scrub_due").fetchone() is not None
+
+    def scrub(self) -> bool:
+        for table in INDEXES:
+            for _ in range(SCRUB_STEPS_MAX):
+                if not self._writer.write(partial(scrub_step, table=table)):
                     break
-        self._writer.checkpoint()
+        clean = self._empty_log()
+        if clean:
+            self._writer.write(lambda connection: connection.execute("DELETE FROM scrub_due"))
+        return clean
+
+    def _empty_log(self) -> bool:
+        """Writers wait for a moment at a time only, while readers end."""
+        for _ in range(CHECKPOINT_TRIES):
+            if self._writer.checkpoint(wait_s=0):
+                return True
+            time.sleep(CHECKPOINT_PAUSE_S)
+        return False
 
     # -------------------------------------------------------------- reading
 
@@ -117,12 +179,50 @@ class SqliteStore:
     def originals(self, episode: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
             rows = connection.execute(
-                f"SELECT {ARCHIVE_FIELDS} FROM archive AS a "
-                "JOIN episodic_memory AS e ON e.seq = a.episode_seq "
-                "WHERE e.id = ? ORDER BY a.created_at, a.seq",
+                f"{levels.BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
+                "JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
                 (episode,),
             ).fetchall()
-        return [memory_from(row, tier=Tier.ARCHIVE, episode=episode) for row in rows]
+        return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]
+
+    def summaries(self, ids: Sequence[str]) -> list[Episode]:
+        rows = []
+        with self._readers.snapshot() as connection:
+            for chunk in levels.chunks(ids):
+                rows += connection.execute(
+                    f"SELECT {EPISODE_COLUMNS} FROM episodic_memory "
+                    f"WHERE id IN ({', '.join('?' * len(chunk))})",
+                    chunk,
+                ).fetchall()
+        return sorted(map(episode_from, rows), key=lambda one: (one.covers_from, one.id))
+
+    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
+        with self._readers.snapshot() as connection:
+            return levels.foldable(connection, to_level=to_level, before=before, limit=limit)
+
+    def chosen(self, choice: Choice) -> list[str]:
+        with self._readers.snapshot() as connection:
+            return forgetting.chosen(connection, choice)
+
+    def below(self, episode: str) -> list[str]:
+        with self._readers.snapshot() as connection:
+            return forgetting.below(connection, episode)
+
+    def foreseen(self, ids: Sequence[str]) -> Removal:
+        with self._readers.snapshot() as connection:
+            return forgetting.foreseen(connection, ids)
+
+    def next_emptied(self) -> Emptied | None:
+        with self._readers.snapshot() as connection:
+            return emptying.next_emptied(connection)
+
+    def history(self, id: str) -> list[Memory]:
+        with self._readers.snapshot() as connection:
+            return marks.history(connection, id)
+
+    def prunable(self, retention: Retention, *, now: datetime, limit: int) -> Prunable:
+        with self._readers.snapshot() as connection:
+            return returning.prunable(connection, retention, now=now, limit=limit)
 
     def search(self, query: Query) -> Found:
         if not query.terms:
@@ -135,25 +235,51 @@ class SqliteStore:
             return show(connection, places)
 
     def pending(
-        self, *, before: datetime | None = None, session: str | None = None, limit: int
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
     ) -> list[Pending]:
+        where, values = _pending_filter(before, session, sources)
         with self._readers.snapshot() as connection:
             rows = connection.execute(
                 "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
-                "WHERE NOT pinned AND (?1 IS NULL OR created_at < ?1) "
-                "AND (?2 IS NULL OR session_id = ?2) ORDER BY created_at, seq LIMIT ?3",
-                (instant_text(before) if before else None, session, limit),
+                f"{where} ORDER BY created_at, seq LIMIT ?",
+                (*values, limit),
             ).fetchall()
         return [pending_from(row) for row in rows]
 
-    def count_due(self, *, before: datetime, limit: int) -> int:
+    def count_due(
+        self,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        limit: int,
+    ) -> int:
+        where, values = _pending_filter(before, session, sources)
         with self._readers.snapshot() as connection:
             count: int = connection.execute(
-                "SELECT count(*) FROM (SELECT 1 FROM working_memory "
-                "WHERE created_at < ? AND NOT pinned LIMIT ?)",
-                (instant_text(before), limit),
+                f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
+                (*values, limit),
             ).fetchone()[0]
         return count
+
+    def activity(self, *, fresh: datetime, limit: int) -> Activity:
+        with self._readers.snapshot() as connection:
+            return activity(connection, fresh=fresh, limit=limit)
+
+    def pace(self, summarizer: str) -> float | None:
+        with self._readers.snapshot() as connection:
+            chars, seconds = connection.execute(
+                "SELECT sum(chars_before), sum(duration_s) FROM "
+                "(SELECT * FROM consolidation_log ORDER BY id DESC LIMIT ?) "
+                "WHERE summarizer = ? AND fallback_reason IS NULL AND status = 'promoted'",
+                (PACE_ROWS, summarizer),
+            ).fetchone()
+        return chars / seconds if chars and seconds else None
 
     def working_count(self) -> int:
         with self._readers.snapshot() as connection:
@@ -176,12 +302,15 @@ class SqliteStore:
     ) -> list[LogEntry]:
         with self._readers.snapshot() as connection:
             rows = connection.execute(
-                f"SELECT id, {LOG_COLUMNS} FROM consolidation_log "
+                f"SELECT {LOG_FIELDS} FROM consolidation_log "
                 "WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR cycle_id = ?2) "
                 "ORDER BY id DESC LIMIT ?3",
                 (session, cycle, limit),
             ).fetchall()
         return [log_entry_from(row) for row in rows]
+
+    def longest_write_s(self) -> float:
+        return self._writer.held_max_s
 
     def totals(self) -> Mapping[Tier, TierTotals]:
         with self._readers.snapshot() as connection:
@@ -191,6 +320,23 @@ class SqliteStore:
                 tier: TierTotals(*totals[tier], _oldest(connection, tier))
                 for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
             }
+
+
+def _pending_filter(
+    before: datetime | None, session: str | None, sources: Sequence[str | None]
+) -> tuple[str, Row]:
+    clauses: list[str] = ["NOT pinned"]
+    values: list[str | None] = []
+    if before:
+        clauses.append("created_at < ?")
+        values.append(instant_text(before))
+    if session is not None:
+        clauses.append("session_id = ?")
+        values.append(session)
+    if sources:
+        clauses.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
+        values.extend(sources)
+    return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
 
 def _memory(connection: sqlite3.Connection, id: str) -> Memory | None:

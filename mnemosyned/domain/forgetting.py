@@ -1,0 +1,127 @@
+"""What is to be forgotten, brought back or pruned, and what that does."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.terms import Terms, unspaced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which memories are meant: those for which all that is given holds."""
+
+    terms: Terms | None = None
+    """They have all of these words."""
+    sessions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    person: str | None = None
+    """They mention this name anywhere, or are spoken by it."""
+
+
+def naming(name: str) -> Callable[[str], bool]:
+    """Tells whether a text mentions a name: as whole words, in any case.
+
+    In a script without spaces a name has no borders that could be seen, so any occurrence counts.
+    """
+    words = [re.escape(word) for word in _plain(name).split()]
+    pattern = r"\s+".join(words)
+    if not unspaced(name):
+        pattern = rf"(?<!\w){pattern}(?!\w)"
+    found = re.compile(pattern).search
+    return lambda text: found(_plain(text)) is not None
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What a change took away, and which summaries it emptied for want of it."""
+
+    working: int = 0
+    archived: int = 0
+    details: int = 0
+    """Exact values that went with them."""
+    removed: frozenset[int] = frozenset()
+    """The episodes that nothing was left of, as the store knows them."""
+    emptied: frozenset[int] = frozenset()
+    """The episodes that are to be rewritten from what remains."""
+    sessions: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
+
+    def __or__(self, other: Removal) -> Removal:
+        removed = self.removed | other.removed
+        return Removal(
+            working=self.working + other.working,
+            archived=self.archived + other.archived,
+            details=self.details + other.details,
+            removed=removed,
+            emptied=(self.emptied | other.emptied) - removed,
+            sessions=self.sessions | other.sessions,
+            sources=self.sources | other.sources,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much of the archive keeps its words; None is all."""
+
+    keep: timedelta | None = None
+    """Originals older than this go."""
+    characters_max: int | None = None
+    """Beyond so many characters the oldest go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prunable:
+    """Originals whose words a retention gives up, oldest first."""
+
+    ids: tuple[str, ...] = ()
+    characters: int = 0
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """A memory that would go, as a preview shows it."""
+
+    id: str
+    tier: Tier
+    created_at: datetime
+    session: str
+    role: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emptied:
+    """An emptied summary and what it is to be rewritten from."""
+
+    mark: int
+    """Which emptying it is; a later one has another."""
+    episode: Episode
+    originals: tuple[Memory, ...] = ()
+    """Of an episode, oldest first."""
+    children: tuple[Episode, ...] = ()
+    """Of a day, a week or a month: the summaries below it, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """What an undo did with one episode."""
+
+    episode: str
+    restored: int = 0
+    """Originals put back into working memory."""
+    pruned: int = 0
+    """Originals whose words are gone; with one of them, the episode stays as it is."""

@@ -1,0 +1,51 @@
+"""Who else is at work: a cycle gives way to what somebody waits for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+GONE_S = 0.5
+"""So long after the last answer the machine is the cycle's again."""
+GIVE_WAY_S = 0.05
+"""The longest that a group waits: a cycle gets on whatever the traffic."""
+LOOK_S = 0.001
+
+
+class Company:
+    """Counts the requests that are being answered; safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._last = time.monotonic() - GONE_S
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Somebody waits while the block runs."""
+        with self._lock:
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                self._last = time.monotonic()
+
+    @property
+    def present(self) -> bool:
+        """Whether somebody waits, or did a moment ago and may ask again."""
+        return self._waiting > 0 or time.monotonic() - self._last < GONE_S
+
+    @property
+    def quiet_s(self) -> float:
+        """How long nobody has asked for anything."""
+        return 0.0 if self._waiting else time.monotonic() - self._last
+
+    def give_way(self) -> None:
+        """Wait until nobody waits, for a moment at most."""
+        ends = time.monotonic() + GIVE_WAY_S
+        while self._waiting and time.monotonic() < ends:
+            time.sleep(LOOK_S)

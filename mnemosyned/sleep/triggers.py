@@ -1,0 +1,193 @@
+"""What starts a cycle by itself: each trigger a pure rule over what is going on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+from math import ceil
+from typing import Protocol
+
+from mnemosyned.domain.consolidation import Activity, Selection, Trigger
+
+RELIEF = 0.1
+"""At a limit, so much more is consolidated at once, so that it is not hit again at once."""
+SESSION_KEPT = 0.5
+"""Of a session's token budget, what is left in working memory."""
+CHARS_PER_TOKEN = 4
+
+
+class SleepTrigger(Protocol):
+    """A rule that says when a cycle is due, and what it takes."""
+
+    @property
+    def name(self) -> Trigger:
+        """What the log calls it."""
+        ...
+
+    def due(self, activity: Activity, now: datetime) -> bool:
+        """Whether a cycle should start. It must not be, once the cycle has taken its share."""
+        ...
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:
+        """What that cycle consolidates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Age:
+    """The oldest memory is older than half of its time to live. Source: the sleep seed.
+
+    `slack` is how far beyond that it may get, so that a cycle finds more than one memory.
+    """
+
+    ttl: timedelta
+    slack: timedelta = timedelta(hours=1)
+    name: Trigger = Trigger.AGE
+
+    def due(self, activity: Activity, now: datetime) -> bool:
+        limit = now - self.ttl / 2 - self.slack
+        return activity.oldest is not None and activity.oldest < limit
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        return Selection(before=now - self.ttl / 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """So many new memories came in from one source, the latest few minutes aside.
+
+    Source: the consolidation tutorial, N new memories in a category.
+    """
+
+    entries: int
+    fresh: timedelta
+    name: Trigger = Trigger.COUNT
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        return any(count >= self.entries for count in activity.by_source.values())
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:
+        sources = [name for name, count in activity.by_source.items() if count >= self.entries]
+        return Selection(before=now - self.fresh, sources=tuple(sources))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Working memory holds more rows or bytes than it may."""
+
+    rows_max: int
+    bytes_max: int | None = None
+    name: Trigger = Trigger.SIZE
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        return self._excess(activity, margin=0.0) > 0
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        return Selection(oldest=self._excess(activity, margin=RELIEF))
+
+    def _excess(self, activity: Activity, *, margin: float) -> int:
+        """So many memories too many, the bytes counted as memories of middling size."""
+        rows = activity.rows - int(self.rows_max * (1 - margin))
+        if self.bytes_max is None or not activity.rows:
+            return min(rows, activity.movable)
+        surplus = activity.bytes - self.bytes_max * (1 - margin)
+        by_bytes = ceil(surplus * activity.rows / activity.bytes) if activity.bytes else 0
+        return min(max(rows, by_bytes), activity.movable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """Nothing was remembered for a while, and there is enough to be worth a cycle."""
+
+    quiet: timedelta
+    gain_min: int
+    fresh: timedelta
+    name: Trigger = Trigger.IDLE
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        seasoned = sum(activity.by_source.values())
+        return activity.quiet >= self.quiet and seasoned >= self.gain_min
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        return Selection(before=now - self.fresh)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """A session's working memory takes most of the tokens that it may.
+
+    Source: the context seeds, consolidation at 80 % of the budget.
+    """
+
+    budget: int
+    share: float = 0.8
+    name: Trigger = Trigger.TOKENS
+
+    def due(self, activity: Activity, now: datetime) -> bool:  # noqa: ARG002
+        return self._fullest(activity) is not None
+
+    def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
+        name = self._fullest(activity)
+        if name is None:
+            return Selection(oldest=0)
+        rows, chars = activity.by_session[name]
+        kept = SESSION_KEPT * self.budget * CHARS_PER_TOKEN / chars
+        return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
+
+    def _fullest(self, activity: Activity) -> str | None:
+        over = {
+            name: chars
+            for name, (_, chars) in activity.by_session.items()
+            if chars >= self.share * self.budget * CHARS_PER_TOKEN
+        }
+        return max(over, key=lambda name: over[name]) if over else None
+
+
+# ------------------------------------------------------------ model at work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the machine is doing."""
+
+    on_battery: bool
+    load: float
+    """Processes that want to run, for each core, over the last minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """A stretch of the owner's day, over midnight where it ends before it begins."""
+
+    begins: time
+    ends: time
+
+    def hold(self, moment: time) -> bool:
+        """Whether a time of day lies in it."""
+        if self.begins <= self.ends:
+            return self.begins <= moment < self.ends
+        return moment >= self.begins or moment < self.ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWork:
+    """When a model may write for a cycle that nobody waits for."""
+
+    on_battery: bool = True
+    idle_only: bool = False
+    idle_after: timedelta = timedelta(minutes=5)
+    load_max: float | None = None
+    quiet_hours: Sequence[QuietHours] = field(default=())
+
+    def refuses(self, machine: Machine, activity: Activity, local: datetime) -> str:
+        """Why it has to wait, in words for `status`; empty where it may begin."""
+        if any(hours.hold(local.time()) for hours in self.quiet_hours):
+            return "quiet hours (sleep.quiet_hours)"
+        if machine.on_battery and not self.on_battery:
+            return "the machine runs on its battery (sleep.when)"
+        if self.idle_only and activity.quiet < self.idle_after:
+            return "the memory is in use (sleep.when)"
+        if self.load_max is not None and machine.load > self.load_max:
+            return f"the load is {machine.load:.1f} for each core (sleep.load_max)"
+        return ""

@@ -1,0 +1,262 @@
+"""Forgetting: which memories are meant, what goes with them, and their deletion everywhere."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from mnemosyned.domain.forgetting import Choice, Removal, naming
+from mnemosyned.domain.terms import Terms
+from mnemosyned.storage.sqlite.candidates import any_of
+from mnemosyned.storage.sqlite.emptied import empty
+from mnemosyned.storage.sqlite.indexing import unindex_memory
+from mnemosyned.storage.sqlite.levels import BELOW
+from mnemosyned.storage.sqlite.rows import instant_text
+
+KEYED_BY_MEMORY = ("memory_state",)
+"""The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
+is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
+CHUNK = 500
+_TABLES = ("working_memory", "archive")
+_INDEXES = ("memory_fts", "memory_gram_fts")
+
+
+# ---------------------------------------------------------------- what is meant
+
+
+def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
+    """The ids of all memories for which everything in the choice holds."""
+    where, values = _conditions(choice)
+    among = _having(connection, choice.terms) if choice.terms else None
+    named = naming(choice.person) if choice.person else None
+    ids: dict[str, None] = {}
+    for table in _TABLES:
+        # What a pruned memory has left are its exact values.
+        text = (
+            "content"
+            if table == "working_memory"
+            else "iif(content != '', content, ifnull("
+            "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))"
+        )
+        columns = f"id, role, session_id, ifnull(source, ''), metadata, {text}" if named else "id"
+        for narrowed, further in _narrowed(where, values, among):
+            rows = connection.execute(
+                f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
+            )
+            for id, *texts in rows:
+                if named is None or any(named(text) for text in texts):
+                    ids[id] = None
+    return list(ids)
+
+
+def _conditions(choice: Choice) -> tuple[str, list[Any]]:
+    clauses = ["1"]
+    values: list[Any] = []
+    for column, names in (("session_id", choice.sessions), ("source", choice.sources)):
+        if names:
+            clauses.append(f"{column} IN ({', '.join('?' * len(names))})")
+            values.extend(names)
+    if choice.since:
+        clauses.append("created_at >= ?")
+        values.append(instant_text(choice.since))
+    if choice.until:
+        clauses.append("created_at < ?")
+        values.append(instant_text(choice.until))
+    return " AND ".join(clauses), values
+
+
+def _narrowed(
+    where: str, values: Sequence[Any], among: set[int] | None
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    if among is None:
+        yield where, values
+        return
+    positions = sorted(among)
+    for start in range(0, len(positions), CHUNK):
+        chunk = positions[start : start + CHUNK]
+        yield f"{where} AND seq IN ({', '.join('?' * len(chunk))})", [*values, *chunk]
+
+
+def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
+    """The positions of the memories that have every one of these terms."""
+    found: set[int] | None = None
+    for term in (*terms.words, *terms.grams):
+        here: set[int] = set()
+        for table in _INDEXES[term in terms.grams :]:
+            rows = connection.execute(
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (any_of([term]),)
+            )
+            here.update(seq for (seq,) in rows)
+        found = here if found is None else found & here
+        if not found:
+            break
+    return found or set()
+
+
+def below(connection: sqlite3.Connection, episode: str) -> list[str]:
+    """The ids of all originals under an episode, a day, a week or a month."""
+    rows = connection.execute(
+        f"{BELOW} SELECT a.id FROM below JOIN archive AS a ON a.episode_seq = below.seq",
+        (episode,),
+    )
+    return [id for (id,) in rows]
+
+
+# --------------------------------------------------------------- what would go
+
+
+def foreseen(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
+    """What forgetting these would take away, found without changing anything."""
+    removal = Removal()
+    leaving: dict[int, int] = {}
+    for chunk in _chunks(ids):
+        marks = ", ".join("?" * len(chunk))
+        (working,) = connection.execute(
+            f"SELECT count(*) FROM working_memory WHERE id IN ({marks})", chunk
+        ).fetchone()
+        archived = details = 0
+        for episode, count, values in connection.execute(
+            "SELECT episode_seq, count(*), "
+            "sum((SELECT count(*) FROM detail WHERE memory_seq = seq)) "
+            f"FROM archive WHERE id IN ({marks}) GROUP BY episode_seq",
+            chunk,
+        ):
+            leaving[episode] = leaving.get(episode, 0) + count
+            archived += count
+            details += values
+        removal |= Removal(working=working, archived=archived, details=details)
+    removed, emptied = _episodes_left(connection, leaving)
+    return removal | Removal(removed=removed, emptied=emptied)
+
+
+def _episodes_left(
+    connection: sqlite3.Connection, leaving: dict[int, int]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
+    removed: set[int] = set()
+    emptied: set[int] = set()
+    while leaving:  # ends, as each step goes up a level
+        above: dict[int, int] = {}
+        for seq, count in leaving.items():
+            parts, parent = connection.execute(
+                "SELECT (SELECT count(*) FROM archive WHERE episode_seq = e.seq) "
+                "+ (SELECT count(*) FROM episodic_memory WHERE parent_id = e.id), "
+                "(SELECT seq FROM episodic_memory WHERE id = e.parent_id) "
+                "FROM episodic_memory AS e WHERE e.seq = ?",
+                (seq,),
+            ).fetchone()
+            gone = count >= parts
+            (removed if gone else emptied).add(seq)
+            if parent is not None:
+                above[parent] = above.get(parent, 0) + gone
+        leaving = above
+    return frozenset(removed), frozenset(emptied - removed)
+
+
+# -------------------------------------------------------------------- deletion
+
+
+def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
+    """Delete these memories wherever they are now, and empty every summary made of them.
+
+    What is not there any more is passed over, so that an interrupted forgetting can be repeated.
+    """
+    working = archived = details = 0
+    indexed: list[tuple[int, str, str]] = []
+    episodes: set[int] = set()
+    sessions: set[str] = set()
+    sources: set[str] = set()
+    for id in ids:
+        row = connection.execute(
+            "DELETE FROM working_memory WHERE id = ? "
+            "RETURNING seq, content, role, session_id, source",
+            (id,),
+        ).fetchone()
+        if row:
+            working += 1
+        else:
+            row = connection.execute(
+                "SELECT seq, content, role, session_id, source, episode_seq, "
+                "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
+                (id,),
+            ).fetchone()
+            if row is None:
+                continue
+            leave_secrets(connection, row[0], row[5])
+            connection.execute("DELETE FROM archive WHERE seq = ?", row[:1])
+            archived += 1
+            episodes.add(row[5])
+            details += row[6]
+        seq, content, role, session, source = row[:5]
+        indexed.append((seq, content, role))
+        _forget_marks(connection, seq)
+        sessions.add(session)
+        sources |= {source} if source else set()
+    for seq, content, role in indexed:  # after all rows, as when they were remembered
+        unindex_memory(connection, seq, content, role)
+    removed, emptied = empty(connection, episodes)
+    if working or archived:
+        connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")
+    return Removal(
+        working=working,
+        archived=archived,
+        details=details,
+        removed=removed,
+        emptied=emptied,
+        sessions=frozenset(sessions),
+        sources=frozenset(sources),
+    )
+
+
+def leave_secrets(connection: sqlite3.Connection, seq: int, episode: int) -> None:
+    """Before an original leaves: what it shows to be secret stays so where others hold it too."""
+    for kind, value in connection.execute(
+        "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
+    ).fetchall():
+        connection.execute(
+            "INSERT INTO detail (memory_seq, kind, value, sensitive) SELECT seq, ?1, ?2, 1 "
+            "FROM archive WHERE episode_seq = ?3 AND seq != ?4 AND instr(content, ?2) "
+            "ON CONFLICT DO UPDATE SET sensitive = 1",
+            (kind, value, episode, seq),
+        )
+
+
+def _forget_marks(connection: sqlite3.Connection, seq: int) -> None:
+    """What it superseded is now superseded by its own successor, or by nobody who is known."""
+    connection.execute(
+        "UPDATE memory_state SET superseded_by = "
+        "(SELECT superseded_by FROM memory_state WHERE memory_seq = ?1) WHERE superseded_by = ?1",
+        (seq,),
+    )
+    for table in KEYED_BY_MEMORY:
+        connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))
+
+
+def forget_names(
+    connection: sqlite3.Connection, sessions: Iterable[str], sources: Iterable[str]
+) -> None:
+    """Take the names of sessions and sources that nothing is left of out of the log.
+
+    Every archived memory has an episode of its session and source, so that two tables tell.
+    """
+    for column, names, nameless in (("session_id", sessions, ""), ("source", sources, None)):
+        for chunk in _chunks(sorted(names)):
+            marks = ", ".join("?" * len(chunk))
+            alive = {
+                name
+                for table in ("working_memory", "episodic_memory")
+                for (name,) in connection.execute(
+                    f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks})", chunk
+                )
+            }
+            gone = [name for name in chunk if name not in alive]
+            connection.execute(
+                f"UPDATE consolidation_log SET {column} = ? "
+                f"WHERE {column} IN ({', '.join('?' * len(gone))})",
+                (nameless, *gone),
+            )
+
+
+def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))

@@ -1,0 +1,217 @@
+"""A backlog is worked off in steps, within a cycle's time and tokens, and told while it goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from fakes import FakeSummarizer, keep, memory, pending, trio, working_ids
+
+from mnemosyned.domain.consolidation import (
+    Batch,
+    CycleStatus,
+    GroupLimits,
+    Progress,
+    Trigger,
+    plan,
+    whole,
+)
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.ports import Promotion, Standing, SummarizerState
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep import company as company_module
+from mnemosyned.sleep import cycle as cycle_module
+from mnemosyned.sleep.budget import Budget
+from mnemosyned.sleep.company import GIVE_WAY_S, Company
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Sleep, Status
+
+
+class Slow(FakeSummarizer):
+    """A model that is in force, and lets a clock of the cycle's own run."""
+
+    def standing(self) -> Standing:
+        return Standing(name=self.name, reason="", state=SummarizerState.MODEL)
+
+
+def backlog(store: SqliteStore, groups: int) -> None:
+    for at in range(groups):
+        keep(store, *trio(f"g{at:02}x", source=f"s{at}", hours_ago=100 - at))
+
+
+# --------------------------------------------------------------------- steps
+
+
+def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
+    store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle_module, "STEP", 7)
+    backlog(store, 12)
+
+    report = cycle.run(trigger=Trigger.EXPLICIT)
+
+    assert (report.status, report.evicted, report.promoted) == (CycleStatus.DONE, 36, 12)
+    assert {group.items for group in report.groups if not group.level} == {3}
+    assert store.totals()[Tier.ARCHIVE].count == 36
+
+
+def test_steps_in_which_all_fails_come_to_an_end(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cycle_module, "STEP", 7)
+    backlog(store, 12)
+    summarizer.fail()
+
+    report = cycle.run(trigger=Trigger.EXPLICIT)
+
+    assert (report.failed, report.evicted, report.remaining) == (12, 0, 36)
+    assert len(working_ids(store)) == 36
+
+
+def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
+    limits = GroupLimits(pause=timedelta(hours=6))
+    early = [pending(f"a{at}", hours=at) for at in range(3)]
+    late = [pending(f"b{at}", hours=20 + at) for at in range(3)]
+    batches = plan([*early, *late], limits=limits)
+
+    def ids(found: list[Batch]) -> list[str]:
+        return [id for batch in found for id in batch.ids]
+
+    assert ids(whole(batches, until=late[-1].created_at, limits=limits)) == ["a0", "a1", "a2"]
+    assert ids(whole(batches[1:], until=late[-1].created_at, limits=limits)) == ["b0", "b1", "b2"]
+
+
+# -------------------------------------------------------------------- budget
+
+
+def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
+    store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+) -> None:
+    backlog(store, 5)
+    up = threading.Event()
+    cycle.policy = replace(cycle.policy, budget=Budget(time=timedelta(seconds=0.05)))
+    summarizer.meanwhile = lambda _: up.wait(0.03)
+
+    first = cycle.run(trigger=Trigger.SCHEDULE)
+    summarizer.meanwhile = lambda _: None
+    cycle.policy = replace(cycle.policy, budget=Budget())
+    second = cycle.run(trigger=Trigger.SCHEDULE)
+
+    assert first.status is CycleStatus.PARTIAL
+    assert 0 < first.evicted < 15
+    assert (first.remaining, first.folded) == (15 - first.evicted, 0)
+    assert (second.status, second.evicted) == (CycleStatus.DONE, 15 - first.evicted)
+
+
+def test_a_model_reads_no_more_than_its_tokens(store: SqliteStore, cycle: SleepCycle) -> None:
+    model = Slow()
+    cycle.use_summarizer(model)
+    cycle.policy = replace(cycle.policy, budget=Budget(tokens=250))
+    for at in range(5):
+        three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
+        keep(store, *[replace(one, content="word " * 80) for one in three])
+
+    report = cycle.run(trigger=Trigger.SCHEDULE)
+
+    assert len(model.calls) == 1
+    assert (report.evicted, report.remaining) == (3, 12)
+
+
+def test_rules_have_no_budget_of_tokens(store: SqliteStore, cycle: SleepCycle) -> None:
+    cycle.policy = replace(cycle.policy, budget=Budget(tokens=1))
+    backlog(store, 4)
+
+    assert cycle.run(trigger=Trigger.SCHEDULE).evicted == 12
+
+
+# ------------------------------------------------------------------ progress
+
+
+def test_status_tells_how_far_the_cycle_is(
+    store: SqliteStore, service: MemoryService, summarizer: FakeSummarizer
+) -> None:
+    backlog(store, 3)
+    seen: list[Progress | None] = []
+    summarizer.meanwhile = lambda _: seen.append(service.call(Status()).sleep.progress)
+
+    service.call(Sleep())
+
+    assert seen[0] == Progress(0, 9)
+    assert service.call(Status()).sleep.progress is None
+
+
+def test_a_dry_run_says_how_long_a_model_would_write(
+    store: SqliteStore, cycle: SleepCycle, service: MemoryService
+) -> None:
+    backlog(store, 2)
+    by_rule = service.call(Sleep(dry_run=True)).model_s
+    model = Slow()
+    cycle.use_summarizer(model)
+
+    first = service.call(Sleep(dry_run=True)).model_s
+    service.call(Sleep())
+    keep(store, *[memory(f"m{at}", "x" * 1_000, hours_ago=20) for at in range(3)])
+    paced = service.call(Sleep(dry_run=True)).model_s
+    pace = store.pace("fake")
+
+    assert by_rule is None
+    assert first
+    assert pace
+    assert paced
+    assert paced >= 3_000 / pace
+
+
+# ------------------------------------------------------------------- company
+
+
+def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:
+    company = Company()
+    came: list[float] = []
+
+    def wait() -> None:
+        company.give_way()
+        came.append(1)
+
+    waiter = threading.Thread(target=wait)
+    with company.answering():
+        assert company.present
+        waiter.start()
+        waiter.join(GIVE_WAY_S * 40)
+
+    assert came, "it goes on whatever the traffic"
+    assert company.quiet_s < 1
+
+
+@pytest.mark.parametrize(("gone_s", "alone"), [(0.0, True), (60.0, False)])
+def test_in_company_each_group_is_committed_by_itself(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    gone_s: float,
+    alone: bool,
+) -> None:
+    backlog(store, 6)
+    sizes: list[int] = []
+    write = store.consolidate
+
+    def counted(groups: Sequence[Sequence[Promotion]], *, durable: bool) -> list[Exception | None]:
+        sizes.append(len(groups))
+        return write(groups, durable=durable)
+
+    monkeypatch.setattr(store, "consolidate", counted)
+    monkeypatch.setattr(company_module, "GONE_S", gone_s)
+    with cycle.company.answering():
+        pass
+
+    cycle.run(trigger=Trigger.EXPLICIT)
+
+    assert (max(sizes) > 1) is alone
+    assert sum(sizes) == 6

@@ -1,0 +1,387 @@
+"""What was forgotten is in no file of the data directory: every way, in every state, as bytes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import NOON, FakeClock, holding, keep, memory
+
+from mnemosyned import Memory as Library
+from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.memory import Episode, Memory
+from mnemosyned.forgetting import Forgetting
+from mnemosyned.paths import shipped
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.verbs import Forget, Pin, Prune, Remember, Restore, Sleep
+
+WORDS = {
+    "words": "Zqxjv48213Kwyz",
+    "utf-8": "Žluťoučkýkůňž",
+    "cjk": "鑫淼焱垚犇骉",
+    "code": "zqxjvSecretName",
+    "snake": "zqxjv_wiring_table",
+    "e-mail": "zqxjv.kwyz@example.org",
+    "secret": "password: Zqxjv-4471-Kwyz",
+    "emoji": "🚲zqxjvkwyz🚲",
+}
+EPISODES = 4
+PER_EPISODE = 6
+CHOSEN_AT = (3, 9)
+"""Of which memories the word is: one in each of two episodes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One memory among many, and a way to name it."""
+
+    word: str
+    way: str
+    state: str
+    where: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.state} by {self.way}: {self.word}"
+
+
+def made(case: Case) -> list[Memory]:
+    """Memories of four mornings; two of them hold the word, in whatever place the case names."""
+    word = WORDS[case.word]
+    memories = []
+    for at in range(EPISODES * PER_EPISODE):
+        told = at in CHOSEN_AT
+        spoken = f"note {at}: {word}. {word} again" if told else f"note {at} of the meadow"
+        filler = " ".join(f"word{at}x{n}" for n in range(12))
+        memories.append(
+            memory(
+                f"m{at}",
+                f"{spoken} {filler}",
+                created_at=NOON - timedelta(days=5 - at // PER_EPISODE, minutes=-at),
+                **{key: value for key, value in case.where.items() if told},
+            )
+        )
+    return memories
+
+
+def ids_of(case: Case) -> list[Forget]:
+    word = WORDS[case.word]
+    if case.way == "id":
+        return [Forget(f"m{at}") for at in CHOSEN_AT]
+    if case.way == "period":
+        return [Forget(since=moment(at), until=moment(at + 1)) for at in CHOSEN_AT]
+    if case.way in ("session", "source"):
+        return [Forget(**{case.way: case.where[case.way]})]
+    return [Forget(**{case.way: case.where.get("role", word)})]
+
+
+def moment(at: int) -> Any:  # noqa: ANN401
+    return NOON - timedelta(days=5 - at // PER_EPISODE, minutes=-at)
+
+
+def fresh(_: Parts) -> None:
+    pass
+
+
+def slept(parts: Parts) -> None:
+    parts.cycle.run(trigger=Trigger.EXPLICIT, force=True)
+
+
+def folded(parts: Parts) -> None:
+    slept(parts)
+    parts.clock.advance(days=30)
+    slept(parts)
+
+
+def pinned(parts: Parts) -> None:
+    for at in CHOSEN_AT:
+        parts.service.call(Pin(f"m{at}"))
+    slept(parts)
+
+
+def restored(parts: Parts) -> None:
+    folded(parts)
+    for at in CHOSEN_AT:
+        parts.service.call(Restore(f"m{at}"))
+
+
+def undone(parts: Parts) -> None:
+    slept(parts)
+    parts.service.call(Sleep(undo=parts.store.log(limit=1)[0].cycle))
+
+
+def superseded(parts: Parts) -> None:
+    folded(parts)
+    for at in CHOSEN_AT:
+        parts.service.call(Remember(f"the meadow is mown {at}", supersedes=f"m{at}"))
+
+
+def pruned(parts: Parts) -> None:
+    folded(parts)
+    parts.service.call(Prune(characters_max=0))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a state is reached with."""
+
+    store: SqliteStore
+    service: MemoryService
+    cycle: SleepCycle
+    clock: FakeClock
+
+
+STATES: dict[str, Callable[[Parts], None]] = {
+    state.__name__: state
+    for state in (fresh, slept, folded, pinned, restored, undone, superseded, pruned)
+}
+BY_WORD = [
+    Case(word, ("id", "query", "person")[at % 3], state)
+    for state in ("fresh", "folded")
+    for at, word in enumerate(WORDS)
+]
+BY_STATE = [
+    Case("words", "id", "pinned"),
+    Case("cjk", "query", "pinned"),
+    Case("words", "person", "restored"),
+    Case("cjk", "id", "restored"),
+    Case("code", "query", "undone"),
+    Case("secret", "id", "undone"),
+    Case("words", "person", "superseded"),
+    Case("utf-8", "id", "superseded"),
+    Case("words", "id", "pruned"),
+    Case("e-mail", "person", "pruned"),
+]
+BY_PLACE = [
+    Case("words", "session", "slept", {"session": "Zqxjv48213Kwyz"}),
+    Case("words", "session", "folded", {"session": "s Zqxjv48213Kwyz", "source": "chat"}),
+    Case("words", "source", "slept", {"source": "Zqxjv48213Kwyz"}),
+    Case("words", "person", "slept", {"role": "Zqxjv48213Kwyz"}),
+    Case("cjk", "person", "fresh", {"role": "鑫淼焱垚犇骉"}),
+    Case("words", "query", "slept", {"metadata": {"also": ["Zqxjv48213Kwyz"]}}),
+    Case("words", "period", "fresh"),
+    Case("words", "period", "folded"),
+]
+
+
+@pytest.fixture
+def parts(store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock) -> Parts:
+    return Parts(store, service, cycle, clock)
+
+
+def above(store: SqliteStore, id: str) -> list[Episode]:
+    """The day, week and month over a memory."""
+    memory = store.get(id)
+    assert isinstance(memory, Memory)
+    found = store.get(memory.episode or "")
+    summaries = []
+    while isinstance(found, Episode) and found.parent:
+        found = store.get(found.parent)
+        assert isinstance(found, Episode)
+        summaries.append(found)
+    return summaries
+
+
+def left(store: SqliteStore, word: str) -> list[str]:
+    """Where the word, or a part of it, can still be read."""
+    parts = [part for part in word.removeprefix("password: ").split() if part]
+    if word == WORDS["cjk"]:
+        parts += ["".join(pair) for pair in pairwise(word)]
+    found = holding(store.database.parent, word, *parts)
+    with closing(sqlite3.connect(f"file:{store.database}?mode=ro", uri=True)) as connection:
+        dump = "\n".join(connection.iterdump()).casefold()
+    return found + [f"a table: {part}" for part in parts if part.casefold() in dump]
+
+
+@pytest.mark.parametrize("case", [*BY_WORD, *BY_STATE, *BY_PLACE], ids=str)
+def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
+    store, service = parts.store, parts.service
+    memories = made(case)
+    for start in range(0, len(memories), PER_EPISODE):
+        keep(store, *memories[start : start + PER_EPISODE])
+    STATES[case.state](parts)
+    before = store.totals()
+
+    receipts = [service.call(forget) for forget in ids_of(case)]
+
+    assert sum(receipt.memories for receipt in receipts) == len(CHOSEN_AT)
+    assert all(receipt.complete for receipt in receipts)
+    assert left(store, WORDS[case.word]) == []
+    after = store.totals()
+    gone = sum(before[tier].count - after[tier].count for tier in before if tier != "episodic")
+    assert gone == len(CHOSEN_AT)
+
+
+def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
+    store: SqliteStore, service: MemoryService, parts: Parts
+) -> None:
+    case = Case("words", "query", "folded")
+    keep(store, *made(case))
+    folded(parts)
+
+    preview = service.call(Forget(query=WORDS["words"], dry_run=True))
+    receipt = service.call(Forget(query=WORDS["words"]))
+
+    assert [line.id for line in preview.lines] == ["m3", "m9"]
+    assert WORDS["words"] in preview.lines[0].snippet
+    assert receipt.lines == []
+    assert WORDS["words"] not in str(receipt)
+    assert (preview.dry_run, receipt.dry_run) == (True, False)
+    for name in ("memories", "archived", "details", "episodes_removed", "episodes_rewritten"):
+        assert getattr(preview, name) == getattr(receipt, name), name
+    # Two episodes, the day of each, their week and their month.
+    assert receipt.episodes_rewritten == 6
+
+
+def test_a_secret_is_masked_in_the_preview(store: SqliteStore, service: MemoryService) -> None:
+    keep(store, memory("1", WORDS["secret"]))
+
+    (line,) = service.call(Forget("1", dry_run=True)).lines
+
+    assert "4471" not in line.snippet
+
+
+def test_forgetting_a_month_forgets_all_it_was_made_of(
+    store: SqliteStore, service: MemoryService, parts: Parts
+) -> None:
+    keep(store, *made(Case("words", "id", "folded")))
+    folded(parts)
+
+    receipt = service.call(Forget(above(store, "m3")[-1].id))
+
+    assert receipt.memories == EPISODES * PER_EPISODE
+    assert receipt.episodes_removed == 2 * EPISODES + 2
+    assert {tier.count for tier in store.totals().values()} == {0}
+    assert left(store, WORDS["words"]) == []
+
+
+def test_every_summary_above_is_rewritten_from_what_remains(
+    store: SqliteStore, service: MemoryService, parts: Parts
+) -> None:
+    keep(store, *made(Case("words", "id", "folded")))
+    folded(parts)
+
+    service.call(Forget("m3"))
+
+    day, week, month = above(store, "m2")
+    assert (day.item_count, week.item_count) == (PER_EPISODE - 1, 4 * PER_EPISODE - 1)
+    for summary in (day, week, month):
+        assert "note 2 " in summary.content
+        assert "note 3:" not in summary.content
+    assert "note 9:" in month.content
+
+
+def test_another_program_that_reads_keeps_the_log_until_it_is_done(
+    store: SqliteStore,
+    service: MemoryService,
+    forgetting: Forgetting,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mnemosyned.storage.sqlite.store.CHECKPOINT_TRIES", 3)
+    keep(store, memory("1", WORDS["words"]))
+    with closing(sqlite3.connect(store.database, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM working_memory").fetchone()
+
+        receipt = service.call(Forget("1"))
+
+        assert not receipt.complete
+        assert holding(store.database.parent, WORDS["words"]) == ["memory.db-wal"]
+    forgetting.tidy()
+
+    assert left(store, WORDS["words"]) == []
+
+
+def test_copies_beside_the_database_are_named(store: SqliteStore, service: MemoryService) -> None:
+    folder = store.database.parent
+    keep(store, memory("1", "a"))
+    with closing(sqlite3.connect(folder / "other.sqlite")) as copy:
+        copy.execute("CREATE TABLE t (x)")
+    (folder / "old").mkdir()
+    (folder / "old" / "memory.db.gz").write_bytes(b"\x1f\x8b")
+    (folder / "notes.txt").write_text("no copy")
+
+    receipt = service.call(Forget("1"))
+
+    assert receipt.backups == [str(folder / "old" / "memory.db.gz"), str(folder / "other.sqlite")]
+
+
+def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
+    store: SqliteStore, service: MemoryService, parts: Parts, forgetting: Forgetting
+) -> None:
+    keep(store, *made(Case("words", "id", "folded")))
+    folded(parts)
+
+    store.forget(["m3"])  # and the process dies here
+
+    assert [summary.content for summary in above(store, "m2")] == ["", "", ""]
+    assert forgetting.mend() == 4
+    assert "note 2 " in above(store, "m2")[-1].content
+    assert service.call(Forget(query=WORDS["words"])).memories == 1
+
+
+def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> None:
+    with Library(database, clock=FakeClock()) as opened:
+        for at in range(3):
+            opened.remember(f"note {at} of the meadow {'zqxjv' * (at == 1)}", id=f"m{at}")
+        opened.sleep(force=True)
+        original = opened.get("m0").memory
+        assert original
+        episode = original.episode
+        assert episode
+    with open_store(database, migrations=shipped("migrations")) as store:
+        store.forget(["m1"])  # and the process dies here
+
+    with Library(database, clock=FakeClock()) as opened:
+        found = opened.get(episode).episode
+        opened.sleep()
+        assert holding(database.parent, "zqxjv") == []
+
+    assert found
+    assert "note 0" in found.content
+    assert "note 1" not in found.content
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "id"),
+        ({"id": "1", "query": "x"}, "id"),
+        ({"query": "?!"}, "query"),
+        ({"person": "  "}, "person"),
+        ({"id": "nobody"}, "id"),
+    ],
+)
+def test_what_names_nothing_is_refused(
+    service: MemoryService, given: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(Exception, match=r".") as refused:
+        service.call(Forget(**given))
+
+    assert getattr(refused.value, "field", None) == field
+
+
+def test_a_person_is_forgotten_by_the_whole_name_alone(
+    store: SqliteStore, service: MemoryService, clock: FakeClock
+) -> None:
+    keep(
+        store,
+        memory("1", "Mark said so"),
+        memory("2", "we marked it; the remark stands"),
+        memory("3", "spoken", role="MARK"),
+        memory("4", "ask mark's brother"),
+        memory("5", "by the way", metadata={"author": {"name": "Mark"}}),
+        memory("6", "Marks and marking"),
+    )
+
+    assert service.call(Forget(person="mark")).memories == 4
+    assert sorted(one.id for one in store.working(list("123456"))) == ["2", "6"]
+    assert clock.now() == NOON

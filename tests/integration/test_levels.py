@@ -1,0 +1,391 @@
+"""Episodes fold into days, days into weeks, weeks into months; late arrivals open them again."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from fakes import FakeClock, FakeSummarizer, keep, memory
+
+from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus, Trigger
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.ports import Fold, Summary
+from mnemosyned.domain.recall import Hit
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Expand, Forget, Recall, Sleep
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def on_monday(clock: FakeClock) -> None:
+    clock.moment = MONDAY + timedelta(hours=12)
+
+
+def said(at: datetime, name: str, **where: object) -> list[Memory]:
+    """Three memories of one episode."""
+    return [
+        replace(memory(f"{name}{i}"), created_at=at + timedelta(minutes=i), **where)  # type: ignore[arg-type]
+        for i in range(3)
+    ]
+
+
+def a_day(store: SqliteStore, day: int, *, episodes: int = 3) -> None:
+    """Episodes three hours apart in sources of their own, from the morning on."""
+    for at in range(episodes):
+        moment = MONDAY + timedelta(days=day, hours=at)
+        keep(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
+
+
+def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
+    """Sleep on the morning after the day after that one, when it is over and folded."""
+    clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
+    return cycle.run(trigger=Trigger.SCHEDULE)
+
+
+def level(store: SqliteStore, number: int) -> list[Episode]:
+    """All summaries of a level, oldest first."""
+    ids = [row.episode for row in store.log(limit=1_000) if row.level == number and row.episode]
+    return store.summaries(sorted(set(ids)))
+
+
+def keys(report: CycleReport) -> list[str]:
+    return [group.period for group in report.groups if group.level]
+
+
+def get(store: SqliteStore, id: str) -> Episode:
+    found = store.get(id)
+    assert isinstance(found, Episode)
+    return found
+
+
+# ------------------------------------------------------------------- folding
+
+
+def test_a_day_that_is_over_is_folded_with_its_links_and_counts(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    a_day(store, 0)
+
+    report = sleep(cycle, clock, day=0)
+
+    (day,) = level(store, 1)
+    assert (day.level, day.item_count, day.session, day.source) == (1, 9, "default", None)
+    assert day.period_from == MONDAY.replace(hour=0)
+    assert (day.covers_from, day.covers_until) == (
+        MONDAY,
+        MONDAY + timedelta(hours=2, minutes=2),
+    )
+    assert [one.id for one in level(store, 0)] == list(get(store, day.id).summary_of)
+    assert {one.parent for one in level(store, 0)} == {day.id}
+    assert (report.promoted, report.folded, keys(report)) == (3, 1, ["2026-03-02"])
+
+
+def test_a_day_that_is_not_over_waits(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    a_day(store, 0)
+    clock.moment = MONDAY + timedelta(hours=26)
+
+    report = cycle.run(trigger=Trigger.SCHEDULE)
+
+    assert (report.promoted, report.folded) == (3, 0)
+
+
+def test_every_level_is_written_by_the_summariser_and_lower_ones_remain(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    for day in range(35):
+        a_day(store, day)
+
+    sleep(cycle, clock, day=36)
+
+    assert [len(level(store, number)) for number in range(4)] == [105, 35, 5, 1]
+    (month,) = level(store, 3)
+    assert (month.item_count, month.summarizer) == (35 * 9, "fake")
+    assert len(store.originals(month.id)) == 35 * 9
+
+
+def test_one_or_two_episodes_are_carried_up_word_for_word(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
+) -> None:
+    a_day(store, 0, episodes=2)
+
+    sleep(cycle, clock, day=0)
+
+    (day,) = level(store, 1)
+    assert day.content == "\n\n".join(one.content for one in level(store, 0))
+    assert day.summarizer == "verbatim"
+    assert len(summarizer.calls) == 2
+
+
+def test_what_is_folded_is_not_folded_again(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
+) -> None:
+    a_day(store, 0)
+    sleep(cycle, clock, day=0)
+    calls = len(summarizer.calls)
+
+    report = sleep(cycle, clock, day=0)
+
+    assert report.status is CycleStatus.NOTHING_TO_DO
+    assert len(summarizer.calls) == calls
+
+
+def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    for at, session in enumerate(("mine", "yours", "theirs")):
+        keep(store, *said(MONDAY + at * HOUR, session, session=session))
+    sleep(cycle, clock, day=0)
+    (day,) = level(store, 1)
+
+    hits = service.call(Recall("short note yours0", session="mine")).hits
+
+    assert day.session == ""
+    assert {hit.session for hit in hits} == {"mine"}
+    assert "yours" not in " ".join(hit.content for hit in hits)
+
+
+def test_a_month_is_over_with_the_last_week_that_begins_in_it(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    for day in range(35):
+        a_day(store, day, episodes=1)
+
+    early = sleep(cycle, clock, day=33)
+    late = sleep(cycle, clock, day=35)
+
+    assert "2026-03" not in keys(early)
+    assert keys(late) == ["2026-04-05", "2026-W14", "2026-03"]
+
+
+class Thirds(FakeSummarizer):
+    """Keeps a third of the words, and notes how much it was given at once."""
+
+    sizes: tuple[int, ...] = ()
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        words = " ".join(one.content for one in memories)
+        self.sizes += (len(words),)
+        return Summary(text=words[: len(words) // 3], summarizer=self.name)
+
+
+def test_a_very_long_day_is_shortened_part_by_part(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    thirds = Thirds()
+    cycle.use_summarizer(thirds)
+    for at in range(30):
+        words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
+        keep(store, *[replace(one, content="word " * 1_000) for one in words])
+
+    report = sleep(cycle, clock, day=0)
+
+    (day,) = level(store, 1)
+    assert (report.folded, day.item_count) == (1, 90)
+    assert len(day.content) <= 24_000 / 3
+    assert max(thirds.sizes) <= 25_000
+
+
+# ------------------------------------------------------------ late arrivals
+
+
+def test_a_late_arrival_opens_its_day_week_and_month_again(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    for day in range(35):
+        a_day(store, day)
+    sleep(cycle, clock, day=36)
+    before = [level(store, number) for number in (1, 2, 3)]
+
+    keep(store, *said(MONDAY + timedelta(days=8, hours=5), "late"))
+    report = sleep(cycle, clock, day=37)
+
+    assert keys(report) == ["2026-03-10", "2026-W11", "2026-03"]
+    after = [level(store, number) for number in (1, 2, 3)]
+    assert [[one.id for one in row] for row in after] == [[one.id for one in row] for row in before]
+    assert all("late1" in row[at].content for row, at in zip(after, (8, 1, 0), strict=True))
+    assert after[2][0].item_count == 35 * 9 + 3
+
+
+def test_a_rewritten_day_is_found_by_its_new_words_only(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    a_day(store, 0)
+    sleep(cycle, clock, day=0)
+    keep(store, *said(MONDAY + 5 * HOUR, "late"))
+    sleep(cycle, clock, day=1)
+
+    (hit,) = service.call(Recall("late1", tier=Tier.EPISODIC)).hits
+
+    assert hit.lines[0].id == "late1"
+
+
+# ------------------------------------------------------------------ failures
+
+
+def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for day in range(7):
+        a_day(store, day)
+
+    def refuse(_: Fold) -> None:
+        raise StorageFailed("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "fold", refuse)
+        failed = sleep(cycle, clock, day=7)
+    again = sleep(cycle, clock, day=7)
+
+    assert (failed.folded, failed.failed, failed.promoted) == (0, 7, 21)
+    assert failed.status is CycleStatus.PARTIAL
+    assert again.folded == 8
+    assert {row.error for row in store.log(limit=99) if row.level and row.error} == {
+        "storage_failed"
+    }
+
+
+def test_what_is_forgotten_while_its_day_is_written_does_not_come_back(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    service: MemoryService,
+    summarizer: FakeSummarizer,
+) -> None:
+    a_day(store, 0)
+    clock.moment = MONDAY + timedelta(hours=26)
+    cycle.run(trigger=Trigger.SCHEDULE)
+
+    def forget(_: object) -> None:
+        summarizer.meanwhile = lambda _: None
+        service.call(Forget("d0e1x1"))
+
+    summarizer.meanwhile = forget
+    raced = sleep(cycle, clock, day=0)
+    again = sleep(cycle, clock, day=0)
+
+    assert (raced.folded, again.folded) == (0, 1)
+    assert "d0e1x1" not in level(store, 1)[0].content
+
+
+def test_forgetting_rewrites_the_summaries_above_at_once(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    for day in range(7):
+        a_day(store, day)
+    sleep(cycle, clock, day=7)
+
+    service.call(Forget("d3e1x1"))
+
+    fourth, week = level(store, 1)[3], level(store, 2)[0]
+    assert (fourth.item_count, week.item_count) == (8, 62)
+    assert "d3e1x0" in fourth.content
+    assert keys(sleep(cycle, clock, day=7)) == []
+    assert not any("d3e1x1" in one.content for number in (1, 2) for one in level(store, number))
+    assert not any("d3e1x1" in row.summary_preview for row in store.log(limit=999))
+
+
+def test_forgetting_a_day_forgets_its_originals(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    for day in range(2):
+        a_day(store, day)
+    sleep(cycle, clock, day=2)
+
+    receipt = service.call(Forget(level(store, 1)[0].id))
+
+    assert receipt.memories == 9
+    assert store.totals()[Tier.ARCHIVE].count == 9
+
+
+def test_relief_at_the_cap_and_a_cycle_of_one_session_fold_nothing(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    a_day(store, 0)
+    clock.moment = MONDAY + timedelta(days=9)
+
+    relief = cycle.run(trigger=Trigger.CAP, oldest=3)
+    session = cycle.run(trigger=Trigger.EXPLICIT, session="default")
+
+    assert (relief.folded, session.folded) == (0, 0)
+
+
+# ------------------------------------------------------------ looking at it
+
+
+def test_one_place_is_taken_by_an_episode_and_what_it_was_folded_into(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    for day in range(7):
+        a_day(store, day)
+    sleep(cycle, clock, day=7)
+
+    hits: list[Hit] = service.call(Recall("d3e1x1", limit=20)).hits
+
+    assert [hit.lines[0].id for hit in hits] == ["d3e1x1"]
+
+
+def test_expand_goes_down_one_level_or_to_the_words(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    a_day(store, 0)
+    sleep(cycle, clock, day=0)
+    (day,) = level(store, 1)
+
+    words = service.call(Expand(day.id))
+    below = service.call(Expand(day.id, depth=1))
+    bottom = service.call(Expand(below.summaries[0].id, depth=1))
+
+    assert (len(words.originals), words.summaries) == (9, [])
+    assert (below.originals, [one.level for one in below.summaries]) == ([], [0, 0, 0])
+    assert ([one.id for one in bottom.originals], bottom.summaries) == (
+        ["d0e0x0", "d0e0x1", "d0e0x2"],
+        [],
+    )
+
+
+def test_exact_details_are_carried_up_each_once(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    for at, mail in enumerate(("a@b.io", "c@d.io", "a@b.io")):
+        moment = MONDAY + at * HOUR
+        keep(
+            store,
+            *[
+                replace(one, content=f"Write to {mail}")
+                for one in said(moment, f"{at}", source=f"{at}")
+            ],
+        )
+
+    sleep(cycle, clock, day=0)
+
+    details = get(store, level(store, 1)[0].id).details
+    assert [detail.value for detail in details] == ["a@b.io", "c@d.io"]
+
+
+def test_a_dry_run_shows_what_would_be_folded_and_asks_nobody(
+    store: SqliteStore, clock: FakeClock, service: MemoryService, summarizer: FakeSummarizer
+) -> None:
+    for day in range(8):
+        a_day(store, day)
+    clock.moment = MONDAY + timedelta(days=8, hours=20)
+    before = store.database.read_bytes()
+
+    planned = service.call(Sleep(dry_run=True))
+
+    assert store.database.read_bytes() == before
+    assert (summarizer.calls, store.log(limit=9)) == ([], [])
+    done = service.call(Sleep())
+    shape = [(group.level, group.period, group.items) for group in planned.groups]
+    assert shape == [(group.level, group.period, group.items) for group in done.groups]
+    assert {group.status for group in planned.groups} == {GroupStatus.PLANNED}
+    assert planned.groups[0].period == "2026-03-02"

@@ -1,0 +1,331 @@
+"""The way back from the archive, undoing a cycle, and pruning: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from fakes import NOON, FakeClock, keep, memory, trio, working_ids
+
+from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
+from mnemosyned.domain.errors import CannotUndo, IdTaken, InvalidRequest, NotFound, WordsPruned
+from mnemosyned.domain.forgetting import Retention
+from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.forgetting import Forgetting
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import (
+    Expand,
+    Forget,
+    Get,
+    Pin,
+    Prune,
+    Recall,
+    Remember,
+    Restore,
+    Sleep,
+)
+
+
+def slept(cycle: SleepCycle) -> str:
+    """A cycle over everything; its id."""
+    return cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
+
+
+def original(store: SqliteStore, id: str) -> Memory:
+    found = store.get(id)
+    assert isinstance(found, Memory)
+    return found
+
+
+def episode_of(store: SqliteStore, id: str) -> Episode:
+    found = store.get(original(store, id).episode or "")
+    assert isinstance(found, Episode)
+    return found
+
+
+# ------------------------------------------------------------------- restore
+
+
+def test_a_restored_memory_is_as_it_was_and_pinned(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    given = memory("1", "a bike", hours_ago=20, role="user", importance=0.9, metadata={"a": 1})
+    keep(store, given, *trio("a"))
+    slept(cycle)
+
+    service.call(Restore("1"))
+
+    assert original(store, "1") == replace(given, pinned=True)
+    assert [hit.id for hit in service.call(Recall("bike")).hits] == ["1"]
+
+
+def test_a_restored_memory_is_in_no_summary_and_sleep_leaves_it_alone(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    slept(cycle)
+
+    receipt = service.call(Restore("a1"))
+    again = cycle.run(trigger=Trigger.EXPLICIT, force=True)
+
+    assert not receipt.episode_removed
+    assert again.status is CycleStatus.NOTHING_TO_DO
+    assert "a1" not in episode_of(store, "a0").content
+    assert episode_of(store, "a0").summary_of == ("a0", "a2")
+
+
+def test_a_restored_memory_that_is_let_go_is_consolidated_once_more(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    slept(cycle)
+    service.call(Restore("a1"))
+
+    service.call(Pin("a1", off=True))
+    slept(cycle)
+
+    assert episode_of(store, "a1").summary_of == ("a1",)
+    assert {tier.value: total.count for tier, total in store.totals().items()} == {
+        "working": 0,
+        "episodic": 2,
+        "archive": 3,
+    }
+
+
+def test_restoring_the_last_original_removes_its_episode(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, memory("1", hours_ago=20))
+    slept(cycle)
+
+    assert service.call(Restore("1")).episode_removed
+    assert store.totals()[Tier.EPISODIC].count == 0
+
+
+def test_what_cannot_be_restored_is_refused_with_a_hint(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"), memory("fresh"))
+    slept_episode = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes[0]
+    service.call(Prune(characters_max=0))
+
+    for id, problem in (("fresh", "already"), (slept_episode, "originals")):
+        with pytest.raises(InvalidRequest, match=problem):
+            service.call(Restore(id))
+    with pytest.raises(WordsPruned, match="2026-03-17"):
+        service.call(Restore("a1"))
+    with pytest.raises(InvalidRequest, match="restore"):
+        service.call(Pin("a1"))
+
+
+# ---------------------------------------------------------------------- undo
+
+
+def test_an_undone_cycle_leaves_everything_as_it_was_before(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    given = [
+        *trio("a"),
+        *trio("b", source="chat", hours_ago=30, importance=0.75, metadata={"n": [1]}),
+        memory("pinned", hours_ago=40, pinned=True),
+        memory("alone", "東京 getUserName", hours_ago=50, session="s", role="user"),
+    ]
+    keep(store, *given)
+    order = working_ids(store)
+    before = service.call(Recall("note getUserName 東京", limit=20)).hits
+
+    report = service.call(Sleep(undo=slept(cycle)))
+
+    assert (report.status, report.restored) == (CycleStatus.UNDONE, 7)
+    assert {one.id: original(store, one.id) for one in given} == {one.id: one for one in given}
+    assert working_ids(store) == order
+    assert store.totals()[Tier.EPISODIC].count == store.totals()[Tier.ARCHIVE].count == 0
+    assert service.call(Recall("note getUserName 東京", limit=20)).hits == before
+
+
+def test_an_undo_is_in_the_log_and_cannot_be_repeated(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a"))
+    first = slept(cycle)
+    clock.advance(minutes=5)
+
+    service.call(Sleep(undo=first))
+
+    (row,) = store.log(limit=9)
+    assert (row.undone_at, row.summary_preview) == (clock.now(), "")
+    with pytest.raises(CannotUndo, match="already"):
+        service.call(Sleep(undo=first))
+    with pytest.raises(NotFound):
+        service.call(Sleep(undo="never"))
+    with pytest.raises(InvalidRequest):
+        service.call(Sleep(undo=first, force=True))
+
+
+def test_a_dry_run_of_an_undo_changes_nothing(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    first = slept(cycle)
+
+    report = service.call(Sleep(undo=first, dry_run=True))
+
+    assert (report.candidates, report.restored) == (3, 0)
+    assert [group.status for group in report.groups] == [GroupStatus.PLANNED]
+    assert working_ids(store) == []
+
+
+def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"), *trio("b", source="b"))
+    first = slept(cycle)
+    service.call(Forget("a1"))
+    for at in range(3):
+        service.call(Forget(f"b{at}"))
+
+    report = service.call(Sleep(undo=first))
+
+    assert (report.status, report.restored) == (CycleStatus.PARTIAL, 2)
+    assert sorted(group.error or "" for group in report.groups) == [
+        "1 originals were forgotten or restored before",
+        "3 originals were forgotten or restored before",
+    ]
+    assert working_ids(store) == ["a0", "a2"]
+
+
+def test_an_undo_leaves_a_group_with_pruned_originals_as_it_is(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a", hours_ago=200), *trio("b", source="b"))
+    first = slept(cycle)
+    service.call(Prune(keep_days=3))
+
+    report = service.call(Sleep(undo=first))
+
+    assert (report.status, report.restored, report.failed) == (CycleStatus.PARTIAL, 3, 1)
+    assert {group.status for group in report.groups} == {GroupStatus.KEPT, GroupStatus.UNDONE}
+    assert working_ids(store) == ["b0", "b1", "b2"]
+    assert episode_of(store, "a1").item_count == 3
+
+
+def test_an_undo_rewrites_the_day_above_from_what_remains(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a", hours_ago=80))
+    slept(cycle)
+    keep(store, *trio("b", source="b", hours_ago=80))
+    second = cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
+    clock.advance(days=3)
+    slept(cycle)
+    day = episode_of(store, "a0").parent
+    assert day
+
+    service.call(Sleep(undo=second))
+
+    found = store.get(day)
+    assert isinstance(found, Episode)
+    assert (found.item_count, found.summary_of) == (3, (original(store, "a0").episode,))
+    assert "note a1" in found.content
+    assert "note b" not in found.content
+
+
+# --------------------------------------------------------------------- prune
+
+
+def test_the_archive_keeps_everything_by_default(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a", hours_ago=24 * 4_000))
+    slept(cycle)
+
+    assert service.call(Prune()).memories == 0
+    assert original(store, "a1").content == "note a1"
+
+
+def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    told = [memory(f"m{at}", f"met at 14:3{at} in the garden", hours_ago=90) for at in range(3)]
+    keep(store, *told, *trio("b", hours_ago=20))
+    slept(cycle)
+    before = episode_of(store, "m1")
+    preview = service.call(Prune(keep_days=2, dry_run=True))
+
+    receipt = service.call(Prune(keep_days=2))
+
+    assert (preview.memories, preview.characters) == (3, sum(len(one.content) for one in told))
+    assert replace_flag(preview) == replace_flag(receipt)
+    after = service.call(Expand(before.id))
+    assert after.episode == before
+    assert [(one.id, one.content, one.pruned_at) for one in after.originals] == [
+        (f"m{at}", "", NOON) for at in range(3)
+    ]
+    assert [detail.value for detail in after.episode.details] == ["14:30", "14:31", "14:32"]
+    assert original(store, "b1").content == "note b1"
+    (hit,) = service.call(Recall("garden")).hits
+    assert (hit.id, hit.lines) == (before.id, ())
+
+
+def replace_flag(pruned: object) -> str:
+    return str(pruned).replace("dry_run=True", "dry_run=False")
+
+
+def test_pruning_by_size_takes_the_oldest_until_it_fits(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *(memory(f"m{at}", "x" * 100, hours_ago=200 - 24 * at) for at in range(5)))
+    slept(cycle)
+
+    receipt = service.call(Prune(characters_max=250))
+
+    assert receipt.memories == 3
+    assert [bool(original(store, f"m{at}").pruned_at) for at in range(5)] == [True] * 3 + [
+        False
+    ] * 2
+    assert store.totals()[Tier.ARCHIVE].characters == 200
+
+
+def test_the_settings_prune_after_a_cycle(
+    store: SqliteStore, cycle: SleepCycle, forgetting: Forgetting
+) -> None:
+    keep(store, *trio("a", hours_ago=100), *trio("b", hours_ago=20))
+    slept(cycle)
+    forgetting.retention = Retention(keep=timedelta(days=2))
+
+    forgetting.tidy()
+
+    assert original(store, "a1").pruned_at
+    assert original(store, "b1").content == "note b1"
+
+
+def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    slept(cycle)
+    service.call(Prune(characters_max=0))
+
+    assert not service.call(Remember("note a1", id="a1")).stored
+    assert service.call(Remember("note a1", dedupe=True)).stored
+    with pytest.raises(IdTaken):
+        service.call(Remember("other words", id="a1"))
+
+
+def test_what_was_pruned_can_still_be_forgotten(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *(memory(f"m{at}", f"met at 14:3{at}", hours_ago=90) for at in range(3)))
+    slept(cycle)
+    service.call(Prune(characters_max=0))
+
+    receipt = service.call(Forget("m1"))
+
+    assert (receipt.memories, receipt.details, receipt.episodes_rewritten) == (1, 1, 3)
+    found = service.call(Get(original(store, "m0").episode or "")).episode
+    assert found
+    assert "14:30" in found.content
+    assert "14:31" not in found.content

@@ -1,0 +1,339 @@
+"""Triggers in force: calm whatever the clock does, and gentle with the machine's model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, timedelta
+from pathlib import Path
+
+import pytest
+from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_ids
+
+from mnemosyned.domain.consolidation import Activity, CycleReport, CycleStatus, Selection, Trigger
+from mnemosyned.domain.errors import SleepInProgress
+from mnemosyned.domain.ports import Standing, SummarizerState
+from mnemosyned.sleep import machine
+from mnemosyned.sleep.background import Background, BackgroundPolicy
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.machine import SteadyClock, machine_now, on_battery
+from mnemosyned.sleep.triggers import Age, Count, Idle, Machine, ModelWork, SleepTrigger
+from mnemosyned.sleep.watch import BACK_OFF_MAX_S, REST_S, Watch
+from mnemosyned.storage.sqlite import SqliteStore
+
+HOUR = timedelta(hours=1)
+FRESH = timedelta(minutes=10)
+
+
+class Nights:
+    """Triggers over a fake store: what was started, and what it gained."""
+
+    def __init__(self, *triggers: SleepTrigger) -> None:
+        self.started: list[tuple[Trigger, Selection]] = []
+        self.up = 1_000.0
+        self.gain = 5
+        self.now = NOON
+        self.activity = Activity(
+            rows=50,
+            movable=50,
+            bytes=1,
+            oldest=NOON - 20 * HOUR,
+            by_source={None: 50},
+            by_session={},
+        )
+        self.watch = Watch(
+            activity=lambda: self.activity,
+            now=lambda: self.now,
+            sleep=self._sleep,
+            monotonic=lambda: self.up,
+        )
+        self.watch.triggers = triggers
+
+    def _sleep(self, trigger: Trigger, selection: Selection) -> CycleReport:
+        self.started.append((trigger, selection))
+        return report(evicted=self.gain)
+
+    def pass_time(self, seconds: float, *, tick: float = 30) -> None:
+        for _ in range(int(seconds / tick)):
+            self.up += tick
+            self.watch.look()
+
+
+def report(*, evicted: int) -> CycleReport:
+    return CycleReport(
+        cycle="c",
+        status=CycleStatus.DONE,
+        trigger=Trigger.AGE,
+        dry_run=False,
+        candidates=evicted,
+        groups=(),
+        promoted=0,
+        evicted=evicted,
+        failed=0,
+        chars_before=0,
+        chars_after=0,
+        duration_s=0,
+    )
+
+
+AGE = Age(ttl=24 * HOUR)
+COUNT = Count(entries=20, fresh=FRESH)
+
+
+# ---------------------------------------------------------------------- calm
+
+
+def test_the_first_trigger_that_is_due_names_the_cycle() -> None:
+    nights = Nights(AGE, COUNT)
+
+    assert nights.watch.look() is Trigger.AGE
+    assert nights.started == [(Trigger.AGE, Selection(before=NOON - 12 * HOUR))]
+
+
+def test_between_two_cycles_there_is_a_rest() -> None:
+    nights = Nights(AGE)
+
+    nights.watch.look()
+    nights.pass_time(REST_S - 1, tick=1)
+    during = len(nights.started)
+    nights.pass_time(2, tick=1)
+
+    assert (during, len(nights.started)) == (1, 2)
+
+
+def test_a_trigger_that_gains_nothing_is_left_alone_ever_longer() -> None:
+    nights = Nights(AGE)
+    nights.gain = 0
+
+    nights.pass_time(24 * 3_600)
+
+    assert 4 <= len(nights.started) <= 12
+    nights.gain = 5
+    nights.pass_time(BACK_OFF_MAX_S + 60)
+    before = len(nights.started)
+    nights.pass_time(600)
+    assert len(nights.started) - before >= 5
+
+
+def test_one_that_gains_nothing_does_not_hold_up_the_others() -> None:
+    nights = Nights(AGE, COUNT)
+    nights.gain = 0
+
+    nights.pass_time(200)
+
+    assert [trigger for trigger, _ in nights.started] == [Trigger.AGE, Trigger.COUNT]
+
+
+def test_a_cycle_under_way_is_no_failure_and_is_asked_again() -> None:
+    nights = Nights(AGE)
+
+    def refuse(_: Trigger, __: Selection) -> CycleReport:
+        raise SleepInProgress("another")
+
+    nights.watch = Watch(activity=lambda: nights.activity, now=lambda: nights.now, sleep=refuse)
+    nights.watch.triggers = [AGE]
+
+    assert nights.watch.look() is None
+
+
+@pytest.mark.parametrize("jump", [-400, -1, 1, 400])
+def test_a_clock_that_jumps_by_days_starts_no_storm(jump: int) -> None:
+    nights = Nights(AGE, COUNT)
+    nights.now = NOON + timedelta(days=jump)
+
+    nights.pass_time(300)
+
+    assert len(nights.started) <= 300 / REST_S
+
+
+# ---------------------------------------------------------------- the clock
+
+
+def test_the_time_that_memories_age_by_believes_no_step_forward(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wall, up = FakeClock(), [0.0]
+    monkeypatch.setattr(machine, "uptime_s", lambda: up[0])
+    steady = SteadyClock(wall, hold=12 * HOUR)
+
+    wall.advance(hours=48)
+    up[0] += 60
+    stepped = steady.now()
+    wall.advance(hours=12)
+    up[0] += 12 * 3_600
+    later = steady.now()
+
+    assert stepped == NOON + timedelta(seconds=60)
+    assert later == wall.now()
+
+
+def test_it_follows_the_clock_back_and_through_a_suspended_night(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wall, up = FakeClock(), [0.0]
+    monkeypatch.setattr(machine, "uptime_s", lambda: up[0])
+    steady = SteadyClock(wall, hold=12 * HOUR)
+
+    wall.advance(hours=9)
+    up[0] += 9 * 3_600
+    slept = steady.now()
+    wall.advance(hours=-100)
+
+    assert slept == NOON + 9 * HOUR
+    assert steady.now() == wall.now()
+
+
+def test_a_step_of_the_clock_evicts_nothing_early(
+    store: SqliteStore,
+    summarizer: FakeSummarizer,
+    clock: FakeClock,
+    cycle: SleepCycle,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "uptime_s", lambda: 0.0)
+    steady = SteadyClock(clock, hold=12 * HOUR)
+    cycle = SleepCycle(
+        store=store, summarizer=summarizer, clock=clock, policy=cycle.policy, age_clock=steady
+    )
+    keep(store, *trio("a", hours_ago=1))
+
+    clock.advance(days=30)
+    slept = cycle.run(trigger=Trigger.SCHEDULE)
+
+    assert slept.status is CycleStatus.NOTHING_TO_DO
+    assert len(working_ids(store)) == 3
+
+
+# --------------------------------------------------------------- the machine
+
+
+def supply(power: Path, name: str, **facts: str) -> None:
+    (power / name).mkdir(parents=True)
+    for fact, text in facts.items():
+        (power / name / fact).write_text(f"{text}\n")
+
+
+def test_a_machine_that_drains_its_battery_is_on_it(tmp_path: Path) -> None:
+    supply(tmp_path, "AC", type="Mains", online="0")
+    supply(tmp_path, "BAT0", type="Battery", status="Discharging")
+
+    assert on_battery(tmp_path)
+
+
+@pytest.mark.parametrize("online", ["1", "0"])
+def test_a_charging_machine_or_one_with_a_tired_mouse_is_not(tmp_path: Path, online: str) -> None:
+    supply(tmp_path, "AC", type="Mains", online=online)
+    supply(tmp_path, "BAT0", type="Battery", status="Charging")
+    supply(tmp_path, "hidpp_battery_0", type="Battery", status="Discharging", scope="Device")
+
+    assert not on_battery(tmp_path)
+
+
+def test_a_machine_without_supplies_is_on_mains(tmp_path: Path) -> None:
+    assert not on_battery(tmp_path / "none")
+    assert machine_now(tmp_path / "none").load >= 0
+
+
+# ------------------------------------------------------------ a model at work
+
+
+class Modelled(FakeSummarizer):
+    """Says that a model is in force, and counts who asked for the quick way."""
+
+    quickly = 0
+
+    def standing(self) -> Standing:
+        return Standing(name=self.name, reason="", state=SummarizerState.MODEL)
+
+    def quick(self) -> FakeSummarizer:
+        self.quickly += 1
+        return FakeSummarizer(name="rules")
+
+
+@pytest.fixture
+def modelled(cycle: SleepCycle) -> Modelled:
+    summarizer = Modelled()
+    cycle.use_summarizer(summarizer)
+    return summarizer
+
+
+@pytest.fixture
+def background(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> Background:
+    return Background(
+        store=store,
+        cycle=cycle,
+        clock=clock,
+        zone=UTC,
+        machine=lambda: Machine(on_battery=True, load=0),
+        policy=BackgroundPolicy(model=ModelWork(on_battery=False)),
+    )
+
+
+def test_on_its_battery_a_cycle_waits_and_says_why(
+    store: SqliteStore, background: Background, modelled: Modelled
+) -> None:
+    keep(store, *trio("a", hours_ago=20))
+
+    assert background.sleep(Trigger.SCHEDULE) is None
+    assert "battery" in background.waits_for
+    assert modelled.calls == []
+
+
+def test_what_is_past_its_time_to_live_goes_by_rule_meanwhile(
+    store: SqliteStore, background: Background, modelled: Modelled
+) -> None:
+    keep(store, *trio("old", hours_ago=30), *trio("new", hours_ago=20))
+
+    slept = background.sleep(Trigger.SCHEDULE)
+
+    assert slept
+    assert (slept.evicted, modelled.calls, modelled.quickly) == (3, [], 1)
+    assert store.log(limit=1)[0].summarizer == "rules"
+
+
+def test_without_a_model_a_cycle_waits_for_nothing(
+    store: SqliteStore, background: Background, summarizer: FakeSummarizer
+) -> None:
+    keep(store, *trio("a", hours_ago=20))
+
+    slept = background.sleep(Trigger.SCHEDULE)
+
+    assert slept
+    assert (slept.evicted, background.waits_for) == (3, "")
+    assert len(summarizer.calls) == 1
+
+
+def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
+    store: SqliteStore, background: Background, clock: FakeClock
+) -> None:
+    keep(
+        store, *trio("chat", hours_ago=1, source="chat"), *trio("mail", hours_ago=1, source="mail")
+    )
+    keep(store, memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail"))
+    watch = Watch(activity=background.activity, now=background.now, sleep=background.sleep)
+    watch.triggers = [Count(entries=4, fresh=FRESH), Idle(quiet=HOUR, gain_min=1, fresh=FRESH)]
+
+    assert watch.look() is Trigger.COUNT
+
+    assert sorted(working_ids(store)) == ["chat0", "chat1", "chat2", "now"]
+    assert {row.trigger for row in store.log(limit=9)} == {"count"}
+    assert clock.now() == NOON
+
+
+def test_activity_is_told_by_session_and_source(store: SqliteStore, background: Background) -> None:
+    keep(
+        store,
+        memory("a", "Zürich", hours_ago=1, source="chat", session="s"),
+        memory("b", "now", source="chat", session="s"),
+        memory("c", "kept", hours_ago=9, session="t", pinned=True),
+    )
+
+    found = replace(background.activity(), quiet=timedelta())
+
+    assert found == Activity(
+        rows=3,
+        movable=2,
+        bytes=14,
+        oldest=NOON - HOUR,
+        by_source={"chat": 1},
+        by_session={"s": (2, 9)},
+    )

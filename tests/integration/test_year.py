@@ -1,0 +1,186 @@
+"""A year of memory: 200 memories a day, slept on four times a day, by a clock that a test moves."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from bench.corpus import Corpus
+from fakes import FakeClock
+
+from mnemosyned.assembly import open_memory
+from mnemosyned.config import load_config
+from mnemosyned.domain.consolidation import CycleReport, CycleStatus, Trigger
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.pyramid import Level, begin_of, edge
+from mnemosyned.domain.recall import Hit
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepPolicy
+from mnemosyned.verbs import Recall, Remember, RememberMany, Status
+
+pytestmark = pytest.mark.slow
+
+BEGINS = datetime(2025, 1, 1, tzinfo=UTC)
+DAYS = 365
+A_DAY = 200
+QUARTERS = 4
+CAP = 400
+BYTES_PER_BYTE = 5.0
+FOUND_BY_EPISODES = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Year:
+    """What is left of it."""
+
+    database: Path
+    service: MemoryService
+    ended: datetime
+    fullest: int
+    """The most that working memory held after any cycle."""
+    text_bytes: int
+    reports: list[CycleReport]
+
+
+def texts() -> Iterator[str]:
+    """Notes without end: LoCoMo's where DATA names its file, else made from a seed."""
+    if data := os.environ.get("DATA"):
+        conversations = [item["conversation"] for item in json.loads(Path(data).read_text())]
+        sessions = [part for one in conversations for part in one.values() if type(part) is list]
+        return itertools.cycle([turn["text"] for session in sessions for turn in session])
+    corpus = Corpus(DAYS * A_DAY, newest=BEGINS)
+    return (corpus.content(number) for number in itertools.count(1, 2))
+
+
+def code(day: int) -> str:
+    """A value that no other day has."""
+    return f"ZQ-{day * 7919 % 100_000:05d}"
+
+
+def quarter(day: int, part: int, notes: Iterator[str]) -> list[Remember]:
+    """What is remembered in six hours: notes of three sources, and once a day the day's code."""
+    begins = BEGINS + timedelta(days=day, hours=6 * part)
+    size = A_DAY // QUARTERS
+    planted = day % size if part == day % QUARTERS else -1
+    return [
+        Remember(
+            content=f"The locker at the station opens with {code(day)} today."
+            if at == planted
+            else next(notes),
+            session=f"day-{day}-{at % 3}",
+            source=("chat", "mail", "shell")[at % 3],
+            created_at=begins + timedelta(minutes=7 * at),
+        )
+        for at in range(size)
+    ]
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
+    database = tmp_path_factory.mktemp("year") / "memory.db"
+    clock = FakeClock(BEGINS)
+    settings = {"database": str(database), "auto_sleep": False, "wm_max": CAP}
+    config = load_config(environ={}, overrides=settings)
+    notes = texts()
+    fullest = text_bytes = 0
+    reports = []
+    with open_memory(config, clock=clock) as memory:
+        for day in range(DAYS):
+            for part in range(QUARTERS):
+                said = quarter(day, part, notes)
+                clock.moment = BEGINS + timedelta(days=day, hours=6 * (part + 1))
+                memory.service.call(RememberMany(said))
+                reports.append(memory.cycle.run(trigger=Trigger.SCHEDULE))
+                text_bytes += sum(len(one.content.encode()) for one in said)
+                held = memory.service.call(Status()).tiers[Tier.WORKING].count
+                fullest = max(fullest, held)
+        yield Year(database, memory.service, clock.moment, fullest, text_bytes, reports)
+
+
+def summaries(year: Year, level: int) -> list[tuple[str, str | None, str, int, str]]:
+    """Period, parent's period, beginning of what it covers, originals and id, oldest first."""
+    with closing(sqlite3.connect(year.database)) as connection:
+        return connection.execute(
+            "SELECT ifnull(e.period_from, ''), p.period_from, e.covers_from, e.item_count, e.id "
+            "FROM episodic_memory AS e LEFT JOIN episodic_memory AS p ON p.id = e.parent_id "
+            "WHERE e.level = ? ORDER BY e.covers_from",
+            (level,),
+        ).fetchall()
+
+
+def found(year: Year, tier: Tier | None) -> float:
+    """The share of the days whose code stands within the first five places."""
+
+    def shown(hit: Hit) -> str:
+        return "\n".join([hit.content, *(line.content for line in hit.lines)])
+
+    days = range(DAYS)
+    asked = [year.service.call(Recall(f"locker {code(day)}", tier=tier, limit=5)) for day in days]
+    answered = [
+        any(code(day) in shown(hit) for hit in answer.hits)
+        for day, answer in zip(days, asked, strict=True)
+    ]
+    return sum(answered) / DAYS
+
+
+def test_working_memory_stays_under_its_cap_every_day(year: Year) -> None:
+    assert 0 < year.fullest <= CAP
+    assert {report.status for report in year.reports} <= {
+        CycleStatus.DONE,
+        CycleStatus.NOTHING_TO_DO,
+    }
+
+
+@pytest.mark.parametrize("level", [Level.DAY, Level.WEEK, Level.MONTH])
+def test_every_period_that_is_over_is_covered_exactly_once(year: Year, level: Level) -> None:
+    over = edge(level, SleepPolicy().over(year.ended))
+    below = summaries(year, level - 1)
+    inside = [row for row in below if begin_of(level, _begins(row)) < over]
+    expected = {begin_of(level, _begins(row)) for row in inside}
+
+    periods = [_begins(row) for row in summaries(year, level)]
+
+    assert len(periods) == len(set(periods)), "none twice"
+    assert set(periods) == expected, "none left out"
+    assert [row[1] and datetime.fromisoformat(row[1]) for row in inside] == [
+        begin_of(level, _begins(row)) for row in inside
+    ], "each has gone into its own period"
+    assert sum(row[3] for row in summaries(year, level)) == sum(row[3] for row in inside)
+
+
+def _begins(row: tuple[str, str | None, str, int, str]) -> datetime:
+    return datetime.fromisoformat(row[0] or row[2])
+
+
+def test_the_year_has_its_days_weeks_and_months(year: Year) -> None:
+    counts = [len(summaries(year, level)) for level in Level]
+
+    assert counts[0] > counts[1]
+    assert counts[1] in (DAYS - 1, DAYS)
+    assert counts[2] in (52, 53)
+    assert counts[3] in (12, 13)
+
+
+def test_the_code_of_every_day_is_found(year: Year) -> None:
+    assert found(year, None) == 1
+
+
+def test_most_codes_are_found_in_the_summaries_alone(year: Year) -> None:
+    assert found(year, Tier.EPISODIC) >= FOUND_BY_EPISODES
+
+
+def test_the_file_is_a_small_multiple_of_the_text(year: Year) -> None:
+    with closing(sqlite3.connect(year.database)) as connection:  # as closing it would
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    size = year.service.call(Status()).bytes_on_disk
+
+    assert size / year.text_bytes <= BYTES_PER_BYTE
