@@ -25,6 +25,13 @@ SCRUB_PAGES = 500
 SCRUB_STEPS_MAX = 10_000
 
 _INSERT_MEMORY = f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES ({', '.join('?' * 10)})"
+SAID_BEFORE = (
+    "SELECT id, created_at FROM working_memory "
+    "WHERE +session_id = ?1 AND content_hash = ?2 AND content = ?3 AND source IS ?4 "
+    "UNION ALL SELECT id, created_at FROM archive "
+    "WHERE +session_id = ?1 AND content_hash = ?2 AND content = ?3 AND source IS ?4 "
+    "ORDER BY created_at LIMIT 1"
+)
 _INSERT_EPISODE = f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({', '.join('?' * 11)})"
 _INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 
@@ -36,7 +43,7 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Ac
     """Insert and index the drafts that are not known yet.
 
     The index comes after all rows: an insert with a trigger is a savepoint, at which FTS5 would
-    write out what it has gathered, row by row (three times the time of the batch).
+    write out what it has gathered, row by row (twice the time of the batch).
     """
     acknowledged = []
     inserted: list[tuple[int | None, Memory]] = []
@@ -80,12 +87,8 @@ def _known(connection: sqlite3.Connection, draft: Draft) -> Acknowledged | None:
         return Acknowledged(id=memory.id, created_at=instant(row[1]), stored=False)
     if draft.dedupe:
         row = connection.execute(
-            "SELECT id, created_at FROM working_memory "
-            "WHERE content_hash = ?1 AND content = ?2 AND session_id = ?3 AND source IS ?4 "
-            "UNION ALL SELECT id, created_at FROM archive "
-            "WHERE content_hash = ?1 AND content = ?2 AND session_id = ?3 AND source IS ?4 "
-            "ORDER BY created_at LIMIT 1",
-            (content_hash(memory.content), memory.content, memory.session, memory.source),
+            SAID_BEFORE,
+            (memory.session, content_hash(memory.content), memory.content, memory.source),
         ).fetchone()
         if row:
             return Acknowledged(id=row[0], created_at=instant(row[1]), stored=False)
