@@ -52,14 +52,21 @@ _WORDS = (*_KEY_WORDS, *_PASSWORD_WORDS)
 _WORDS_BEYOND_ASCII = (
     "schlüssel", "contraseña", "hasło", "пароль", "密码", "密碼", "パスワード", "暗証番号"
 )  # fmt: skip
-_HINTS_AS_WRITTEN = ("eyJ", "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "SG.")
+_HINTS_OF_WORDS = (
+    "key", "token", "secret", "clave", "bearer", "pass", "pwd", "kennwort", "contrasena", "senha",
+    "wachtwoord",
+)  # fmt: skip
+"""One of these is in every one of the words: most texts are passed over in 2 µs."""
 _HINTS_WITH = {
+    "A": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza"),
+    "J": ("eyJ",),
+    "G": ("SG.",),
     "_": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "k_live_", "k_test_", "hf_", "npm_"),
-    "-": ("sk-", "xox", "glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glptt-",
-          "glagent-", "pypi-AgE", "-----BEGIN"),
+    "-": ("sk-", "xox", "pypi-AgE", "-----BEGIN"),
+    "gl": ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glptt-", "glagent-"),
     "hooks.slack.com": ("/services/",),
 }  # fmt: skip
-"""One of these is in every text that has a secret, URLs apart: others are passed over in 3 µs."""
+"""One of these is in every text that has a secret, URLs apart: others are passed over in 1 µs."""
 
 _FORMS = re.compile(
     r"(?P<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*+"
@@ -135,9 +142,6 @@ def secrets(text: str) -> list[Secret]:
 
 
 def _formed(text: str) -> bool:
-    for hint in _HINTS_AS_WRITTEN:
-        if hint in text:
-            return True
     for sign, hints in _HINTS_WITH.items():
         if sign in text and any(map(text.__contains__, hints)):
             return True
@@ -147,12 +151,15 @@ def _formed(text: str) -> bool:
 def _spoken(text: str) -> Iterator[Secret]:
     """What stands behind words such as "password" or "API key".
 
-    The words are looked for one by one: 17 searches take a microsecond, one pattern of all 30.
+    The words are looked for one by one: 17 searches take 2 µs, one pattern of all of them 30.
     """
     low = text.lower()
     if len(low) != len(text):  # a few letters are two in lower case
         low = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
-    for word in _WORDS if low.isascii() else _WORDS + _WORDS_BEYOND_ASCII:
+    words: tuple[str, ...] = () if low.isascii() else _WORDS_BEYOND_ASCII
+    if any(map(low.__contains__, _HINTS_OF_WORDS)):
+        words = _WORDS + words
+    for word in words:
         at = low.find(word)
         while at >= 0:
             if secret := _behind(text, low, word, at):

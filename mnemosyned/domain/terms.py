@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from string import ascii_letters
 
 from mnemosyned.domain.inflections import other_forms
 from mnemosyned.domain.stemming import fold
@@ -18,6 +19,7 @@ _UNSPACED = (
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_CASES = bytes.maketrans(ascii_letters.encode(), b"a" * 26 + b"A" * 26)
 _CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _WORD = re.compile(r"\w+")
@@ -64,8 +66,9 @@ def grams(text: str) -> str:
     Empty for most texts. A change here needs a migration that rebuilds that index.
     """
     parts = [] if text.isascii() else _pairs(text)
-    for name in _CAMEL_WORD.findall(text):
-        parts.extend(_CAMEL_PART.findall(name))
+    if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
+        for name in _CAMEL_WORD.findall(text):
+            parts.extend(_CAMEL_PART.findall(name))
     return " ".join(parts)
 
 

@@ -25,6 +25,14 @@ def test_ids_ascend_even_when_the_clock_is_set_back() -> None:
     assert new_id(NOON) < new_id(NOON - timedelta(days=1))
 
 
+def test_ids_ascend_over_instants_and_within_them() -> None:
+    new_id = IdFactory()
+
+    ids = [new_id(NOON + timedelta(milliseconds=at // 7)) for at in range(700)]
+
+    assert all(earlier < later for earlier, later in pairwise(ids))
+
+
 def test_an_id_is_a_ulid_that_tells_its_time() -> None:
     id = IdFactory()(NOON)
 

@@ -64,3 +64,13 @@ def test_plain_prose_needs_no_second_index() -> None:
 )
 def test_the_second_index_holds_pairs_and_parts_of_names(text: str, parts: str) -> None:
     assert grams(text) == parts
+
+
+@given(st.text(), st.text())
+def test_a_name_is_parted_wherever_it_stands(before: str, behind: str) -> None:
+    assert "get User Profile" in grams(f"{before} getUserProfile {behind}")
+
+
+@given(st.text(alphabet=st.sampled_from("aéß東 _1")) | st.text(alphabet=st.sampled_from("AÉ東 _1")))
+def test_only_a_capital_after_a_small_letter_parts_a_name(text: str) -> None:
+    assert set(grams(text)) <= set("東 ")

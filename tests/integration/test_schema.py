@@ -15,6 +15,7 @@ from sqlite_utils.cli import cli
 from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
+from mnemosyned.storage.sqlite.changes import SAID_BEFORE
 from mnemosyned.storage.sqlite.connections import open_writer
 
 LATEST = int(max(shipped("migrations").glob("*.sql")).name[:4])
@@ -75,6 +76,41 @@ def test_an_older_file_is_upgraded_and_keeps_its_memories(used: Path, migrations
         assert working_ids(store) == ["fresh"]
         assert len(store.originals("e")) == 3
         keep(store, memory("later"))
+
+
+def test_what_was_said_before_an_upgrade_is_still_found(database: Path, migrations: Path) -> None:
+    for file in migrations.glob("*.sql"):
+        if int(file.name[:4]) >= 4:
+            file.unlink()
+    with open_store(database, migrations=migrations) as store:
+        keep(store, *trio("a"), memory("fresh", "still here"))
+        consolidate(store, promotion("e", *trio("a")))
+
+    with open_store(database, migrations=shipped("migrations")) as store:
+        again = keep(
+            store, memory("1", "still here"), memory("2", trio("a")[1].content), dedupe=True
+        )
+
+    assert [answer.id for answer in again] == ["fresh", "a1"]
+
+
+def test_what_was_said_before_is_looked_up_in_an_index(used: Path) -> None:
+    with closing(sqlite3.connect(used)) as connection:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {SAID_BEFORE}", ("s", 1, "a text", None))
+        steps = [row[3] for row in plan if "B-TREE" not in row[3]]
+
+    found = "USING INDEX {}_said (<expr>=? AND content_hash=?)"
+    assert steps[2::2] == [f"SEARCH {x} {found.format(x)}" for x in ("working_memory", "archive")]
+
+
+def test_a_range_of_rows_is_read_as_such_whatever_the_session(used: Path) -> None:
+    with closing(sqlite3.connect(used)) as connection:
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT content FROM archive "
+            "WHERE seq BETWEEN 1 AND 9 AND session_id = 's'"
+        ).fetchall()
+
+    assert ["INTEGER PRIMARY KEY" in row[3] for row in plan] == [True]
 
 
 def test_opening_again_changes_nothing(used: Path) -> None:

@@ -1,0 +1,55 @@
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain import sensitive
+from mnemosyned.domain.sensitive import Secret, secrets
+
+FORMS = (
+    "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "eyJ", "SG.", "sk-", "xoxb-", "pypi-AgE",
+    "sk_live_", "pk_test_", "hf_", "npm_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
+    "glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glptt-", "glagent-",
+    "https://hooks.slack.com/services/", "-----BEGIN PRIVATE KEY-----",
+)  # fmt: skip
+WORDS = (
+    "API key", "ToKen", "secret", "clave", "Bearer", "PASSWORD", "passwort", "passphrase",
+    "pass phrase", "passcode", "passwd", "pwd", "Kennwort", "contrasena", "mot de passe", "senha",
+    "wachtwoord", "api-schlüssel", "contraseña", "hasło", "Пароль", "密码", "密碼", "パスワード",
+    "暗証番号",
+)  # fmt: skip
+LINKS = (": ", "=", " is ", "：", " ")
+VALUES = ("Zq7xK9vB2mT4Hw8c", "A1B2" * 4, "A" + "A1B2" * 4, "A1B2C" * 9, f"{'aB3' * 6}.{'cD4' * 6}")
+LETTERS = st.sampled_from(("a", "é", "İ", "\u212a", "\n", " "))
+
+
+def without_hints(text: str) -> list[Secret]:
+    """The secrets as the rules alone find them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sensitive, "_HINTS_OF_WORDS", ("",))
+        patch.setattr(sensitive, "_HINTS_WITH", {"": ("",)})
+        return secrets(text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_secret_passes_its_hints(form: str) -> None:
+    texts = [f"see {form}{value} there" for value in VALUES]
+
+    assert any(map(without_hints, texts))
+    assert [secrets(text) for text in texts] == [without_hints(text) for text in texts]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_before_a_secret_passes_its_hints(word: str) -> None:
+    texts = [f"the {word}{link}{value}." for link, value in product(LINKS, VALUES)]
+
+    assert any(map(without_hints, texts))
+    assert [secrets(text) for text in texts] == [without_hints(text) for text in texts]
+
+
+@given(st.lists(LETTERS | st.sampled_from((*FORMS, *WORDS, *LINKS, *VALUES)), max_size=12))
+def test_hints_hide_no_secret(parts: list[str]) -> None:
+    text = "".join(parts)
+
+    assert secrets(text) == without_hints(text)
