@@ -84,7 +84,7 @@ def rank(query: Query, found: Found) -> list[Place]:
         _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []), owed)
         for episode in matched
     )
-    places.sort(key=lambda place: (-place.score, -_moment(place, by_position), -_latest(place)))
+    places.sort(key=lambda place: (-place.score, -_moment(place, by_position), _order(place)))
     return _folded(one_of_each_line(places, found.above), by_position, limit=query.limit)
 
 
@@ -94,8 +94,9 @@ def _moment(place: Place, matches: Mapping[int, Match]) -> float:
     return max((matches[position].created_at.timestamp() for position in positions), default=0.0)
 
 
-def _latest(place: Place) -> int:
-    return place.memory or place.episode or 0
+def _order(place: Place) -> int:
+    """The later memory first, and an episode before the day that says the same."""
+    return -place.memory if place.memory is not None else place.episode or 0
 
 
 def _positions(place: Place) -> list[int]:
