@@ -31,11 +31,13 @@ EXIT_OF_KIND = {
 }
 EXIT_NOTHING = 1
 EXIT_INTERRUPTED = 130
+HELP_COLUMNS = 100
 BAR_EVERY_S = 0.2
 STDIN_BYTES_MAX = 64 << 20
 POSITIONAL = {"content", "query", "id"}
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
 """Positional, and yet may be left out: read from standard input, or said in options."""
+METAVARS = {"supersedes": "ID", "undo": "CYCLE"}
 ASKS_FIRST = ("forget", "prune")
 """What cannot be taken back is shown first, and done when it was confirmed."""
 
@@ -56,7 +58,7 @@ class _Mnem(click.Group):
 
 @click.group(
     cls=_Mnem,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_COLUMNS},
     epilog="Exit codes: 0 done; 1 nothing found, or part of it failed; 2 bad input; 3 no daemon "
     "answers; 4 unknown id; 5 conflict, such as a sleep cycle under way; 6 the daemon failed.",
 )
@@ -122,15 +124,20 @@ def _parameter(command: str, field: msgspec.inspect.Field) -> click.Parameter:
         return click.Argument([name], required=not optional)
     option = f"--{name.replace('_', '-')}"
     if isinstance(kind, msgspec.inspect.BoolType):
-        return click.Option([option, name], is_flag=True, default=None, help=help_text)
+        return click.Option([option, name], is_flag=True, default=None, help=_sentence(help_text))
     default = field.default if isinstance(field.default, int | float | str) else None
     return click.Option(
         [option, name],
         multiple=_takes_list(kind),
         type=_choice(kind) or str,
         metavar=None if _choice(kind) else _metavar(name, kind),
-        help=help_text + (f" [default: {default}]" if default not in (None, "") else ""),
+        help=_sentence(help_text) + (f" [default: {default}]" if default not in (None, "") else ""),
     )
+
+
+def _sentence(text: str) -> str:
+    """A field's description as the other options have theirs."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
@@ -162,7 +169,7 @@ def _metavar(name: str, kind: msgspec.inspect.Type) -> str:
             return "NUMBER"
         if isinstance(member, msgspec.inspect.DictType):
             return "JSON"
-    return name.upper()
+    return METAVARS.get(name, name.upper())
 
 
 def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
@@ -184,8 +191,8 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields["metadata"] = _object(fields["metadata"])
         request = parse_text(verb, fields)
         with _client(context) as client:
-            if not yes and not fields.get("dry_run"):
-                _confirm(client, request)
+            if not (yes or fields.get("dry_run") or _confirmed(client, request)):
+                return 0
             if isinstance(request, Sleep) and not request.dry_run and sys.stderr.isatty():
                 result: Any = _with_bar(client, request)
             else:
@@ -198,13 +205,18 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
     return run
 
 
-def _confirm(client: Client, request: Request[Any]) -> None:
-    """Show what would be done, and ask; where nobody can answer, --yes does."""
+def _confirmed(client: Client, request: Request[Any]) -> bool:
+    """Show what would be done, and ask; where nobody can answer, --yes does.
+
+    False where there is nothing to do it to.
+    """
     foreseen = client.call(msgspec.structs.replace(request, dry_run=True))
     click.echo(render(foreseen), err=True)
+    if not foreseen.memories:
+        return False
     if not sys.stdin.isatty():
-        raise click.UsageError("nothing was done: there is nobody to ask; add --yes to do it")
-    click.confirm("Do it?", abort=True, err=True)
+        raise InvalidRequest("nothing was done: there is nobody to ask; add --yes to do it")
+    return click.confirm("Do it?", abort=True, err=True)
 
 
 def _with_bar(client: Client, request: Sleep) -> CycleReport:
@@ -268,7 +280,7 @@ def _configured_socket() -> str | None:
 
 @mnem.group(context_settings={"help_option_names": ["-h", "--help"]})
 def archive() -> None:
-    """The originals in the archive: prune them."""
+    """Limit how many originals the archive keeps."""
 
 
 for _name, _verb in VERBS.items():
@@ -294,9 +306,10 @@ mnem.add_command(_command("consolidate", VERBS["sleep"]))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def import_file(context: click.Context, file: str, bad_lines: str, *, as_json: bool) -> int:
-    """Remember every line of FILE, each a JSON object with the fields of `remember`.
+    """Remember every line of a file.
 
-    The same file can be imported again: what is known is not kept twice.
+    Each line is a JSON object with the fields of `remember`. The same file can be imported
+    again: what is known is not kept twice.
     """
     with _client(context) as client:
         report = None
@@ -340,7 +353,10 @@ def _tell(report: ImportReport) -> None:
 @mnem.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script; for bash: source <(mnem completion bash)."""
+    """Print a shell's completion script.
+
+    For bash: source <(mnem completion bash)
+    """
     found = get_completion_class(shell)
     if found is None:
         raise click.UsageError(f"no completion for {shell}")

@@ -18,8 +18,9 @@ RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or S
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def model() -> None:
-    """Language models for summaries: fetched only when you ask, kept on this machine.
+    """Fetch and choose a language model for summaries.
 
+    A model is fetched only when you ask, and kept on this machine.
     llama.cpp itself is installed with `make install-llm`.
     """
 

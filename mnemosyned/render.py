@@ -16,6 +16,7 @@ from mnemosyned.domain.recall import Hit
 from mnemosyned.render_sleep import cycle, logged
 from mnemosyned.typesetting import (
     LINE_CHARS,
+    counted,
     cut,
     indented,
     level_name,
@@ -192,12 +193,12 @@ def _expanded(result: Expanded) -> str:
 
 def _forgotten(result: Forgotten) -> str:
     head = (
-        f"{'would forget' if result.dry_run else 'forgotten'}: {result.memories:,} memories "
-        f"({result.working:,} working, {result.archived:,} archived), {result.details:,} exact "
-        f"details; summaries removed {result.episodes_removed:,}, rewritten "
-        f"{result.episodes_rewritten:,}"
+        f"{'would forget' if result.dry_run else 'forgotten'}: "
+        f"{counted(result.memories, 'memory')} ({result.working:,} working, "
+        f"{result.archived:,} archived) and {counted(result.details, 'exact detail')}; "
+        f"summaries: {result.episodes_removed:,} removed, {result.episodes_rewritten:,} rewritten"
     )
-    lines = [head]
+    lines = [head if result.memories else "nothing to forget: no memory matches"]
     for line in result.lines:
         who = "  ".join(part for part in (line.session, line.role) if part)
         lines.append(wrapped(f"{when(line.created_at)}  {who}: {line.snippet}"))
@@ -218,16 +219,18 @@ def _pinned(result: Pinned) -> str:
 
 
 def _restored(result: Restored) -> str:
-    left = "is gone" if result.episode_removed else "was rewritten without it"
+    removed, rewritten = "held nothing else and is gone", "was rewritten without it"
+    left = removed if result.episode_removed else rewritten
     return f"{result.id} is back in working memory, pinned; episode {result.episode} {left}"
 
 
 def _pruned(result: Pruned) -> str:
     if not result.memories:
-        return "nothing to prune: the archive keeps every original that is in it"
+        return "nothing to prune: the settings keep every original that has its words"
     return (
-        f"{'would prune' if result.dry_run else 'pruned'}: the words of {result.memories:,} "
-        f"originals, {result.characters:,} characters, {when(result.oldest)} to "
+        f"{'would prune' if result.dry_run else 'pruned'}: the words of "
+        f"{counted(result.memories, 'original')}, {result.characters:,} characters, from "
+        f"{when(result.oldest)} to "
         f"{when(result.newest)}" + ("; call again for the rest" if result.more else "")
     )
 
@@ -245,12 +248,12 @@ def _stats(stats: Stats) -> str:
     coming = when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
     rows = [
         ("database", f"{stats.database} ({stats.bytes_on_disk / 1e6:.1f} MB on disk)"),
-        ("working cap", f"{stats.wm_max:,} memories"),
+        ("working cap", counted(stats.wm_max, "memory")),
         ("sleep", f"{sleep.schedule}{_running(sleep)}"),
         ("waits for", sleep.waits_for),
         ("last cycle", last),
         ("next cycle", coming),
-        ("due", f"{sleep.due:,} memories are old enough"),
+        ("due", f"{counted(sleep.due, 'memory')} old enough for the next cycle"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
         ("summaries", _summaries(stats.summarizer)),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),

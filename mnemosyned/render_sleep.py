@@ -3,49 +3,75 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import click
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
-from mnemosyned.typesetting import cut, level_name, span, table, when, width, wrapped
+from mnemosyned.typesetting import (
+    counted,
+    cut,
+    level_name,
+    span,
+    table,
+    when,
+    width,
+    wrapped,
+)
 from mnemosyned.verbs import Logged
 
 GROUPS_SHOWN_MAX = 12
+LOG_LIMIT_MAX = 1_000
+OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
 def cycle(report: CycleReport) -> str:
     """What a cycle did, or would do, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (--force ignores the age)"
-    if report.restored or report.status is CycleStatus.UNDONE:
-        head = _undone(report)
-    else:
-        head = _planned(report) if report.dry_run else _done(report)
+    if report.status is CycleStatus.UNDONE or any(
+        group.status in OF_AN_UNDO for group in report.groups
+    ):
+        return _undone(report)
+    head = _planned(report) if report.dry_run else _done(report)
     rows = _by_group(report) if len(report.groups) <= GROUPS_SHOWN_MAX else _by_source(report)
-    names = "session source into covers groups items status chars after"
-    more = ""
-    if len(report.groups) > GROUPS_SHOWN_MAX and report.cycle:
-        more = f"\nevery group: mnem log --cycle {report.cycle} --limit {len(report.groups)}"
-    return f"{head}\n{table(names.split(), rows)}{more}"
+    names = "session source into covers groups items chars".split()
+    if not report.dry_run:
+        names += ["after", "status"]
+    lines = [head, table(names, [row[: len(names)] for row in rows])]
+    if not report.dry_run:
+        limit = min(len(report.groups), LOG_LIMIT_MAX)
+        lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
+    if report.evicted:
+        lines.append(f"to take it back: mnem sleep --undo {report.cycle}")
+    return "\n".join(lines)
 
 
 def _undone(report: CycleReport) -> str:
+    """What an undo put back, or would; and what it could not, with the reason."""
     if report.dry_run:
-        return f"would put back what is left of {report.candidates:,} memories"
-    head = f"undone: {report.restored:,} memories are back in working memory"
-    kept = [group for group in report.groups if group.error]
-    head += "".join(
-        f"\n   {group.session}, {group.source or '-'}: {group.error}"
-        for group in kept[:GROUPS_SHOWN_MAX]
-    )
-    return head
+        return (
+            f"would put back what is left of {counted(report.candidates, 'memory')} "
+            f"in {counted(len(report.groups), 'group')}"
+        )
+    lines = [f"undone: {counted(report.restored, 'memory')} back in working memory"]
+    if kept := sum(group.status is GroupStatus.KEPT for group in report.groups):
+        lines[0] += f"; {counted(kept, 'group')} left as {'it was' if kept == 1 else 'they were'}"
+    short = [group for group in report.groups if group.error]
+    lines += [
+        f"   {group.session}, {group.source or '-'}: {group.error}"
+        for group in short[:GROUPS_SHOWN_MAX]
+    ]
+    if len(short) > GROUPS_SHOWN_MAX:
+        lines.append(f"   … and {counted(len(short) - GROUPS_SHOWN_MAX, 'more group')}")
+    return "\n".join(lines)
 
 
 def _planned(report: CycleReport) -> str:
     groups = sum(not group.level for group in report.groups)
-    head = f"would consolidate {report.candidates} memories in {groups} groups"
-    if folds := len(report.groups) - groups:
-        head += f" and fold {folds} days, weeks and months"
+    head = f"would consolidate {counted(report.candidates, 'memory')} in {counted(groups, 'group')}"
+    if len(report.groups) > groups:
+        head += f" and write {_periods(report)}"
     if report.model_s is not None:
         head += f"; the model would write for about {span(report.model_s)}"
     return head
@@ -53,19 +79,31 @@ def _planned(report: CycleReport) -> str:
 
 def _done(report: CycleReport) -> str:
     head = (
-        f"{report.status.value} in {report.duration_s:.2f} s: {report.evicted} memories became "
-        f"{report.promoted} episodes, {report.chars_before:,} characters became "
+        f"{report.status.value} in {report.duration_s:.2f} s: "
+        f"{counted(report.evicted, 'memory')} became {counted(report.promoted, 'episode')}, "
+        f"{report.chars_before:,} characters became "
         f"{report.chars_after:,}"
     )
     if report.folded:
-        head += f"; {report.folded} days, weeks and months written"
+        head += f"; {_periods(report)} written"
     if report.remaining and not report.failed:
         head += f"; {report.remaining:,} wait for the next cycle"
     if report.failed:
-        head += click.style(f"; {report.failed} groups failed and stay as they were", fg="red")
+        failed = counted(report.failed, "group")
+        head += click.style(f"; {failed} failed and will be tried again", fg="red")
     if fallbacks := sum(bool(group.fallback_reason) for group in report.groups):
         head += f"; {fallbacks} by the fallback (mnem log says why)"
     return head
+
+
+def _periods(report: CycleReport) -> str:
+    """How many days, weeks and months: `6 days, 1 week`."""
+    written: Counter[int] = Counter()
+    for group in report.groups:
+        written[group.level] += 1 if report.dry_run else len(group.episodes)
+    return ", ".join(
+        counted(written[level], level_name(level)) for level in sorted(written) if level
+    )
 
 
 def _by_group(report: CycleReport) -> list[tuple[object, ...]]:
@@ -85,17 +123,16 @@ def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
     first = min(group.covers_from for group in groups).astimezone()
     last = max(group.covers_until for group in groups).astimezone()
     until = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%m-%d %H:%M}"
-    after = sum(group.chars_after for group in groups)
     return (
-        cut(groups[0].session, 20),
+        cut(groups[0].session if not groups[0].level else "(all)", 20),
         cut(groups[0].source or "", 14),
         _into(groups),
         f"{first:%Y-%m-%d %H:%M} to {until}",
         len(groups),
         sum(group.items for group in groups),
-        _status(groups[0].status),
         f"{sum(group.chars_before for group in groups):,}",
-        "" if groups[0].status is GroupStatus.PLANNED else f"{after:,}",
+        f"{sum(group.chars_after for group in groups):,}",
+        _status(groups[0].status),
     )
 
 
@@ -105,22 +142,35 @@ def logged(result: Logged) -> str:
         return "the log is empty: nothing was consolidated yet"
     rows = [
         [
-            when(row.created_at),
-            cut(row.session, 16),
+            row.episode or "",
+            cut(row.session if not row.level else "(all)", 16),
             cut(row.source or "", 12),
-            row.trigger,
             "undone" if row.undone_at else _status(row.status),
             level_name(row.level) if row.level else str(row.items_consolidated),
             row.summarizer if row.summarizer != row.status else "",
         ]
         for row in result.rows
     ]
-    headers = ["when", "session", "source", "trigger", "status", "items", "by"]
-    columns = [max(len(click.unstyle(row[i])) for row in [*rows, headers]) for i in range(7)]
+    headers = ["id", "session", "source", "status", "items", "by"]
+    shown = [headers, *rows]
+    columns = [max(len(click.unstyle(row[i])) for row in shown) for i in range(len(headers))]
     room = max(20, width() - sum(columns) - 2 * len(columns))
     for cells, row in zip(rows, result.rows, strict=True):
         cells.append(cut(row.error or row.summary_preview, room))
-    return "\n".join([table([*headers, "summary"], rows), *_fallbacks(result)])
+    return "\n".join([*_by_cycle(result, table([*headers, "summary"], rows)), *_fallbacks(result)])
+
+
+def _by_cycle(result: Logged, text: str) -> Iterator[str]:
+    """The table's lines, and over the rows of each cycle its id, time and trigger."""
+    lines = text.splitlines()
+    yield from lines[:2]
+    cycle = ""
+    for line, row in zip(lines[2:], result.rows, strict=True):
+        if row.cycle != cycle:
+            cycle = row.cycle
+            about = f"cycle {cycle}  {when(row.created_at)}  {row.trigger}"
+            yield click.style(about, dim=True)
+        yield line
 
 
 def _fallbacks(result: Logged) -> list[str]:

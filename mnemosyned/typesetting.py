@@ -45,6 +45,13 @@ def span(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 memory`, `1,200 memories`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun.removesuffix('y') + 'ies' if noun.endswith('ry') else noun + 's'}"
+
+
 def cut(text: str, room: int) -> str:
     """A text on one line, cut to the room there is."""
     line = " ".join(text.split())

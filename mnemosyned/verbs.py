@@ -52,12 +52,12 @@ class Remember(Request[Acknowledged], frozen=True, forbid_unknown_fields=True):
     )
     source: Annotated[Name | None, Meta(description="where it comes from: an agent, a tool")] = None
     role: Annotated[
-        str, Meta(description="who said it: user, assistant, a name", max_length=TEXT_MAX)
+        str, Meta(description="who said it: user, assistant or a name", max_length=TEXT_MAX)
     ] = ""
     created_at: Annotated[
-        Instant | None, Meta(description="when it happened, with a zone; default: now")
+        Instant | None, Meta(description="when it happened: 2026-03-09T14:30:00Z; default: now")
     ] = None
-    importance: Annotated[float, Meta(description="0 to 1", ge=0, le=1)] = 0.5
+    importance: Annotated[float, Meta(description="0 to 1, for its rank", ge=0, le=1)] = 0.5
     pinned: Annotated[bool, Meta(description="never leaves working memory")] = False
     metadata: Annotated[dict[str, Any], Meta(description="a JSON object of your own")] = (
         msgspec.field(default_factory=dict)
@@ -100,7 +100,10 @@ class Recalled(msgspec.Struct, frozen=True):
 
 
 class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
-    """Find what is known: words in, the best memories and episodes out."""
+    """Find what is known: a question in, the best memories out.
+
+    A time in the question, such as "last week" or "in May 2023", prefers what happened then.
+    """
 
     query: Annotated[Question, Meta(description="plain words; no operators")]
     limit: Annotated[int, Meta(description="how many hits at most", ge=1, le=100)] = 10
@@ -110,11 +113,11 @@ class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
     since: Annotated[Instant | None, Meta(description="only what happened at or after")] = None
     until: Annotated[Instant | None, Meta(description="only what happened before")] = None
     asked_at: Annotated[
-        Instant | None, Meta(description='when "yesterday" is asked; default: now, here')
+        Instant | None, Meta(description='when and where "yesterday" is asked; default: now, here')
     ] = None
     explain: Annotated[bool, Meta(description="show what each score is made of")] = False
     history: Annotated[
-        bool, Meta(description="also what was superseded, and under each hit what it superseded")
+        bool, Meta(description="also what was superseded; each hit shows what it superseded")
     ] = False
     reveal: Reveal = False
 
@@ -143,11 +146,11 @@ class Expanded(msgspec.Struct, frozen=True):
 
 
 class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
-    """Go from an episode, a day, week or month back to its originals, word for word."""
+    """Go from a summary back to its originals, word for word."""
 
     id: Annotated[Name, Meta(description="the id of an episode, day, week or month")]
     depth: Annotated[
-        int, Meta(description="1: down to the next level only; 0: to the words", ge=0, le=1)
+        int, Meta(description="1: one level down; 0: all the way to the originals", ge=0, le=1)
     ] = 0
     reveal: Reveal = False
 
@@ -156,7 +159,10 @@ class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
 
 
 class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
-    """Run a sleep cycle now: summarise, promote, evict, log."""
+    """Run a sleep cycle now, or take one back.
+
+    Old memories become episodes; the originals move to the archive. The log says what and why.
+    """
 
     writes = True
 
@@ -166,7 +172,7 @@ class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
         False
     )
     undo: Annotated[
-        Name | None, Meta(description="put the originals of this cycle back as they were")
+        Name | None, Meta(description="take a cycle back: its originals return to working memory")
     ] = None
 
 
@@ -177,7 +183,10 @@ class Logged(msgspec.Struct, frozen=True):
 
 
 class Log(Request[Logged], frozen=True, forbid_unknown_fields=True):
-    """Show what was consolidated, newest first."""
+    """Show what was consolidated, newest first.
+
+    The rows of a cycle stand under its id, each with the id of what was written.
+    """
 
     limit: Annotated[PageSize, Meta(description="how many rows at most")] = 20
     session: Annotated[Name | None, Meta(description="only this session")] = None
@@ -208,9 +217,9 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
-    """Delete memories everywhere: every tier, the index, summaries and log previews.
+    """Delete memories from every tier, the index, summaries and log.
 
-    Name one by its id (an episode's takes its originals along), or say which: all for which
+    Name one by its id (an episode's takes its originals along), or say which: those for which
     everything said holds. The shell shows what would go and asks first, or needs --yes.
     """
 
@@ -223,7 +232,7 @@ class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
     since: Annotated[Instant | None, Meta(description="those that happened at or after")] = None
     until: Annotated[Instant | None, Meta(description="those that happened before")] = None
     person: Annotated[
-        Name | None, Meta(description="those that mention this name, or are spoken by it")
+        Name | None, Meta(description="those that mention this name, or were said by that person")
     ] = None
     dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = False
 
@@ -257,9 +266,9 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Restore(Request[Restored], frozen=True, forbid_unknown_fields=True):
-    """Bring an original back from the archive to working memory, and pin it there.
+    """Bring an original back to working memory, pinned.
 
-    It has left its episode: no summary holds it twice. `pin --off` lets sleep take it again.
+    Its episode is rewritten without it. `mnem pin --off` lets sleep take it again.
     """
 
     writes = True
@@ -280,16 +289,17 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
-    """Give up the words of old originals: by the settings, or by what is said here.
+    """Delete the words of old originals.
 
-    Summaries, exact details and provenance stay. By default the archive keeps everything.
+    Which ones, the settings or the options say; by default the archive keeps everything.
+    Summaries, exact details and provenance stay.
     """
 
     writes = True
 
-    keep_days: Annotated[Days | None, Meta(description="originals older than this go")] = None
+    keep_days: Annotated[Days | None, Meta(description="older originals lose their words")] = None
     characters_max: Annotated[
-        Characters | None, Meta(description="beyond so many characters the oldest go")
+        Characters | None, Meta(description="beyond so many characters in all, the oldest do")
     ] = None
     dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
 
@@ -331,7 +341,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):
-    """Show counts, sizes, the last and next cycle, and the summariser in force."""
+    """Show counts, sizes, cycles, and what writes the summaries."""
 
 
 # -------------------------------------------------------------------- facade

@@ -147,11 +147,19 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
     done = filled.mnem("forget", "--query", "heron", "--yes")
 
     assert (refused.returncode, left) == (2, 200)
-    assert b"would forget: 1 memories" in refused.stderr
+    assert b"would forget: 1 memory " in refused.stderr
     assert b"the heron stands alone" in refused.stderr
     assert b"--yes" in refused.stderr
-    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memories")) == (0, True)
+    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memory ")) == (0, True)
     assert b"heron" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("words", [["forget", "--query", "zeppelin"], ["archive", "prune"]])
+def test_where_nothing_would_go_nobody_is_asked(filled: Daemon, words: list[str]) -> None:
+    done = filled.mnem(*words)
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.startswith(b"nothing to ")
 
 
 @pytest.mark.parametrize(("answer", "status"), [(b"n\n", 200), (b"y\n", 404)])

@@ -1,0 +1,145 @@
+"""What people read of a sleep cycle: what to call next, and an undo that is told as one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+import pytest
+
+from mnemosyned.domain.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupReport,
+    GroupStatus,
+    LogEntry,
+    Trigger,
+)
+from mnemosyned.render import render
+from mnemosyned.typesetting import counted
+from mnemosyned.verbs import Logged
+
+NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
+
+
+def group(status: GroupStatus, *, level: int = 0, error: str | None = None) -> GroupReport:
+    return GroupReport(
+        session="" if level else "home",
+        source=None,
+        status=status,
+        items=3,
+        covers_from=NOON,
+        covers_until=NOON,
+        episodes=() if status is GroupStatus.PLANNED else ("an-episode",),
+        chars_before=300,
+        chars_after=100,
+        error=error,
+        level=level,
+        period="2026-03-09",
+    )
+
+
+def report(
+    status: CycleStatus, *groups: GroupReport, dry_run: bool = False, evicted: int = 0
+) -> CycleReport:
+    return CycleReport(
+        cycle="" if dry_run else "the-cycle",
+        status=status,
+        trigger=Trigger.EXPLICIT,
+        dry_run=dry_run,
+        candidates=3,
+        groups=groups,
+        duration_s=0.1,
+        promoted=1,
+        evicted=evicted,
+        failed=0,
+        folded=sum(bool(group.level) for group in groups),
+        chars_before=300,
+        chars_after=100,
+    )
+
+
+def entry(cycle: str, *, level: int = 0) -> LogEntry:
+    return LogEntry(
+        cycle=cycle,
+        created_at=NOON,
+        session="" if level else "home",
+        source=None,
+        trigger="schedule",
+        status=GroupStatus.PROMOTED,
+        items_consolidated=3,
+        episode=f"episode-of-{cycle}-{level}",
+        summarizer="aaak",
+        summary_preview="Tea at four.",
+        duration_s=0.1,
+        chars_before=300,
+        chars_after=100,
+        level=level,
+    )
+
+
+def test_a_cycle_says_how_it_is_looked_at_and_taken_back() -> None:
+    groups = (group(GroupStatus.PROMOTED), group(GroupStatus.PROMOTED, level=1))
+
+    shown = render(report(CycleStatus.DONE, *groups, evicted=3))
+
+    assert "3 memories became 1 episode," in shown
+    assert "; 1 day written" in shown
+    assert "mnem log --cycle the-cycle --limit 2" in shown
+    assert "mnem sleep --undo the-cycle" in shown
+
+
+def test_a_cycle_that_moved_nothing_offers_no_undo() -> None:
+    shown = render(report(CycleStatus.DONE, group(GroupStatus.PROMOTED, level=2)))
+
+    assert "1 week written" in shown
+    assert "--undo" not in shown
+
+
+def test_a_plan_shows_no_outcome() -> None:
+    groups = (group(GroupStatus.PLANNED), group(GroupStatus.PLANNED, level=1))
+
+    shown = render(report(CycleStatus.DONE, *groups, dry_run=True))
+
+    assert shown.startswith("would consolidate 3 memories in 1 group and write 1 day\n")
+    assert not any(word in shown for word in ("planned", "after", "mnem log", "--undo"))
+
+
+def test_an_undo_that_puts_nothing_back_is_still_told_as_an_undo() -> None:
+    kept = group(GroupStatus.KEPT, error="the words of 3 originals were pruned")
+
+    shown = render(report(CycleStatus.PARTIAL, kept))
+
+    assert shown.splitlines() == [
+        "undone: 0 memories back in working memory; 1 group left as it was",
+        "   home, -: the words of 3 originals were pruned",
+    ]
+
+
+def test_the_log_names_each_cycle_once_and_every_episode() -> None:
+    rows = [entry("second", level=1), entry("second"), entry("first")]
+
+    lines = click.unstyle(render(Logged(rows))).splitlines()
+
+    assert [line.split()[0] for line in lines[2:]] == [
+        "cycle",
+        "episode-of-second-1",
+        "episode-of-second-0",
+        "cycle",
+        "episode-of-first-0",
+    ]
+    assert lines[2].startswith("cycle second  ")
+    assert lines[5].endswith("schedule")
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "words"),
+    [
+        (1, "memory", "1 memory"),
+        (0, "memory", "0 memories"),
+        (1200, "memory", "1,200 memories"),
+        (2, "day", "2 days"),
+    ],
+)
+def test_things_are_counted_as_people_count_them(number: int, noun: str, words: str) -> None:
+    assert counted(number, noun) == words
