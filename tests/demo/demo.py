@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import sysconfig
 import tempfile
-import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,11 +17,15 @@ import click
 import sqlite_utils
 from tabulate import tabulate
 
-from mnemosyned import Client
+sys.path.pop(0)  # this folder, in which `demo` would be this file
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from demo.stage import PATIENCE_S, WIDTH, ClaimFailed, Stage, Story
+
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.recall import Hit
+from mnemosyned.domain.recall import Hit, Line
 from mnemosyned.verbs import Remember
 
 WEEK = Path(__file__).with_name("week.jsonl")
@@ -42,108 +39,10 @@ LATE = (
     "Mrs. Moser's plumber is called Huber, 0664 555 0190, he comes on Tuesday at 09:00.",
     "Bed linen: one set short at the cabin, Mrs. Moser lends hers from the cellar shelf.",
 )
-PATIENCE_S = 60
-WIDTH = max(60, min(96, shutil.get_terminal_size((96, 24)).columns))
-COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+LEAVER = "Kofler"
+"""Said in three memories, and so in what was made of them."""
 
 Memories = list[dict[str, Any]]
-
-
-class ClaimFailed(Exception):
-    """Something the demo says about the product is not so."""
-
-
-class Story:
-    """Numbered steps, each with its reason, its command and the claims it proves."""
-
-    def __init__(self) -> None:
-        self._steps = 0
-        self.claims = 0
-
-    def say(self, text: str, **style: Any) -> None:  # noqa: ANN401 passed to click.style
-        for line in textwrap.wrap(text, WIDTH):
-            click.echo(click.style(line, **style) if style else line, color=COLOUR)
-
-    def step(self, title: str, why: str) -> None:
-        """Open the next step with what comes and why it matters."""
-        self._steps += 1
-        rule = f"━━ {self._steps}  {title} ".ljust(WIDTH, "━")
-        click.echo("\n" + click.style(rule, fg="cyan", bold=True), color=COLOUR)
-        self.say(why)
-
-    def command(self, *words: str) -> None:
-        typed = " ".join(f'"{word}"' if " " in word else shlex.quote(word) for word in words)
-        lines = textwrap.wrap(typed, WIDTH - 4, break_on_hyphens=False, break_long_words=False)
-        text = "$ " + " \\\n    ".join(lines)
-        click.echo("\n" + click.style(text, fg="yellow"), color=COLOUR)
-
-    def claim(self, sentence: str, *, holds: bool, because: object) -> None:
-        if not holds:
-            raise ClaimFailed(f"This does not hold: {sentence}\nFound instead: {because!r}")
-        self.claims += 1
-        mark = click.style("✓", fg="green", bold=True)
-        text = "\n  ".join(textwrap.wrap(sentence, WIDTH - 2))
-        click.echo(f"\n{mark} {text}", color=COLOUR)
-
-
-class Stage:
-    """A daemon of the demo's own, with its file, its socket and its clients."""
-
-    def __init__(self, folder: Path) -> None:
-        self.database = folder / "memory.db"
-        self.log = folder / "daemon.log"
-        config, socket = folder / "mnemosyned.yaml", folder / "mnem.sock"
-        config.touch()
-        # The reader's own settings and daemon stay out of it.
-        foreign = ("MNEMOSYNE_", "NOTIFY_SOCKET")
-        kept = {name: text for name, text in os.environ.items() if not name.startswith(foreign)}
-        self._environment = kept | {
-            "MNEMOSYNE_CONFIG": str(config),
-            "MNEMOSYNE_SOCKET": str(socket),
-            "MNEMOSYNE_DATABASE": str(self.database),
-            "MNEMOSYNE_AUTO_SLEEP": "false",
-            "COLUMNS": str(WIDTH),
-        }
-        self.client = Client(socket)
-
-    @contextmanager
-    def daemon(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Run the daemon; whatever happens, it is gone afterwards."""
-        command = [_script("mnemosyned")]
-        with (
-            self.log.open("wb") as log,
-            subprocess.Popen(command, env=self._environment, stderr=log) as process,
-        ):
-            try:
-                yield process
-            finally:
-                self.client.close()
-                if process.poll() is None:
-                    process.kill()
-
-    def mnem(self, *words: str) -> None:
-        """Run the shell client and let the reader see what it prints."""
-        done = subprocess.run(
-            [_script("mnem"), *words],
-            env=self._environment,
-            stdout=None if COLOUR else subprocess.PIPE,
-            stderr=None if sys.stderr.isatty() else subprocess.PIPE,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        if done.stdout:
-            click.echo(done.stdout.decode(), nl=False)
-        if done.returncode:
-            problem = (done.stderr or b"see above").decode().strip()
-            raise ClaimFailed(f"mnem {words[0]} ended with {done.returncode}: {problem}")
-
-    def tiers(self) -> list[int]:
-        tiers = self.client.status().tiers
-        return [tiers[tier].count for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)]
-
-
-def _script(name: str) -> str:
-    return str(Path(sysconfig.get_path("scripts")) / name)
 
 
 def moved_week(now: datetime) -> Memories:
@@ -286,6 +185,61 @@ def expand(story: Story, stage: Stage, hit: Hit, week: Memories) -> None:
     )
 
 
+def look_at_a_day(story: Story, stage: Stage, report: CycleReport, hit: Hit) -> None:
+    story.step(
+        "Look at a day",
+        "Days, weeks and months that are over have a summary each, made of the level below. One "
+        "level down from a day are its episodes.",
+    )
+    days = [group for group in report.groups if group.level == 1]
+    found = {group.episodes[0]: group.period for group in days}
+    below = {day: stage.client.expand(day, depth=1).summaries for day in found}
+    day = next((day for day in below if hit.id in {one.id for one in below[day]}), min(below))
+    story.command("mnem", "expand", day, "--depth", "1")
+    stage.mnem("expand", day, "--depth", "1")
+    story.claim(
+        f"The episode with the code is among the {len(below[day])} of {found[day]}.",
+        holds=hit.id in {one.id for one in below[day]},
+        because=below,
+    )
+
+
+def forget(story: Story, stage: Stage, week: Memories) -> Memories:
+    """Forget a person; what is left of the week."""
+    story.step(
+        "Forget somebody",
+        "The command shows what would go and asks first; --yes goes on at once. The summaries that "
+        "spoke of her, up to the week, are rewritten from what remains.",
+    )
+    words = ("forget", "--person", LEAVER, "--yes")
+    story.command("mnem", *words)
+    stage.mnem(*words)
+    files = stage.database.parent.glob(f"{stage.database.name}*")
+    story.claim(
+        f"The name {LEAVER} is in no file of the database any more.",
+        holds=not any(LEAVER.encode() in file.read_bytes() for file in files),
+        because=stage.client.recall(LEAVER).hits,
+    )
+    return [memory for memory in week if LEAVER not in memory["content"]]
+
+
+def restore(story: Story, stage: Stage, line: Line) -> None:
+    story.step(
+        "Take something back",
+        "One original comes back from the archive to working memory, where it stays. A whole sleep "
+        "is taken back with mnem sleep --undo.",
+    )
+    story.command("mnem", "restore", line.id)
+    stage.mnem("restore", line.id)
+    memory = stage.client.get(line.id).memory
+    story.claim(
+        "The line with the code is in working memory again, pinned.",
+        holds=memory is not None
+        and (memory.tier, memory.pinned, memory.content) == (Tier.WORKING, True, line.content),
+        because=memory,
+    )
+
+
 def remember_late(story: Story, stage: Stage) -> None:
     story.step(
         "Late arrivals",
@@ -347,7 +301,7 @@ def look_inside(story: Story, stage: Stage, week: Memories) -> None:
     )
     said = sorted([*(memory["content"] for memory in week), *LATE])
     story.claim(
-        f"All {len(said)} memories of this demo are still there, letter for letter.",
+        f"All {len(said)} memories that were not forgotten are still there, letter for letter.",
         holds=kept == said,
         because=set(said) ^ set(kept),
     )
@@ -383,9 +337,12 @@ def tell(story: Story, folder: Path) -> None:
             because=after,
         )
         expand(story, stage, after, week)
+        look_at_a_day(story, stage, report, after)
+        left = forget(story, stage, week)
+        restore(story, stage, after.lines[0])
         remember_late(story, stage)
         stop(story, stage, process)
-        look_inside(story, stage, week)
+        look_inside(story, stage, left)
 
 
 def main() -> None:

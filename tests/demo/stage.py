@@ -1,0 +1,121 @@
+"""What `make demo` stands on: a story with numbered steps, and a daemon of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mnemosyned import Client
+from mnemosyned.domain.memory import Tier
+
+PATIENCE_S = 60
+WIDTH = max(60, min(96, shutil.get_terminal_size((96, 24)).columns))
+COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+class ClaimFailed(Exception):
+    """Something the demo says about the product is not so."""
+
+
+class Story:
+    """Numbered steps, each with its reason, its command and the claims it proves."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self.claims = 0
+
+    def say(self, text: str, **style: Any) -> None:  # noqa: ANN401 passed to click.style
+        for line in textwrap.wrap(text, WIDTH):
+            click.echo(click.style(line, **style) if style else line, color=COLOUR)
+
+    def step(self, title: str, why: str) -> None:
+        """Open the next step with what comes and why it matters."""
+        self._steps += 1
+        rule = f"━━ {self._steps}  {title} ".ljust(WIDTH, "━")
+        click.echo("\n" + click.style(rule, fg="cyan", bold=True), color=COLOUR)
+        self.say(why)
+
+    def command(self, *words: str) -> None:
+        typed = " ".join(f'"{word}"' if " " in word else shlex.quote(word) for word in words)
+        lines = textwrap.wrap(typed, WIDTH - 4, break_on_hyphens=False, break_long_words=False)
+        text = "$ " + " \\\n    ".join(lines)
+        click.echo("\n" + click.style(text, fg="yellow"), color=COLOUR)
+
+    def claim(self, sentence: str, *, holds: bool, because: object) -> None:
+        if not holds:
+            raise ClaimFailed(f"This does not hold: {sentence}\nFound instead: {because!r}")
+        self.claims += 1
+        mark = click.style("✓", fg="green", bold=True)
+        text = "\n  ".join(textwrap.wrap(sentence, WIDTH - 2))
+        click.echo(f"\n{mark} {text}", color=COLOUR)
+
+
+class Stage:
+    """A daemon of the demo's own, with its file, its socket and its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = folder / "memory.db"
+        self.log = folder / "daemon.log"
+        config, socket = folder / "mnemosyned.yaml", folder / "mnem.sock"
+        config.touch()
+        # The reader's own settings and daemon stay out of it.
+        foreign = ("MNEMOSYNE_", "NOTIFY_SOCKET")
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(foreign)}
+        self._environment = kept | {
+            "MNEMOSYNE_CONFIG": str(config),
+            "MNEMOSYNE_SOCKET": str(socket),
+            "MNEMOSYNE_DATABASE": str(self.database),
+            "MNEMOSYNE_AUTO_SLEEP": "false",
+            "COLUMNS": str(WIDTH),
+        }
+        self.client = Client(socket)
+
+    @contextmanager
+    def daemon(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Run the daemon; whatever happens, it is gone afterwards."""
+        command = [_script("mnemosyned")]
+        with (
+            self.log.open("wb") as log,
+            subprocess.Popen(command, env=self._environment, stderr=log) as process,
+        ):
+            try:
+                yield process
+            finally:
+                self.client.close()
+                if process.poll() is None:
+                    process.kill()
+
+    def mnem(self, *words: str) -> None:
+        """Run the shell client and let the reader see what it prints."""
+        done = subprocess.run(
+            [_script("mnem"), *words],
+            env=self._environment,
+            stdout=None if COLOUR else subprocess.PIPE,
+            stderr=None if sys.stderr.isatty() else subprocess.PIPE,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        if done.stdout:
+            click.echo(done.stdout.decode(), nl=False)
+        if done.returncode:
+            problem = (done.stderr or b"see above").decode().strip()
+            raise ClaimFailed(f"mnem {words[0]} ended with {done.returncode}: {problem}")
+
+    def tiers(self) -> list[int]:
+        tiers = self.client.status().tiers
+        return [tiers[tier].count for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)]
+
+
+def _script(name: str) -> str:
+    return str(Path(sysconfig.get_path("scripts")) / name)
