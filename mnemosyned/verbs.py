@@ -217,7 +217,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
-    """Delete memories from every tier, the index, summaries and log.
+    """Delete memories from every tier, index, summary and log.
 
     Name one by its id (an episode's takes its originals along), or say which: those for which
     everything said holds. The shell shows what would go and asks first, or needs --yes.
