@@ -230,8 +230,10 @@ def _with_bar(client: Client, request: Sleep) -> CycleReport:
             if progress := client.status().sleep.progress:
                 bar.length = max(progress.total, 1)
                 bar.update(progress.done - bar.pos)
-        bar.update((bar.length or 1) - bar.pos)
-        return asleep.result()
+        report = asleep.result()
+        bar.length = max(report.candidates, 1)  # a short cycle is over before it was asked
+        bar.update(bar.length - bar.pos)
+        return report
 
 
 def _say(text: str | bytes) -> None:

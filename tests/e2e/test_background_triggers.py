@@ -87,5 +87,5 @@ def test_on_a_terminal_a_cycle_shows_how_far_it_is(daemon: Daemon) -> None:
     os.close(reader)
 
     assert "sleeping" in shown
-    assert "1/1" in shown
+    assert "9/9" in shown
     assert slept.stdout.decode().startswith("done in")
