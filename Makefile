@@ -26,7 +26,8 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
-	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency install install-llm \
+	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency bench-tokens \
+	install install-llm \
 	wheel-llm uninstall lock clean
 
 help: ## show this list
@@ -91,6 +92,9 @@ bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
 
 bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or none
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
+
+bench-tokens: $(READY) ## the token estimate against real tokenizers, which it installs for itself
+	$(BIN)/python tests/bench/bench_tokens.py
 
 install: ## package, user unit and config for the present user
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
