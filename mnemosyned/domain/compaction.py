@@ -22,7 +22,7 @@ from mnemosyned.domain.condensed import (
 from mnemosyned.domain.counting import MessageCounter, SeedCounter, estimate_tokens
 from mnemosyned.domain.keyfacts import bullets, extract_facts, unique
 from mnemosyned.domain.memory import Detail
-from mnemosyned.domain.messages import Message, original_id, pinned, ties
+from mnemosyned.domain.messages import Message, message_id, pinned, ties
 
 KEEP_RECENT = 4
 THRESHOLD = 0.8
@@ -82,7 +82,7 @@ class Compaction:
 
     @property
     def changed(self) -> bool:
-        return bool(self.archived)
+        return bool(self.archived or self.summaries)
 
     @property
     def over_budget(self) -> bool:
@@ -110,8 +110,11 @@ class Policy(Protocol):
         """Whether so many tokens are too many, by this policy's own operator."""
         ...
 
-    def compact(self, messages: Sequence[Message]) -> Compaction:
-        """The conversation as this policy shortens it; unchanged where there is nothing to do."""
+    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
+        """The conversation as this policy shortens it; unchanged where there is nothing to do.
+
+        `keep_recent` newest messages stay, instead of the policy's own number.
+        """
         ...
 
 
@@ -192,9 +195,7 @@ class MemoryConsolidator:
         done = self.compact(messages)
         return done.messages, done.summaries[0] if done.summaries else ""
 
-    def compact(
-        self, messages: Sequence[Message], *, keep_recent: int | None = None
-    ) -> Compaction:
+    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
         keep = self.keep_recent if keep_recent is None else keep_recent
         divided = Divided(messages, keep=keep)
         before = sum(map(self._counter.message, messages))
@@ -211,7 +212,7 @@ class MemoryConsolidator:
         if not divided.old:
             return unchanged
         old = divided.take(divided.old)
-        archived = tuple(Archived(original_id(one), one) for one in old)
+        archived = tuple(Archived(message_id(one), one) for one in old)
         summary = self._summary(as_facts(merged(divided.earlier)), old, archived)
         kept = [*messages[: divided.head], summary, *divided.take(divided.tail)]
         done = replace(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mnemosyned.domain.keyfacts import bullets, from_bullets, unique
+from mnemosyned.domain.keyfacts import bullets, fitting, from_bullets, unique
 from mnemosyned.domain.messages import Message, digest, text
 
 SESSION_HEADER = "[Session context consolidated]"
@@ -25,6 +25,8 @@ VALUE_SEPARATOR = " · "
 POINTER = "Archived word for word: "
 LEFT_OUT = "earlier facts are in the archive)"
 KIND = "summary"
+MEMORY_KIND = "memory"
+"""The message with recalled memory, where that stands beside the new message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,37 @@ def body_of(content: str) -> str:
         return content.removeprefix(header).strip()
     first, _, rest = content.partition("\n")
     return rest.strip() if first.rstrip().endswith("]") else content
+
+
+def shrunk(message: Message, room: int, count: Callable[[str], int]) -> dict[str, Any]:
+    """A summary message in about so many tokens: fewer facts in its words, all in its metadata."""
+    holds = condensed(message)
+    shape = Shape(pointer=f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}")
+    room -= count(written((), shape=shape, left_out=1))
+    prose = holds.prose if count(holds.prose) <= room // 2 else ""
+    facts = fitting(holds.facts, room - count(prose), count)
+    left_out = len(holds.facts) - len(facts)
+    body = written(facts, shape=shape, prose=prose, left_out=left_out)
+    metadata = message.get("metadata")
+    policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
+    return summary_message(body, holds, policy=policy if isinstance(policy, str) else "")
+
+
+def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
+    """The messages as an API takes them: what we wrote has no metadata any more.
+
+    With `alternate`, a summary that would follow one of the user's own is the assistant's.
+    """
+    sent: list[Message] = []
+    for message in messages:
+        metadata = message.get("metadata")
+        if isinstance(metadata, Mapping) and metadata.get("kind") in (KIND, MEMORY_KIND):
+            after_user = bool(sent) and sent[-1].get("role") == "user"
+            role = "assistant" if alternate and after_user else message.get("role")
+            sent.append({"role": role, "content": message.get("content")})
+        else:
+            sent.append(message)
+    return sent
 
 
 def _read(content: str) -> Condensed:

@@ -32,6 +32,10 @@ class MessageCounter(Protocol):
         """The tokens of a message, whatever is in it."""
         ...
 
+    def total(self, messages: Iterable[Message]) -> int:
+        """The tokens of a conversation, as a threshold is held against."""
+        ...
+
 
 class SeedCounter:
     """The seeds' rule: four characters of text to a token, at least one a message; media flat."""
@@ -47,6 +51,9 @@ class SeedCounter:
             return max(1, len(content) // CHARS_PER_TOKEN)
         media = sum(part.kind is PartKind.MEDIA for part in parts(message))
         return max(1, text_chars(message) // CHARS_PER_TOKEN) + media * MEDIA_TOKENS
+
+    def total(self, messages: Iterable[Message]) -> int:
+        return estimate_tokens(messages)
 
 
 class FullCounter:
@@ -64,6 +71,9 @@ class FullCounter:
             total += MEDIA_TOKENS if part.kind is PartKind.MEDIA else 0
             total += sum(self.text(words) for words in (part.name, part.text) if words)
         return total
+
+    def total(self, messages: Iterable[Message]) -> int:
+        return sum(map(self.message, messages))
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mnemosyned.domain.messages import (
     Message,
@@ -62,6 +62,17 @@ def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
             others.append(line)
             inside = inside and not line.strip()
     return facts, others
+
+
+def fitting(facts: Sequence[str], room: int, count: Callable[[str], int]) -> list[str]:
+    """As many as there is room for, in order: newest first, what tools answered after all else."""
+    chosen: set[int] = set()
+    for at in sorted(range(len(facts)), key=lambda at: (facts[at].startswith("["), -at)):
+        cost = count(f"- {facts[at]}\n") if room > 0 else 1
+        if cost <= room:
+            chosen.add(at)
+            room -= cost
+    return [facts[at] for at in sorted(chosen)]
 
 
 def _facts(message: Message, names: dict[str, str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ Message = Mapping[str, Any]
 ID_CHARS = 16
 TOOL_ROLES = ("tool", "function")  # tuples: a role may be anything, even what has no hash
 SYSTEM_ROLES = ("system", "developer")
+TIME_KEYS = ("created_at", "timestamp")
 STUB = "[archived tool result: "
 """How a tool result begins that was archived; what stands in it tells where to get it back."""
 
@@ -26,7 +28,8 @@ _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _MEDIA = frozenset(
     "image image_url input_image document file input_file audio input_audio video".split()
 )
-_STUBBED = re.compile(re.escape(STUB) + r"[^\n]*?expand (?P<id>\S+)\]")
+_STUBBED = re.compile(re.escape(STUB) + r"[^\n\]]{0,200}\]")
+_ID = re.compile(r"[\w.:@/+-]{1,200}")
 
 
 class PartKind(StrEnum):
@@ -190,17 +193,21 @@ def message_id(message: Message) -> str:
     The same message has the same id wherever it stands, so that archiving it twice is harmless.
     """
     own = message.get("id")
-    return own if isinstance(own, str) and own else digest("m", message)
+    return own if isinstance(own, str) and _ID.fullmatch(own) else digest("m", message)
 
 
-def original_id(message: Message) -> str:
-    """The id of a message, or of the one it was before its tool results were stubbed."""
-    if not is_plain(message):
-        for part in parts(message):
-            stubbed = _STUBBED.match(part.text) if part.kind is PartKind.RESULT else None
-            if stubbed:
-                return stubbed["id"]
-    return message_id(message)
+def when(message: Message) -> datetime | None:
+    """When it was said, where it tells: an aware instant, what names no zone being UTC."""
+    for key in TIME_KEYS:
+        value = message.get(key)
+        if isinstance(value, str):
+            try:
+                value = datetime.fromisoformat(value)
+            except ValueError:
+                continue
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return None
 
 
 def digest(prefix: str, value: object) -> str:

@@ -31,7 +31,7 @@ from mnemosyned.domain.messages import (
     Ties,
     is_intent,
     is_system,
-    original_id,
+    message_id,
     parts,
     pinned,
     text,
@@ -68,7 +68,8 @@ class RoundsPolicy:
         over = usage > self.token_limit
         return Verdict(over, f"over {self.token_limit:,}" * over)
 
-    def compact(self, messages: Sequence[Message]) -> Compaction:
+    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
+        keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
         known = ties(messages)
         done = Compaction(
@@ -88,26 +89,10 @@ class RoundsPolicy:
         last = said[-1] if said else pinned(messages) - 1
         done = self._told(done, messages, _runs(fixed, 0, last + 1))
         if self.due(done.tokens_after).due:
-            begin, end = self._within(messages, known, fixed, last + 1)
+            begin, end = _within(messages, known, fixed, last + 1, keep=keep)
             rest = len(messages) - len(done.messages)
             done = self._told(done, done.messages, _runs(fixed[rest:], begin - rest, end - rest))
         return done
-
-    def _within(
-        self, messages: Sequence[Message], known: Ties, fixed: Sequence[bool], begin: int
-    ) -> tuple[int, int]:
-        """The part of the last round that may go: all but its newest messages, pairs whole."""
-        live = [
-            at
-            for at in range(begin, len(messages))
-            if not fixed[at] and not is_summary(messages[at])
-        ]
-        if len(live) <= self.keep_last:
-            return begin, begin
-        end = live[-self.keep_last] if self.keep_last else len(messages)
-        if known.waiting is not None:
-            end = min(end, known.waiting)
-        return begin, max(begin, known.cut(end))
 
     def _told(
         self, done: Compaction, messages: Sequence[Message], runs: Iterator[range]
@@ -141,7 +126,7 @@ class RoundsPolicy:
         if not old:
             return None
         earlier = merged(map(condensed, filter(is_summary, run)))
-        archived = tuple(Archived(original_id(message), message) for message in old)
+        archived = tuple(Archived(message_id(message), message) for message in old)
         facts = tuple(unique([*earlier.facts, *extract_facts(old)]))
         prose, why = retold(self._summarize, old, earlier=earlier.prose)
         by_rule = "\n".join(part for part in (earlier.prose, described(old)) if part)
@@ -191,6 +176,21 @@ def _fixed(messages: Sequence[Message], known: Ties) -> list[bool]:
         if end - begin > 1 and any(fixed[begin:end]):
             fixed[begin:end] = [True] * (end - begin)
     return fixed
+
+
+def _within(
+    messages: Sequence[Message], known: Ties, fixed: Sequence[bool], begin: int, *, keep: int
+) -> tuple[int, int]:
+    """The part of the last round that may go: all but its newest messages, pairs whole."""
+    live = [
+        at for at in range(begin, len(messages)) if not fixed[at] and not is_summary(messages[at])
+    ]
+    if len(live) <= keep:
+        return begin, begin
+    end = live[-keep] if keep else len(messages)
+    if known.waiting is not None:
+        end = min(end, known.waiting)
+    return begin, max(begin, known.cut(end))
 
 
 def _runs(fixed: Sequence[bool], begin: int, end: int) -> Iterator[range]:

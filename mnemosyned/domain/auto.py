@@ -1,0 +1,233 @@
+"""The daemon's own policy: the least that makes room, and everything told by rule before a model.
+
+Old tool results are stubbed first; where that is not enough, the oldest messages go into one
+summary, merged with the one that was there. It begins at a threshold and goes down to a target
+well below it, so that the next message does not start it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from mnemosyned.domain.budget import share
+from mnemosyned.domain.compaction import (
+    KEEP_RECENT,
+    MAX_TOKENS,
+    THRESHOLD,
+    Archived,
+    Compaction,
+    Divided,
+    Verdict,
+    threshold_tokens,
+)
+from mnemosyned.domain.condensed import (
+    POINTER,
+    Condensed,
+    Shape,
+    body_of,
+    merged,
+    summary_message,
+    written,
+)
+from mnemosyned.domain.counting import FullCounter, MessageCounter
+from mnemosyned.domain.details import details
+from mnemosyned.domain.extract import extract
+from mnemosyned.domain.keyfacts import SHORT_CHARS, extract_facts, fitting, unique
+from mnemosyned.domain.memory import Detail, Memory
+from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
+from mnemosyned.domain.retelling import Summarize, retold
+from mnemosyned.domain.sensitive import masked
+from mnemosyned.domain.stubs import stubbed
+from mnemosyned.domain.tokens import Estimated
+
+TARGET = 0.5
+SUMMARY_FRACTION = 0.2
+"""Of the window, what a summary may take; facts beyond that are in its metadata and the archive."""
+VALUES_SHARE = 0.25
+"""Of the summary, what the exact values may take that its facts do not show."""
+EXTRACT_RATIO = 0.25
+"""Of long prose, what its most telling sentences may take where no model retells it."""
+_SPOKEN = (PartKind.TEXT, PartKind.RESULT)
+
+
+class AutoPolicy:
+    """Makes room by rule, and by a model where one is given; secrets stay out of its summaries."""
+
+    name: ClassVar[str] = "auto"
+
+    def __init__(
+        self,
+        max_tokens: int = MAX_TOKENS,
+        *,
+        threshold: float = THRESHOLD,
+        target: float = TARGET,
+        keep_recent: int = KEEP_RECENT,
+        summarize: Summarize | None = None,
+        counter: MessageCounter | None = None,
+    ) -> None:
+        self.max_tokens = max_tokens
+        self.threshold = threshold
+        self.target = min(target, threshold)
+        self.keep_recent = max(0, keep_recent)
+        self._summarize = summarize
+        self._counter = counter or FullCounter(Estimated())
+
+    def due(self, usage: int) -> Verdict:
+        if self.max_tokens <= 0:
+            return Verdict(due=False)
+        reached = usage >= threshold_tokens(self.threshold, self.max_tokens)
+        return Verdict(reached, f"{self.threshold:.0%} of {self.max_tokens:,}" * reached)
+
+    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
+        divided = Divided(messages, keep=self.keep_recent if keep_recent is None else keep_recent)
+        costs = [self._counter.message(message) for message in messages]
+        earlier = merged(divided.earlier)
+        done = Compaction(
+            messages=list(messages),
+            policy=self.name,
+            counter=self._counter.name,
+            tokens_before=sum(costs),
+            tokens_after=sum(costs),
+            limit=max(0, self.max_tokens),
+            facts=earlier.facts,
+            orphans=divided.ties.orphans,
+        )
+        if not self.due(done.tokens_before).due:
+            return done
+        stubs = self._stubs(divided, costs)
+        goal = share(self.max_tokens, self.target)
+        if sum(costs) <= goal or not divided.old:
+            return self._with_stubs(done, divided, stubs, costs)
+        shorter = self._summarised(done, divided, earlier, stubs, costs)
+        return shorter if shorter.tokens_after < done.tokens_before else done
+
+    def _stubs(self, divided: Divided, costs: list[int]) -> dict[int, Message]:
+        """Stubs for old tool results, oldest first, until that is enough; `costs` follow."""
+        goal = share(self.max_tokens, self.target)
+        names = tool_names(divided.messages)
+        stubs: dict[int, Message] = {}
+        total = sum(costs)
+        for at in divided.old:
+            if total <= goal:
+                break
+            stub = stubbed(divided.messages[at], names)
+            cost = self._counter.message(stub) if stub else costs[at]
+            if stub and cost < costs[at]:
+                total += cost - costs[at]
+                stubs[at], costs[at] = stub, cost
+        return stubs
+
+    def _with_stubs(
+        self,
+        done: Compaction,
+        divided: Divided,
+        stubs: dict[int, Message],
+        costs: Sequence[int],
+    ) -> Compaction:
+        originals = divided.take(list(stubs))
+        return replace(
+            done,
+            messages=[stubs.get(at, one) for at, one in enumerate(divided.messages)],
+            tokens_after=sum(costs),
+            archived=tuple(Archived(message_id(one), one) for one in originals),
+            details=tuple(_details(originals)),
+        )
+
+    def _summarised(
+        self,
+        done: Compaction,
+        divided: Divided,
+        earlier: Condensed,
+        stubs: dict[int, Message],
+        costs: Sequence[int],
+    ) -> Compaction:
+        end = self._end(divided, costs)
+        gone = [at for at in divided.old if at < end]
+        left = [at for at in divided.live if at >= end]
+        originals = divided.take(gone)
+        archived = [*gone, *(at for at in stubs if at >= end)]
+        noted = list(_details(originals))
+        prose, why = retold(self._summarize, originals, earlier=earlier.prose)
+        told = [] if prose else _extracted(originals)
+        holds = Condensed(
+            facts=tuple(unique([*earlier.facts, *map(masked, extract_facts(originals)), *told])),
+            values=tuple(
+                unique([*earlier.values, *(one.value for one in noted if not one.sensitive)])
+            ),
+            prose=prose or earlier.prose,
+            summary_of=tuple(unique([*earlier.summary_of, *map(message_id, originals)])),
+        )
+        summary = self._summary(holds)
+        kept = [
+            *divided.messages[: divided.head],
+            summary,
+            *(stubs.get(at, divided.messages[at]) for at in left),
+        ]
+        return replace(
+            done,
+            messages=kept,
+            tokens_after=sum(map(self._counter.message, kept)),
+            archived=tuple(Archived(message_id(one), one) for one in divided.take(archived)),
+            summaries=(body_of(summary["content"]),),
+            facts=holds.facts,
+            details=(*noted, *_details(divided.take(archived[len(gone) :]))),
+            fallback_reason=why,
+        )
+
+    def _end(self, divided: Divided, costs: Sequence[int]) -> int:
+        """Up to where messages go: as few of the oldest as make room, and no pair parted."""
+        room = share(self.max_tokens, self.target) - share(self.max_tokens, SUMMARY_FRACTION)
+        left = sum(costs[: divided.head]) + sum(costs[at] for at in divided.live)
+        live = set(divided.live)
+        end = divided.head
+        for cut in divided.ties.cuts:
+            if left <= room or cut > divided.begin:
+                break
+            left -= sum(costs[at] for at in range(end, cut) if at in live)
+            end = max(end, cut)
+        return end
+
+    def _summary(self, holds: Condensed) -> dict[str, Any]:
+        """The summary message: all facts in its metadata, as many as there is room for in words."""
+        room = share(self.max_tokens, SUMMARY_FRACTION)
+        count = self._counter.text
+        pointer = f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}"
+        shape = Shape(pointer=pointer)
+        room -= count(written((), shape=shape, prose=holds.prose))
+        facts = fitting(holds.facts, int(room * (1 - VALUES_SHARE)), count)
+        room -= sum(count(f"- {fact}\n") for fact in facts)
+        shown = "\n".join((holds.prose, *facts))
+        missing = [value for value in holds.values if value not in shown]
+        values = fitting(missing, room, count)
+        body = written(
+            facts,
+            shape=replace(shape, values=values),
+            prose=holds.prose,
+            left_out=len(holds.facts) - len(facts),
+        )
+        return summary_message(body, holds, policy=self.name)
+
+
+def _details(messages: Iterable[Message]) -> Iterator[Detail]:
+    for message in messages:
+        id = message_id(message)
+        for part in parts(message):
+            if part.kind in _SPOKEN:
+                yield from details(part.text, memory=id)
+
+
+def _extracted(messages: Sequence[Message]) -> list[str]:
+    """The most telling sentences of what was said at length, of messages that tell their time.
+
+    Without one, "yesterday" would come to mean some other day.
+    """
+    prose = [
+        Memory(id="", content=masked(words), created_at=said, role=str(message.get("role", "")))
+        for message in messages
+        if (words := text(message).strip())
+        and (len(words) > SHORT_CHARS or message.get("role") != "user")
+        and (said := when(message))
+    ]
+    return list(extract(prose, ratio=EXTRACT_RATIO).lines) if prose else []
