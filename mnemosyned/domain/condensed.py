@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mnemosyned.domain.keyfacts import bullets, fitting, from_bullets, unique
-from mnemosyned.domain.messages import Message, digest, text
+from mnemosyned.domain.messages import Message, PartKind, digest, parts, text
 
 SESSION_HEADER = "[Session context consolidated]"
 ROUND_HEADER = "[Summary]:"
@@ -48,13 +48,21 @@ class Condensed:
 
 
 def is_summary(message: Message) -> bool:
-    """Whether an earlier compaction wrote it, as its metadata or its first words show."""
+    """Whether an earlier compaction wrote it, as its metadata or its first words show.
+
+    What a tool answered is none, whatever it says.
+    """
+    content = message.get("content")
+    if isinstance(content, str) and "[" not in content[:64]:
+        return False
+    if message.get("role") not in ("user", "assistant"):
+        return False
+    if any(part.kind is not PartKind.TEXT for part in parts(message)):
+        return False
     metadata = message.get("metadata")
     if isinstance(metadata, Mapping) and metadata.get("kind") == KIND:
         return True
-    content = message.get("content")
-    said = content if isinstance(content, str) else text(message) if content else ""
-    return "[" in said[:64] and said.lstrip().startswith(HEADERS)
+    return text(message).lstrip().startswith(HEADERS)
 
 
 def summary_message(content: str, condensed: Condensed, *, policy: str) -> dict[str, Any]:

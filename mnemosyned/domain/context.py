@@ -14,6 +14,8 @@ from mnemosyned.domain.messages import Message
 from mnemosyned.domain.pruning import Pruning
 from mnemosyned.domain.quoting import PastSummary, Quoted, learnings_section, memory_section
 
+MemoryPlace = Literal["system", "message"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
@@ -91,7 +93,7 @@ class ContextManager:
         *,
         consolidator: Policy | None = None,
         counter: MessageCounter | None = None,
-        memory_place: Literal["system", "message"] = "system",
+        memory_place: MemoryPlace = "system",
         reclaim_unused: bool = False,
         shrink_learnings: bool = False,
     ) -> None:

@@ -70,6 +70,7 @@ def assemble(given: Given) -> Facts:
         "last_is_new": messages[-1] == {"role": "user", "content": new},
         "in_order": positions == sorted(positions),
         "system": context.system,
+        "system_startswith": Holds(context.system.startswith, context.system),
         "system_contains": Holds(lambda wanted: wanted in context.system, context.system),
         "system_not_contains": Holds(lambda word: word not in context.system, context.system),
         "memory_chars_max": Holds(lambda most: len(memory) <= most, len(memory)),
@@ -303,12 +304,14 @@ def _rounds(given: Given, names: Sequence[str], later: Sequence[str]) -> Facts:
     options = given.some("keep_last")
     model = MODELS[given("llm", "ok")]
     short = 1 if given("over_limit") else 0
+    over = False
     result: list[Message] = list(messages)
     for further in ([], rest) if later else ([],):
         result = [*result, *further]
         limit = sum(map(counter.message, result)) - short
         policy = RoundsPolicy(limit, summarize=model, counter=counter, **options)
-        result = policy.compact(result).messages
+        done = policy.compact(result)
+        result, over = done.messages, done.over_budget
     users = [one for one in result if one["role"] == "user" and not is_summary(one)]
     said = [one for one in everything if one["role"] == "user"]
     written = [text(one) for one in result if is_summary(one)]
@@ -320,6 +323,7 @@ def _rounds(given: Given, names: Sequence[str], later: Sequence[str]) -> Facts:
         "first": _named(result[0]),
         "summaries_nonempty": bool(written) and all(len(one) > 20 for one in written),
         "unchanged": result == before,
+        "over_budget": over,
     }
 
 

@@ -156,7 +156,8 @@ def pyramid(given: Given) -> Facts:
 
     children = []
     for at, some in enumerate(given("summaries")):
-        unknown = some.keys() - {"id", "level", "date", "source_count", "details", "parent"}
+        known = {"id", "level", "date", "source_count", "details", "parent", "parent_id"}
+        unknown = some.keys() - known
         assert not unknown, f"unknown keys of a summary: {sorted(unknown)}"
         assert some["level"] == given("to_level") - 1
         children.append(
@@ -165,7 +166,7 @@ def pyramid(given: Given) -> Facts:
                 covers_from=datetime.fromisoformat(some["date"]).replace(tzinfo=UTC),
                 item_count=some["source_count"],
                 details=tuple(Detail(DetailKind(kind), value) for kind, value in some["details"]),
-                parent=some.get("parent"),
+                parent=some.get("parent", some.get("parent_id")),
             )
         )
     found = periods(children, to_level=given("to_level"))
@@ -199,11 +200,12 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
     before = None if force else policy.cutoff(datetime.fromisoformat(given("now")))
     candidates = [memory.id for memory in store.pending(before=before, limit=1_000)]
     via, explicit = given("via"), given("explicit")
-    assert via in (None, "shutdown", "explicit")
+    assert via in (None, "shutdown", "explicit", "auto")
     if via == "shutdown":
         report = cycle.run(trigger=Trigger.SHUTDOWN, quick=True, deadline_s=30)
     else:
-        trigger = Trigger.EXPLICIT if explicit or via or force else Trigger.SCHEDULE
+        asked = explicit or force or via == "explicit"
+        trigger = Trigger.EXPLICIT if asked else Trigger.SCHEDULE
         report = cycle.run(trigger=trigger, force=force)
     assert report.candidates == len(candidates)
     return _slept(store, entries, candidates, report)
