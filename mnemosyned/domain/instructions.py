@@ -1,0 +1,86 @@
+"""Recognises by rule what a user says to hold from now on: instructions, preferences, a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from mnemosyned.domain.standing import CLAUSE, LEAD, REQUEST, RULES, TOLD, TOLD_AFTER, LearningKind
+
+TEXT_CHARS_MAX = 400
+"""A longer sentence is no instruction but a document."""
+SENTENCES_MAX = 200
+"""Further down, a text is no longer somebody speaking to an agent."""
+
+CLAUSES_MAX = 8
+"""Whoever puts so many words before an instruction gives none."""
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE_LINE = re.compile(r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE)
+_QUOTED = re.compile(
+    r"\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|„[^“”\n]{0,300}[“”]|«[^»\n]{0,300}»|「[^」\n]{0,300}」|『[^』\n]{0,300}』"
+    r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
+)
+_SENTENCE = re.compile(r"(?:(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)[.!?…]+(?=\s|$)|[。！？]+|\n)")
+_COLON = re.compile(r"^.{0,24}[:：]\s+")
+
+
+class Said(NamedTuple):
+    """A sentence that is to hold, word for word."""
+
+    kind: LearningKind
+    text: str
+
+
+def standing(text: str) -> list[Said]:
+    """What of a user's words is to hold from now on, in order, each sentence once."""
+    found: dict[str, Said] = {}
+    for sentence, masked in _sentences(text):
+        kind = _kind(masked)
+        if kind:
+            found.setdefault(sentence.casefold(), Said(kind, sentence))
+    return list(found.values())
+
+
+def _sentences(text: str) -> Iterator[tuple[str, str]]:
+    """Each sentence, and the same with what is quoted in it blanked out."""
+    plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
+    masked = _QUOTED.sub(lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain)
+    start = 0
+    ends = [found.end() for found in _SENTENCE.finditer(masked)][:SENTENCES_MAX]
+    for end in [*ends, len(masked)]:
+        sentence = plain[start:end].strip()
+        if 2 < len(sentence) <= TEXT_CHARS_MAX:
+            yield sentence, re.sub('"_+"', '"_"', masked[start:end].strip())
+        start = end
+
+
+def _kind(sentence: str) -> LearningKind | None:
+    opening = _led(sentence)
+    if sentence.endswith(("?", "？", "か。", "か")):
+        return LearningKind.INSTRUCTION if REQUEST.match(opening) else None
+    if TOLD_AFTER.search(sentence):
+        return None
+    for before, clause in _clauses(sentence):
+        if TOLD.search(before):
+            return None
+        for kind, rule in RULES:
+            if rule.match(clause):
+                return kind
+    return None
+
+
+def _clauses(sentence: str) -> Iterator[tuple[str, str]]:
+    """Where an instruction may begin: what stands before, and the rest from there."""
+    yield "", _led(sentence)
+    if lead := _COLON.match(sentence):
+        yield lead[0], _led(sentence[lead.end() :])
+    for pause in islice(CLAUSE.finditer(sentence), CLAUSES_MAX):
+        yield sentence[: pause.start()], _led(sentence[pause.end() :])
+
+
+def _led(clause: str) -> str:
+    lead = LEAD.match(clause)
+    return clause[lead.end() :] if lead else clause
