@@ -27,6 +27,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
 	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency bench-tokens \
+	bench-context \
 	install install-llm \
 	wheel-llm uninstall lock clean
 
@@ -80,6 +81,9 @@ bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 
 bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
+
+bench-context: $(READY) ## contexts and compactions of 10,000 messages
+	$(BIN)/python tests/bench/bench_context.py
 
 bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)"

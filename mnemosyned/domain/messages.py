@@ -58,10 +58,7 @@ def parts(message: Message) -> Iterator[Part]:
     content, role = message.get("content"), message.get("role")
     if role in TOOL_ROLES:
         name = _word(message.get("name")) or _word(message.get("tool_name"))
-        id = _word(message.get("tool_call_id"))
-        if role == "function" and not id:
-            id = f"function:{name}"
-        yield Part(PartKind.RESULT, _text_in(content), id, name)
+        yield Part(PartKind.RESULT, _text_in(content), _result_id(message), name)
         yield from _media_in(content)
     elif isinstance(content, str):
         yield Part(PartKind.TEXT, content)
@@ -156,14 +153,14 @@ class _Pairing:
 
     def take(self, at: int, message: Message) -> None:
         answers = False
-        for part in parts(message):
-            if part.kind is PartKind.CALL:
+        for kind, id in _links(message):
+            if kind is PartKind.CALL:
                 self.nameless = at
-                if part.id:
-                    self._calls[part.id] = self.unanswered[part.id] = at
-            elif part.kind is PartKind.RESULT:
+                if id:
+                    self._calls[id] = self.unanswered[id] = at
+            else:
                 answers = True
-                self._answered(at, part.id)
+                self._answered(at, id)
         if not answers:
             self.spoken = at
 
@@ -174,6 +171,29 @@ class _Pairing:
             self.unanswered.pop(id, None)
         elif id:
             self.orphans.append(at)
+
+
+def _links(message: Message) -> list[tuple[PartKind, str]]:
+    """The calls and results of a message by their ids: what `parts` has, without their texts."""
+    if message.get("role") in TOOL_ROLES:
+        return [(PartKind.RESULT, _result_id(message))]
+    found: list[tuple[PartKind, str]] = []
+    content = message.get("content")
+    if content is not None and not isinstance(content, str):
+        for block in _blocks(content):
+            if not isinstance(block, Mapping):
+                continue
+            kind = _word(block.get("type"))
+            if kind in _CALLS:
+                found.append((PartKind.CALL, _word(block.get("id"))))
+            elif kind.endswith("tool_result"):
+                found.append((PartKind.RESULT, _word(block.get("tool_use_id"))))
+    calls = [call for call in _listed(message.get("tool_calls")) if isinstance(call, Mapping)]
+    found += [(PartKind.CALL, _word(call.get("id"))) for call in calls]
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        found.append((PartKind.CALL, f"function:{_word(legacy.get('name'))}"))
+    return found
 
 
 def tool_names(messages: Iterable[Message]) -> dict[str, str]:
@@ -240,6 +260,17 @@ def _word(value: object) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
+def _result_id(message: Message) -> str:
+    """What joins a tool's message to its call; the older form has but the function's name."""
+    id = _word(message.get("tool_call_id"))
+    legacy = message.get("role") == "function" and not id
+    return f"function:{_word(message.get('name'))}" if legacy else id
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
 def _blocks(content: object) -> Sequence[object]:
     if isinstance(content, list | tuple):
         return content
@@ -268,8 +299,7 @@ def _block(block: object) -> Iterator[Part]:
 
 
 def _calls(message: Message) -> Iterator[Part]:
-    listed = message.get("tool_calls")
-    for call in listed if isinstance(listed, list | tuple) else ():
+    for call in _listed(message.get("tool_calls")):
         if isinstance(call, Mapping):
             function = call.get("function")
             told = function if isinstance(function, Mapping) else call
