@@ -15,7 +15,16 @@ from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupRepor
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
-from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
+from mnemosyned.verbs import (
+    Expanded,
+    Forgotten,
+    Got,
+    Learned,
+    LearningList,
+    Logged,
+    Recalled,
+    Stats,
+)
 
 WIDTH_MAX = 120
 GROUPS_SHOWN_MAX = 12
@@ -223,6 +232,24 @@ def _forgotten(result: Forgotten) -> str:
     )
 
 
+def _learned(result: Learned) -> str:
+    head = f"{result.learning.id}  {result.learning.kind.value}: {result.learning.text}"
+    return "\n".join([head, *(f"   in the place of {id}" for id in result.superseded)])
+
+
+def _learnings(result: LearningList) -> str:
+    lines = []
+    for one in result.learnings:
+        where = "  ".join(part for part in (one.kind.value, one.session, one.source or "") if part)
+        lines.append(click.style(f"{_when(one.created_at)}  {where}  {one.id}", dim=True))
+        lines.append(_wrapped(one.text))
+        if one.memory:
+            lines.append(click.style(f"   said in {one.memory}", dim=True))
+        if one.superseded_by:
+            lines.append(click.style(f"   superseded by {one.superseded_by}", dim=True))
+    return "\n".join(lines) or "nothing was learned yet"
+
+
 def _stats(stats: Stats) -> str:
     tiers = _table(
         ("tier", "memories", "characters", "oldest"),
@@ -311,5 +338,7 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     CycleReport: _cycle,
     Logged: _logged,
     Forgotten: _forgotten,
+    Learned: _learned,
+    LearningList: _learnings,
     Stats: _stats,
 }

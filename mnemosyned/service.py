@@ -12,7 +12,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mnemosyned.admission import check_metadata, check_text, happened, utc
+from mnemosyned.admission import check_metadata, check_text, happened, lesson, utc
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import masked_episode, masked_shown
 from mnemosyned.domain.errors import (
@@ -24,6 +24,8 @@ from mnemosyned.domain.errors import (
     ShuttingDown,
     SleepInProgress,
 )
+from mnemosyned.domain.instructions import stated_in
+from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.recall import Query, hits, rank
@@ -39,6 +41,10 @@ from mnemosyned.verbs import (
     Forgotten,
     Get,
     Got,
+    Learn,
+    Learned,
+    LearningList,
+    Learnings,
     Log,
     Logged,
     Recall,
@@ -123,6 +129,8 @@ class MemoryService:
             Forget: self.forget,
             Status: self.status,
             Log: self.log,
+            Learn: self.learn,
+            Learnings: self.learnings,
         }
 
     def call(self, request: Request[R]) -> R:
@@ -211,7 +219,7 @@ class MemoryService:
             metadata=request.metadata,
         )
         memory, done = admitted(memory, self.limits.secrets, place=place)
-        return Draft(memory, dedupe=request.dedupe, secrets=done)
+        return Draft(memory, dedupe=request.dedupe, secrets=done, learnings=stated_in(memory))
 
     def relieve(self) -> None:
         """Bring working memory under its cap by consolidating the oldest early."""
@@ -311,6 +319,41 @@ class MemoryService:
             raise BatchChanged("the episode changed meanwhile; try again")
         self._store.forget([found], episode=self._cycle.resummarize(episode, remaining))
         return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=1)
+
+    # ------------------------------------------------------------ learnings
+
+    def learn(self, request: Learn) -> Learned:
+        now = self._clock.now()
+        learning, superseded = self._store.learn(
+            Learning(
+                id=new_id(now),
+                kind=request.kind,
+                text=lesson(request.content, self.limits.secrets, field="content"),
+                created_at=now,
+                session=request.session,
+                source=request.source,
+            )
+        )
+        return Learned(learning, superseded)
+
+    def learnings(self, request: Learnings) -> LearningList:
+        if (request.edit is None) != (request.text is None):
+            raise InvalidRequest("edit and text go together: which one, and its words")
+        if request.edit and request.text:
+            text = lesson(request.text, self.limits.secrets, field="text")
+            self._store.edit_learning(request.edit, text)
+        if request.remove:
+            self._store.remove_learning(request.remove)
+        if request.edit or request.remove:
+            self._store.scrub()
+        return LearningList(
+            self._store.learnings(
+                sources=_names(request.source),
+                kind=request.kind,
+                superseded=request.superseded,
+                limit=request.limit,
+            )
+        )
 
     # --------------------------------------------------------------- status
 

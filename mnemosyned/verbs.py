@@ -28,6 +28,7 @@ from mnemosyned.domain.errors import (
     MalformedJson,
     MnemosynedError,
 )
+from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
     Acknowledged,
@@ -46,10 +47,12 @@ TEXT_MAX = 200
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000
 QUERY_CHARS_MAX = 4_096
+LEARNING_CHARS_MAX = 2_000
 NAMES_MAX = 1_000
 
 Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
+Lesson = Annotated[str, Meta(max_length=LEARNING_CHARS_MAX)]
 Instant = Annotated[datetime, Meta(tz=True)]
 Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
@@ -214,6 +217,51 @@ class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
     id: Annotated[Name, Meta(description="the id of a memory or an episode")]
 
 
+# ----------------------------------------------------------------- learnings
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """The learning as it is kept."""
+
+    learning: Learning
+    superseded: list[str]
+    """Ids of older learnings that it contradicts and takes the place of."""
+
+
+class Learn(Request[Learned], frozen=True, forbid_unknown_fields=True):
+    """Keep a lesson for good: it goes into every context of its source.
+
+    What users say to hold ("always", "never", "call me") is kept without being asked.
+    """
+
+    writes = True
+
+    content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
+    kind: Annotated[LearningKind, Meta(description="what it is")] = LearningKind.LESSON
+    session: Annotated[Name, Meta(description="where it was learned")] = DEFAULT_SESSION
+    source: Annotated[Name | None, Meta(description="whose it is: an agent, a tool")] = None
+
+
+class LearningList(msgspec.Struct, frozen=True):
+    """What holds, newest first."""
+
+    learnings: list[Learning]
+
+
+class Learnings(Request[LearningList], frozen=True, forbid_unknown_fields=True):
+    """Show what was learned for good, newest first; edit one, or remove it."""
+
+    writes = True
+
+    source: Annotated[Names, Meta(description="only of this source, or these")] = None
+    kind: Annotated[LearningKind | None, Meta(description="only of this kind")] = None
+    superseded: Annotated[bool, Meta(description="also what newer ones took the place of")] = False
+    limit: Annotated[PageSize, Meta(description="how many at most")] = 100
+    edit: Annotated[Name | None, Meta(description="the id of one to give other words")] = None
+    text: Annotated[Lesson | None, Meta(description="the other words")] = None
+    remove: Annotated[Name | None, Meta(description="the id of one to delete")] = None
+
+
 # -------------------------------------------------------------------- status
 
 
@@ -282,6 +330,8 @@ class Verbs:
     forget = verb(Forget)
     status = verb(Status)
     log = verb(Log)
+    learn = verb(Learn)
+    learnings = verb(Learnings)
 
 
 VERBS: dict[str, type[Request[Any]]] = {
@@ -294,6 +344,8 @@ VERBS: dict[str, type[Request[Any]]] = {
     "forget": Forget,
     "status": Status,
     "log": Log,
+    "learn": Learn,
+    "learnings": Learnings,
 }
 ALIASES = {"consolidate": "sleep"}
 

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.domain.standing import CLAUSE, LEAD, REQUEST, RULES, TOLD, TOLD_AFTER, LearningKind
+from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.memory import Memory, new_id
+from mnemosyned.domain.sensitive import masked
+from mnemosyned.domain.standing import CLAUSE, LEAD, REQUEST, RULES, TOLD, TOLD_AFTER
 
+USER_ROLES = frozenset({"user", "human"})
+"""Whose words can be instructions; what an agent or a tool says is none."""
 TEXT_CHARS_MAX = 400
 """A longer sentence is no instruction but a document."""
 SENTENCES_MAX = 200
@@ -34,11 +39,29 @@ class Said(NamedTuple):
     text: str
 
 
+def stated_in(memory: Memory) -> tuple[Learning, ...]:
+    """What a user says in a memory that is to hold from now on, without the secrets in it."""
+    if memory.role.casefold() not in USER_ROLES:
+        return ()
+    return tuple(
+        Learning(
+            id=new_id(memory.created_at),
+            kind=said.kind,
+            text=said.text,
+            created_at=memory.created_at,
+            session=memory.session,
+            source=memory.source,
+            memory=memory.id,
+        )
+        for said in standing(masked(memory.content))
+    )
+
+
 def standing(text: str) -> list[Said]:
     """What of a user's words is to hold from now on, in order, each sentence once."""
     found: dict[str, Said] = {}
-    for sentence, masked in _sentences(text):
-        kind = _kind(masked)
+    for sentence, blanked in _sentences(text):
+        kind = _kind(blanked)
         if kind:
             found.setdefault(sentence.casefold(), Said(kind, sentence))
     return list(found.values())
@@ -47,13 +70,13 @@ def standing(text: str) -> list[Said]:
 def _sentences(text: str) -> Iterator[tuple[str, str]]:
     """Each sentence, and the same with what is quoted in it blanked out."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
-    masked = _QUOTED.sub(lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain)
+    blanked = _QUOTED.sub(lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain)
     start = 0
-    ends = [found.end() for found in _SENTENCE.finditer(masked)][:SENTENCES_MAX]
-    for end in [*ends, len(masked)]:
+    ends = [found.end() for found in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
+    for end in [*ends, len(blanked)]:
         sentence = plain[start:end].strip()
         if 2 < len(sentence) <= TEXT_CHARS_MAX:
-            yield sentence, re.sub('"_+"', '"_"', masked[start:end].strip())
+            yield sentence, re.sub('"_+"', '"_"', blanked[start:end].strip())
         start = end
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
+from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 
@@ -157,6 +158,8 @@ class Draft:
     dedupe: bool = False
     secrets: Literal["", "kept", "masked"] = ""
     """What became of the secrets in it, where it has some."""
+    learnings: tuple[Learning, ...] = ()
+    """What its words say is to hold from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ class MemoryStore(Protocol):
     """
 
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        """Put all drafts on disk, or none. Raises `IdTaken`."""
+        """Put all drafts on disk with what is learned of them, or none. Raises `IdTaken`."""
         ...
 
     def get(self, id: str) -> Memory | Episode:
@@ -228,6 +231,29 @@ class MemoryStore(Protocol):
         With `episode`, that rewritten summary replaces the one they went into; an episode left
         without originals goes with them. Raises `BatchChanged` where they have moved meanwhile.
         """
+        ...
+
+    def learn(self, learning: Learning) -> tuple[Learning, list[str]]:
+        """Keep a learning, or find the one that says the same; the ids of what it supersedes."""
+        ...
+
+    def learnings(
+        self,
+        *,
+        sources: Sequence[str | None] = (),
+        kind: LearningKind | None = None,
+        superseded: bool = False,
+        limit: int,
+    ) -> list[Learning]:
+        """Learnings of these sources or of all, newest first; None is for those without one."""
+        ...
+
+    def edit_learning(self, id: str, text: str) -> None:
+        """Replace the words of a learning. Raises `NotFound`."""
+        ...
+
+    def remove_learning(self, id: str) -> None:
+        """Delete a learning; what it superseded holds again. Raises `NotFound`."""
         ...
 
     def scrub(self) -> None:

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
+from mnemosyned.domain.learnings import LearningKind
 from mnemosyned.domain.standing_words import LANGUAGES, PARTS
-
-
-class LearningKind(StrEnum):
-    """What a learning is: an agent states lessons, all else are a user's own words."""
-
-    INSTRUCTION = "instruction"
-    PREFERENCE = "preference"
-    NAME = "name"
-    LESSON = "lesson"
-
 
 _PART = re.compile(r"<([a-z_]+)>")
 

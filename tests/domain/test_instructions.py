@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.instructions import SENTENCES_MAX, standing
-from mnemosyned.domain.standing import LearningKind
+from mnemosyned.domain.learnings import LearningKind
 
 LABELLED = Path(__file__).with_name("instructions_labelled.txt")
 PRECISION_MIN, RECALL_MIN = 0.9, 0.8

@@ -57,6 +57,8 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "forget": ["forget", "said"],
         "status": ["status"],
         "log": ["log"],
+        "learn": ["learn", "taste first"],
+        "learnings": ["learnings", "--superseded"],
     }[command]
 
 

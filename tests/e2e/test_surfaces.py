@@ -110,6 +110,17 @@ def walk(call: Walker) -> None:
     call("log", cycle=cycle)
     call("forget", id="late")
     call("log")
+    lesson = call(
+        "learn", content="Taste before you salt.", kind="lesson", session="kitchen", source="cook"
+    )
+    call("learn", content="Serve at six.", source="waiter")
+    call("remember", content="Please never use onions. And call me Ada.", **whole)
+    call("remember", content="Call me Adele.", **whole)
+    call("learnings", source="cook", kind="instruction", superseded=False, limit=5)
+    call("learnings", source=["cook", "waiter"], superseded=True)
+    made = lesson["learning"]["id"]
+    call("learnings", edit=made, text="Taste twice before you salt.")
+    call("learnings", remove=made)
     call("status")
 
 

@@ -10,6 +10,7 @@ from mnemosyned.domain.errors import BatchChanged, IdTaken
 from mnemosyned.domain.memory import Acknowledged, Detail, Episode, Memory, Tier, content_hash
 from mnemosyned.domain.ports import Draft, Promotion
 from mnemosyned.domain.terms import grams
+from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
@@ -43,6 +44,9 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Ac
                 error.field = f"memories[{index}].id"
             raise
         acknowledged.append(known or _insert(connection, draft.memory))
+        if not known:
+            for learning in draft.learnings:
+                learnings.keep(connection, learning)
     return acknowledged
 
 
@@ -166,6 +170,7 @@ def _delete(connection: sqlite3.Connection, memory: Memory) -> None:
         "INSERT INTO memory_fts (memory_fts, rowid, content, role) VALUES ('delete', ?, ?, ?)", row
     )
     _unindex_grams(connection, "memory_gram_fts", row[0], row[1])
+    learnings.remove_of_memory(connection, memory.id)
 
 
 def _rewrite(connection: sqlite3.Connection, episode: Episode) -> None:

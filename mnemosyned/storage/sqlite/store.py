@@ -11,10 +11,11 @@ from pathlib import Path
 
 from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
+from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.ports import Draft, Promotion
 from mnemosyned.domain.recall import Found, Place, Query, Shown
-from mnemosyned.storage.sqlite import changes
+from mnemosyned.storage.sqlite import changes, learnings
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
@@ -94,6 +95,15 @@ class SqliteStore:
     def forget(self, memories: Sequence[Memory], *, episode: Episode | None = None) -> None:
         self._writer.write(lambda connection: changes.forget(connection, memories, episode))
 
+    def learn(self, learning: Learning) -> tuple[Learning, list[str]]:
+        return self._writer.write(lambda connection: learnings.keep(connection, learning))
+
+    def edit_learning(self, id: str, text: str) -> None:
+        self._writer.write(lambda connection: learnings.edit(connection, id, text))
+
+    def remove_learning(self, id: str) -> None:
+        self._writer.write(lambda connection: learnings.remove(connection, id))
+
     def scrub(self) -> None:
         for table in changes.INDEXES:
             for _ in range(changes.SCRUB_STEPS_MAX):
@@ -168,6 +178,19 @@ class SqliteStore:
                 ids,
             ).fetchall()
         return [memory_from(row, tier=Tier.WORKING) for row in rows]
+
+    def learnings(
+        self,
+        *,
+        sources: Sequence[str | None] = (),
+        kind: LearningKind | None = None,
+        superseded: bool = False,
+        limit: int,
+    ) -> list[Learning]:
+        with self._readers.snapshot() as connection:
+            return learnings.listed(
+                connection, sources=sources, kind=kind, superseded=superseded, limit=limit
+            )
 
     def log(
         self, *, limit: int, session: str | None = None, cycle: str | None = None

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mnemosyned.domain.instructions import standing
-from mnemosyned.domain.learnings import Learning, relevant, same, supersedes
-from mnemosyned.domain.standing import LearningKind
+from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.relevance import relevant
+from mnemosyned.domain.superseding import same, supersedes
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.tokens import Chars4
 
