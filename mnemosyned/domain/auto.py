@@ -32,18 +32,20 @@ from mnemosyned.domain.condensed import (
     written,
 )
 from mnemosyned.domain.counting import FullCounter, MessageCounter
+from mnemosyned.domain.dates import anchor, relative
 from mnemosyned.domain.details import details
 from mnemosyned.domain.extract import extract
-from mnemosyned.domain.keyfacts import SHORT_CHARS, extract_facts, fitting, unique
+from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
 from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
 from mnemosyned.domain.retelling import Summarize, retold
 from mnemosyned.domain.sensitive import masked
 from mnemosyned.domain.stubs import stubbed
+from mnemosyned.domain.telling import fitting
 from mnemosyned.domain.tokens import Estimated
 
-TARGET = 0.5
-SUMMARY_FRACTION = 0.2
+TARGET = 0.6
+SUMMARY_FRACTION = 0.15
 """Of the window, what a summary may take; facts beyond that are in its metadata and the archive."""
 VALUES_SHARE = 0.25
 """Of the summary, what the exact values may take that its facts do not show."""
@@ -152,7 +154,7 @@ class AutoPolicy:
         prose, why = retold(self._summarize, originals, earlier=earlier.prose)
         told = [] if prose else _extracted(originals)
         holds = Condensed(
-            facts=tuple(unique([*earlier.facts, *map(masked, extract_facts(originals)), *told])),
+            facts=tuple(unique([*earlier.facts, *_key_facts(originals), *told])),
             values=tuple(
                 unique([*earlier.values, *(one.value for one in noted if not one.sensitive)])
             ),
@@ -216,6 +218,16 @@ def _details(messages: Iterable[Message]) -> Iterator[Detail]:
         for part in parts(message):
             if part.kind in _SPOKEN:
                 yield from details(part.text, memory=id)
+
+
+def _key_facts(messages: Sequence[Message]) -> Iterator[str]:
+    """The key facts without secrets, relative dates made absolute where the time is known."""
+    names = tool_names(messages)
+    for message in messages:
+        said = when(message)
+        for fact in facts_of(message, names):
+            shown = masked(fact)
+            yield anchor(shown, said) if said and relative(shown) else shown
 
 
 def _extracted(messages: Sequence[Message]) -> list[str]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mnemosyned.domain.keyfacts import bullets, fitting, from_bullets, unique
+from mnemosyned.domain.keyfacts import bullets, from_bullets, unique
 from mnemosyned.domain.messages import Message, PartKind, digest, parts, text
+from mnemosyned.domain.telling import fitting
 
 SESSION_HEADER = "[Session context consolidated]"
 ROUND_HEADER = "[Summary]:"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mnemosyned.domain.messages import (
     Message,
@@ -34,7 +34,7 @@ def extract_facts(messages: Sequence[Message]) -> list[str]:
     Of prose by the assistant only the lines with a keyword are facts.
     """
     names = tool_names(messages)
-    return unique(fact for message in messages for fact in _facts(message, names))
+    return unique(fact for message in messages for fact in facts_of(message, names))
 
 
 def unique(facts: Iterable[str]) -> list[str]:
@@ -64,18 +64,8 @@ def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     return facts, others
 
 
-def fitting(facts: Sequence[str], room: int, count: Callable[[str], int]) -> list[str]:
-    """As many as there is room for, in order: newest first, what tools answered after all else."""
-    chosen: set[int] = set()
-    for at in sorted(range(len(facts)), key=lambda at: (facts[at].startswith("["), -at)):
-        cost = count(f"- {facts[at]}\n") if room > 0 else 1
-        if cost <= room:
-            chosen.add(at)
-            room -= cost
-    return [facts[at] for at in sorted(chosen)]
-
-
-def _facts(message: Message, names: dict[str, str]) -> Iterator[str]:
+def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
+    """The key facts of one message; `names` are those of the tools, by the ids of their calls."""
     if not is_plain(message):
         for part in parts(message):
             if part.kind is PartKind.RESULT:
