@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.sensitive import masked
-from mnemosyned.domain.standing import CLAUSE, LEAD, REQUEST, RULES, TOLD, TOLD_AFTER
+from mnemosyned.domain.standing import Standing, standing_rules
 
 USER_ROLES = frozenset({"user", "human"})
 """Whose words can be instructions; what an agent or a tool says is none."""
@@ -29,6 +29,9 @@ _QUOTED = re.compile(
     r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
 )
 _SENTENCE = re.compile(r"(?:(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)[.!?…]+(?=\s|$)|[。！？]+|\n)")
+_CLAUSE = re.compile(
+    r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)", re.IGNORECASE
+)
 _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
 
@@ -59,10 +62,10 @@ def stated_in(memory: Memory) -> tuple[Learning, ...]:
 
 def standing(text: str) -> list[Said]:
     """What of a user's words is to hold from now on, in order, each sentence once."""
+    rules = standing_rules()
     found: dict[str, Said] = {}
     for sentence, blanked in _sentences(text):
-        kind = _kind(blanked)
-        if kind:
+        if kind := _kind(blanked, rules):
             found.setdefault(sentence.casefold(), Said(kind, sentence))
     return list(found.values())
 
@@ -80,30 +83,30 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
         start = end
 
 
-def _kind(sentence: str) -> LearningKind | None:
-    opening = _led(sentence)
+def _kind(sentence: str, rules: Standing) -> LearningKind | None:
     if sentence.endswith(("?", "？", "か。", "か")):
-        return LearningKind.INSTRUCTION if REQUEST.match(opening) else None
-    if TOLD_AFTER.search(sentence):
+        asked = rules.request.match(_led(sentence, rules))
+        return LearningKind.INSTRUCTION if asked else None
+    if rules.told_after.search(sentence):
         return None
-    for before, clause in _clauses(sentence):
-        if TOLD.search(before):
+    for before, clause in _clauses(sentence, rules):
+        if rules.told.search(before):
             return None
-        for kind, rule in RULES:
+        for kind, rule in rules.rules:
             if rule.match(clause):
                 return kind
     return None
 
 
-def _clauses(sentence: str) -> Iterator[tuple[str, str]]:
+def _clauses(sentence: str, rules: Standing) -> Iterator[tuple[str, str]]:
     """Where an instruction may begin: what stands before, and the rest from there."""
-    yield "", _led(sentence)
+    yield "", _led(sentence, rules)
     if lead := _COLON.match(sentence):
-        yield lead[0], _led(sentence[lead.end() :])
-    for pause in islice(CLAUSE.finditer(sentence), CLAUSES_MAX):
-        yield sentence[: pause.start()], _led(sentence[pause.end() :])
+        yield lead[0], _led(sentence[lead.end() :], rules)
+    for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX):
+        yield sentence[: pause.start()], _led(sentence[pause.end() :], rules)
 
 
-def _led(clause: str) -> str:
-    lead = LEAD.match(clause)
+def _led(clause: str, rules: Standing) -> str:
+    lead = rules.lead.match(clause)
     return clause[lead.end() :] if lead else clause

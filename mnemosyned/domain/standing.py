@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cache
 
 from mnemosyned.domain.learnings import LearningKind
 from mnemosyned.domain.standing_words import LANGUAGES, PARTS
@@ -16,30 +18,40 @@ def _lines(table: str) -> list[tuple[str, str]]:
     return [(name, text) for name, _, text in (line.partition(": ") for line in joined.split("\n"))]
 
 
-def _whole(pattern: str) -> str:
-    while _PART.search(pattern):
-        pattern = _PART.sub(lambda part: f"(?:{_PARTS[part[1]]})", pattern)
-    return pattern
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The patterns, ready to be matched."""
+
+    rules: tuple[tuple[LearningKind, re.Pattern[str]], ...]
+    """Matched where a sentence or a clause begins; the first that fits tells the kind."""
+    request: re.Pattern[str]
+    """What asks for something standing although it ends in a question mark."""
+    lead: re.Pattern[str]
+    """What may stand before the words that bind."""
+    told: re.Pattern[str]
+    """What others said, or what once was: the clauses after it give no instruction."""
+    told_after: re.Pattern[str]
+    """What is said to be another's words, or a joke, at its end."""
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(_whole(pattern), re.IGNORECASE)
+@cache
+def standing_rules() -> Standing:
+    """Read the tables, on first use: it takes 70 ms, which no start should wait for."""
+    parts = dict(_lines(PARTS))
 
+    def whole(pattern: str) -> re.Pattern[str]:
+        while _PART.search(pattern):
+            pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)
+        return re.compile(pattern, re.IGNORECASE)
 
-_PARTS = dict(_lines(PARTS))
-
-RULES = tuple(
-    (LearningKind(kind), _compiled(pattern))
-    for language in LANGUAGES
-    for kind, pattern in _lines(language)
-)
-"""Matched where a sentence or a clause begins; the first that fits tells the kind."""
-REQUEST = _compiled(_PARTS["request"])
-"""What asks for something standing although it ends in a question mark."""
-LEAD = _compiled(_PARTS["lead"])
-"""What may stand before the words that bind."""
-TOLD = _compiled(_PARTS["told"])
-"""Who tells what others said, or what once was, gives no instruction in the clauses after it."""
-TOLD_AFTER = _compiled(_PARTS["told_after"])
-"""What is said to be another's words, or a joke, at its end."""
-CLAUSE = _compiled(r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)")
+    return Standing(
+        rules=tuple(
+            (LearningKind(kind), whole(pattern))
+            for language in LANGUAGES
+            for kind, pattern in _lines(language)
+        ),
+        request=whole(parts["request"]),
+        lead=whole(parts["lead"]),
+        told=whole(parts["told"]),
+        told_after=whole(parts["told_after"]),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.meaning import OF_SOMETHING, Meaning, alike, meaning
@@ -10,18 +11,21 @@ from mnemosyned.domain.meaning import OF_SOMETHING, Meaning, alike, meaning
 _WORD = re.compile(r"\w+")
 
 
-def supersedes(new: Learning, old: Learning) -> bool:
-    """Whether an older learning no longer holds, as a newer one says otherwise.
+def superseded(new: Learning, older: Iterable[Learning]) -> list[Learning]:
+    """Those that no longer hold, as a newer one says otherwise, or the same again.
 
     Decided by rule and with reserve: of two that may both hold, both do.
     """
-    if same(new.text, old.text):
-        return True
+    ours = meaning(new.text)
+    return [old for old in older if same(new.text, old.text) or _contradicts(new, ours, old)]
+
+
+def _contradicts(new: Learning, ours: Meaning, old: Learning) -> bool:
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
     if new.kind is old.kind is LearningKind.NAME:
         return True
-    ours, theirs = meaning(new.text), meaning(old.text)
+    theirs = meaning(old.text)
     opposed = ours.negative != theirs.negative and alike(ours.about, theirs.about)
     turned = bool(ours.chosen & theirs.refused and ours.refused & theirs.chosen)
     return (

@@ -7,7 +7,7 @@ import pytest
 from mnemosyned.domain.instructions import standing
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.relevance import relevant
-from mnemosyned.domain.superseding import same, supersedes
+from mnemosyned.domain.superseding import same, superseded
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.tokens import Chars4
 
@@ -49,7 +49,7 @@ def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Lear
     ],
 )
 def test_the_newer_takes_the_place_of_what_it_contradicts(old: str, new: str) -> None:
-    assert supersedes(learning(new), learning(old, days_ago=1))
+    assert superseded(learning(new), [learning(old, days_ago=1)])
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_the_newer_takes_the_place_of_what_it_contradicts(old: str, new: str) ->
     ],
 )
 def test_what_may_hold_beside_it_stays(old: str, new: str) -> None:
-    assert not supersedes(learning(new), learning(old, days_ago=1))
+    assert not superseded(learning(new), [learning(old, days_ago=1)])
 
 
 def test_a_user_does_not_overrule_a_lesson_by_its_words() -> None:
     lesson = learning("Always use tabs.", kind="lesson")
 
-    assert not supersedes(learning("Always use spaces."), lesson)
+    assert not superseded(learning("Always use spaces."), [lesson])
 
 
 def test_the_same_words_are_the_same_whatever_their_marks() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings import Learning, LearningKind
-from mnemosyned.domain.superseding import same, supersedes
+from mnemosyned.domain.superseding import same, superseded
 from mnemosyned.storage.sqlite.rows import instant, instant_text
 
-COMPARED_MAX = 1_000
+COMPARED_MAX = 300
 """A new learning is held against this many of its source, the newest."""
 
 _FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
@@ -30,7 +30,8 @@ def keep(connection: sqlite3.Connection, learning: Learning) -> tuple[Learning, 
         if stated and other.kind is learning.kind and same(other.text, learning.text):
             return other, []
     newer = [other for other in holding if other.created_at > learning.created_at]
-    by = next((other.id for other in newer if supersedes(other, learning)), None)
+    older = holding[len(newer) :]
+    by = next((other.id for other in newer if superseded(other, [learning])), None)
     learning = replace(learning, superseded_by=by)
     connection.execute(
         f"INSERT INTO learning ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -45,14 +46,12 @@ def keep(connection: sqlite3.Connection, learning: Learning) -> tuple[Learning, 
             learning.superseded_by,
         ),
     )
-    superseded = [
-        other.id for other in holding if other not in newer and supersedes(learning, other)
-    ]
+    gone = [other.id for other in superseded(learning, older)]
     connection.executemany(
         "UPDATE learning SET superseded_by = ? WHERE id = ?",
-        [(learning.id, other) for other in superseded],
+        [(learning.id, other) for other in gone],
     )
-    return learning, superseded
+    return learning, gone
 
 
 def listed(
