@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mnemosyned.domain.budget import TokenBudget
 from mnemosyned.domain.compaction import Compaction, Policy
@@ -121,52 +121,64 @@ class ContextManager:
         messages up to the first that does not. Raises nothing: what cannot fit is reported.
         """
         counter, budget = self._counter, self.budget
-        memory, memory_shown = memory_section(
-            memory_results or (), tokens=budget.memory, counter=counter
-        )
-        lessons, lessons_shown = learnings_section(
-            learnings or (), tokens=budget.learnings, counter=counter, shrink=self._shrink_learnings
-        )
+        sections = self._sections(system, memory_results or (), learnings or ())
         new = _as_message(new_message)
         compaction = self._compacted(system, history, new)
-        spent = {part: counter.text(part) if part else 0 for part in (system, memory, lessons)}
-        room = budget.history
-        if self._reclaim_unused:
-            room += max(0, budget.memory - spent[memory])
-            room += max(0, budget.learnings - spent[lessons])
         pruning = Pruning(
             compaction.messages if compaction else history,
             new,
             counter=counter,
             tail=budget.fresh_tail_count,
-            room=room,
+            room=budget.history + (sections.unused if self._reclaim_unused else 0),
         )
         pruning.add(PastSummary.of(one) for one in summaries or ())
         kept = _positions(history, pruning) if compaction else pruning.kept
-        beside = memory if self._memory_place == "message" else ""
-        sections = (system, memory if not beside else "", lessons)
+        beside = self._memory_place == "message"
+        shown = (system, "" if beside else sections.memory, sections.learnings)
         return Context(
-            system="\n\n".join(part for part in sections if part),
-            messages=pruning.messages(beside=beside),
+            system="\n\n".join(part for part in shown if part),
+            messages=pruning.messages(beside=sections.memory if beside else ""),
             breakdown=Breakdown(
                 counter=counter.name,
-                system=spent[system] + pruning.pinned_tokens,
-                memory=spent[memory],
-                learnings=spent[lessons],
+                system=sections.system_tokens + pruning.pinned_tokens,
+                memory=sections.memory_tokens,
+                learnings=sections.learnings_tokens,
                 summaries=sum(map(counter.message, pruning.summaries)),
                 history=pruning.history_tokens,
                 new_message=pruning.new_tokens,
                 tools=max(budget.tool_definitions_reserve, _tools(tool_definitions, counter)),
-                history_budget=room,
+                history_budget=pruning.room,
                 budget=budget.total,
             ),
             kept=tuple(kept),
             dropped=tuple(sorted(set(range(len(history))).difference(kept))),
-            memory_shown=memory_shown,
-            learnings_shown=lessons_shown,
+            memory_shown=sections.memory_shown,
+            learnings_shown=sections.learnings_shown,
             summaries_shown=len(pruning.summaries),
             orphans=compaction.orphans if compaction else pruning.ties.orphans,
             compaction=compaction,
+        )
+
+    def _sections(
+        self, system: str, snippets: Sequence[str | Quoted], learnings: Sequence[str]
+    ) -> _Sections:
+        counter, budget = self._counter, self.budget
+        memory, memory_shown = memory_section(snippets, tokens=budget.memory, counter=counter)
+        lessons, learnings_shown = learnings_section(
+            learnings, tokens=budget.learnings, counter=counter, shrink=self._shrink_learnings
+        )
+        memory_tokens = counter.text(memory) if memory else 0
+        learnings_tokens = counter.text(lessons) if lessons else 0
+        return _Sections(
+            memory=memory,
+            memory_shown=memory_shown,
+            memory_tokens=memory_tokens,
+            learnings=lessons,
+            learnings_shown=learnings_shown,
+            learnings_tokens=learnings_tokens,
+            system_tokens=counter.text(system) if system else 0,
+            unused=max(0, budget.memory - memory_tokens)
+            + max(0, budget.learnings - learnings_tokens),
         )
 
     def _compacted(
@@ -180,6 +192,20 @@ class ContextManager:
             return None
         done = self._consolidator.compact(history, keep_recent=self.budget.fresh_tail_count)
         return done if done.changed else None
+
+
+class _Sections(NamedTuple):
+    """What the system prompt is enriched with, and what that takes."""
+
+    memory: str
+    memory_shown: int
+    memory_tokens: int
+    learnings: str
+    learnings_shown: int
+    learnings_tokens: int
+    system_tokens: int
+    unused: int
+    """Tokens that memory and learnings leave of their shares."""
 
 
 def _as_message(new: str | Message) -> Message:

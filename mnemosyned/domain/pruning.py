@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from itertools import takewhile
 from typing import Any
@@ -34,6 +34,7 @@ class Pruning:
         room: int,
     ) -> None:
         self.history = history
+        self.room = room
         self.ties = ties([*history, new])
         self._new = new
         self._counter = counter
@@ -62,12 +63,10 @@ class Pruning:
         """
         top = chronological(one for one in summaries if one.parent is None)
         chosen: set[int] = set()
-        while True:
-            further = {
-                at
-                for at, one in enumerate(top)
-                if at not in chosen and not _is_told(one, self.history, self.start)
-            }
+        told = _Told(self.history) if top else None
+        while told:
+            kept = told.all_from(self.start)
+            further = {at for at, one in enumerate(top) if at not in chosen and not kept(one)}
             if not further:
                 return
             chosen |= further
@@ -156,20 +155,35 @@ def chronological(summaries: Iterable[PastSummary]) -> list[PastSummary]:
     )
 
 
-def _is_told(summary: PastSummary, history: Sequence[Message], start: int) -> bool:
-    """Whether all that a summary covers is among the messages from `start` on."""
-    if summary.summary_of:
-        ids = {message_id(message) for message in history[start:]}
-        return ids.issuperset(summary.summary_of)
-    begin, end = _moment(summary.start), _moment(summary.end, last=True)
-    if begin is None or end is None:
-        return False
-    times = [when(message) for message in history]
-    known = [said for said in times if said]
-    if not known or min(known).date() > begin.date():
-        return False  # some of it is older than the conversation that was given
-    within = [at for at, said in enumerate(times) if said and begin <= said <= end]
-    return bool(within) and within[0] >= start
+class _Told:
+    """Which summaries tell of nothing but messages that are kept themselves."""
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self._history = history
+        self._times = [when(message) for message in history]
+        self._first = min(filter(None, self._times), default=None)
+
+    def all_from(self, start: int) -> Callable[[PastSummary], bool]:
+        """Whether all that a summary covers is among the messages from `start` on."""
+        ids: set[str] = set()
+
+        def told(summary: PastSummary) -> bool:
+            if summary.summary_of:
+                if not ids:
+                    ids.update(map(message_id, self._history[start:]))
+                return ids.issuperset(summary.summary_of)
+            return self._dated(summary, start)
+
+        return told
+
+    def _dated(self, summary: PastSummary, start: int) -> bool:
+        begin, end = _moment(summary.start), _moment(summary.end, last=True)
+        if begin is None or end is None or self._first is None:
+            return False
+        if self._first.date() > begin.date():
+            return False  # some of it is older than the conversation that was given
+        within = (at for at, said in enumerate(self._times) if said and begin <= said <= end)
+        return next(within, -1) >= start
 
 
 def _past_message(summary: PastSummary) -> dict[str, Any]:

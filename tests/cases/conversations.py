@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from datetime import datetime
 from typing import Any
 
 from cases.dsl import Given, Holds
@@ -87,7 +88,10 @@ def messages_equal(one: Message, other: Message) -> bool:
 
 
 def _snippet(given: str | Mapping[str, Any]) -> str | Quoted:
-    return given if isinstance(given, str) else Quoted(**given)
+    if isinstance(given, str):
+        return given
+    said = given.get("said")
+    return Quoted(**{**given, "said": datetime.fromisoformat(said) if said else None})
 
 
 def _past(given: Mapping[str, Any]) -> PastSummary:
@@ -96,6 +100,7 @@ def _past(given: Mapping[str, Any]) -> PastSummary:
         named["parent"] = "another"
     if "parent_id" in named:
         named["parent"] = named.pop("parent_id")
+    assert named.keys() <= set(PastSummary.__slots__), f"unknown keys of a summary: {named}"
     return PastSummary.of(named)
 
 

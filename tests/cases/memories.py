@@ -38,7 +38,16 @@ Facts = dict[str, Any]
 # ----------------------------------------------------------------- the tutorial
 
 
+def known(some: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """The same object, which has no other keys than these."""
+    assert some.keys() <= set(names), f"unknown keys: {sorted(some.keys() - set(names))}"
+    return some
+
+
 def memory_trigger(given: Given) -> Facts:
+    groups = [
+        known(some, "n", "age_hours", "consolidated", "category") for some in given("memories")
+    ]
     items = [
         MemoryItem(
             content=f"memory {at}",
@@ -46,7 +55,7 @@ def memory_trigger(given: Given) -> Facts:
             category=some.get("category", "general"),
             consolidated=some.get("consolidated", False),
         )
-        for some in given("memories")
+        for some in groups
         for at in range(some["n"])
     ]
     trigger = ConsolidationTrigger(
@@ -62,6 +71,7 @@ def memory_trigger(given: Given) -> Facts:
 
 
 def items_consolidated(given: Given) -> Facts:
+    names = ("id", "category", "consolidated", "content", "age_hours")
     items = [
         MemoryItem(
             content=some["content"],
@@ -70,7 +80,7 @@ def items_consolidated(given: Given) -> Facts:
             consolidated=some["consolidated"],
             metadata={"id": some["id"]},
         )
-        for some in given("memories")
+        for some in (known(one, *names) for one in given("memories"))
     ]
     asked: list[str] = []
     trigger = ConsolidationTrigger(
@@ -156,9 +166,7 @@ def pyramid(given: Given) -> Facts:
 
     children = []
     for at, some in enumerate(given("summaries")):
-        known = {"id", "level", "date", "source_count", "details", "parent", "parent_id"}
-        unknown = some.keys() - known
-        assert not unknown, f"unknown keys of a summary: {sorted(unknown)}"
+        known(some, "id", "level", "date", "source_count", "details", "parent", "parent_id")
         assert some["level"] == given("to_level") - 1
         children.append(
             Child(
@@ -257,8 +265,8 @@ def _promoted(wanted: Sequence[Mapping[str, Any]], episodes: Sequence[Episode]) 
 
 
 def _entry(some: Mapping[str, Any]) -> Memory:
-    known = {"id", "created_at", "source", "session_id", "content", "pinned", "importance"}
-    assert some.keys() <= known, f"unknown keys of an entry: {sorted(some.keys() - known)}"
+    names = ("id", "created_at", "source", "session_id", "content", "pinned", "importance")
+    known(some, *names)
     return Memory(
         id=str(some["id"]),
         created_at=datetime.fromisoformat(some["created_at"]).astimezone(UTC),
