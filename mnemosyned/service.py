@@ -219,7 +219,9 @@ class MemoryService:
             metadata=request.metadata,
         )
         memory, done = admitted(memory, self.limits.secrets, place=place)
-        return Draft(memory, dedupe=request.dedupe, secrets=done, learnings=stated_in(memory))
+        return Draft(
+            memory, dedupe=request.dedupe, secrets=done, learnings=stated_in(memory, now=now)
+        )
 
     def relieve(self) -> None:
         """Bring working memory under its cap by consolidating the oldest early."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,7 +19,6 @@ TEXT_CHARS_MAX = 400
 """A longer sentence is no instruction but a document."""
 SENTENCES_MAX = 200
 """Further down, a text is no longer somebody speaking to an agent."""
-
 CLAUSES_MAX = 8
 """Whoever puts so many words before an instruction gives none."""
 
@@ -36,19 +36,22 @@ _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
 
 class Said(NamedTuple):
-    """A sentence that is to hold, word for word."""
+    """A sentence that is to hold, word for word; apostrophes are all of one form."""
 
     kind: LearningKind
     text: str
 
 
-def stated_in(memory: Memory) -> tuple[Learning, ...]:
-    """What a user says in a memory that is to hold from now on, without the secrets in it."""
+def stated_in(memory: Memory, *, now: datetime) -> tuple[Learning, ...]:
+    """What a user says in a memory that is to hold from now on, without the secrets in it.
+
+    `now` is for the ids, as a memory may come in long after it happened.
+    """
     if memory.role.casefold() not in USER_ROLES:
         return ()
     return tuple(
         Learning(
-            id=new_id(memory.created_at),
+            id=new_id(now),
             kind=said.kind,
             text=said.text,
             created_at=memory.created_at,

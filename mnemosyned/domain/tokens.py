@@ -46,7 +46,7 @@ class TokenCounter(Protocol):
 class Chars4:
     """Four characters to a token, at least one: the rule of the documents this follows.
 
-    By `make bench-tokens` it finds a third of the tokens of Japanese, and half of those of logs.
+    By `make bench-tokens` it finds a quarter of the tokens of Japanese, and half of those of logs.
     """
 
     name = "chars4"

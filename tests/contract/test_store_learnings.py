@@ -28,7 +28,7 @@ def said(id: str, text: str, *, hours_ago: float = 0) -> Memory:
 
 
 def tell(store: MemoryStore, *memories: Memory) -> None:
-    store.remember([Draft(one, learnings=stated_in(one)) for one in memories])
+    store.remember([Draft(one, learnings=stated_in(one, now=NOON)) for one in memories])
 
 
 def texts(store: MemoryStore) -> list[str]:

@@ -1,5 +1,7 @@
 """What users say to hold, from the words in session 1 to the context of session 20."""
 
+from datetime import UTC, datetime
+
 import pytest
 from fakes import FakeClock, holding
 
@@ -131,3 +133,12 @@ def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
     assert len(before) == 2
     assert texts(service) == []
     assert holding(store.database.parent, UNIQUE) == []
+
+
+def test_words_from_before_the_epoch_are_learned_too(service: MemoryService) -> None:
+    long_ago = datetime(1869, 5, 1, tzinfo=UTC)
+
+    for words in ("Never use emojis.", "Call me Ada."):
+        service.call(Remember(words, role="user", created_at=long_ago))
+
+    assert sorted(texts(service)) == ["Call me Ada.", "Never use emojis."]
