@@ -20,7 +20,7 @@ from mnemosyned.domain.compaction import (
     Compaction,
     Divided,
     Verdict,
-    threshold_tokens,
+    at_threshold,
 )
 from mnemosyned.domain.condensed import (
     POINTER,
@@ -47,6 +47,8 @@ from mnemosyned.domain.tokens import Estimated
 TARGET = 0.6
 SUMMARY_FRACTION = 0.15
 """Of the window, what a summary may take; facts beyond that are in its metadata and the archive."""
+PROSE_SHARE = 0.6
+"""Of the summary, what a model's words may take; a longer answer is none."""
 VALUES_SHARE = 0.25
 """Of the summary, what the exact values may take that its facts do not show."""
 EXTRACT_RATIO = 0.25
@@ -77,10 +79,7 @@ class AutoPolicy:
         self._counter = counter or FullCounter(Estimated())
 
     def due(self, usage: int) -> Verdict:
-        if self.max_tokens <= 0:
-            return Verdict(due=False)
-        reached = usage >= threshold_tokens(self.threshold, self.max_tokens)
-        return Verdict(reached, f"{self.threshold:.0%} of {self.max_tokens:,}" * reached)
+        return at_threshold(usage, self.threshold, self.max_tokens)
 
     def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
         divided = Divided(messages, keep=self.keep_recent if keep_recent is None else keep_recent)
@@ -150,11 +149,14 @@ class AutoPolicy:
         left = [at for at in divided.live if at >= end]
         originals = divided.take(gone)
         archived = [*gone, *(at for at in stubs if at >= end)]
-        noted = list(_details(originals))
-        prose, why = retold(self._summarize, originals, earlier=earlier.prose)
-        told = [] if prose else _extracted(originals)
+        noted = _details(originals)
+        secrets = [detail for detail in noted if detail.sensitive]
+        prose, why = retold(
+            self._summarize, originals, fits=self._fits, earlier=earlier.prose, secrets=secrets
+        )
+        told = [] if prose else _extracted(originals, secrets)
         holds = Condensed(
-            facts=tuple(unique([*earlier.facts, *_key_facts(originals), *told])),
+            facts=tuple(unique([*earlier.facts, *_key_facts(originals, secrets), *told])),
             values=tuple(
                 unique([*earlier.values, *(one.value for one in noted if not one.sensitive)])
             ),
@@ -177,6 +179,10 @@ class AutoPolicy:
             details=(*noted, *_details(divided.take(archived[len(gone) :]))),
             fallback_reason=why,
         )
+
+    def _fits(self, prose: str) -> bool:
+        room = share(self.max_tokens, SUMMARY_FRACTION)
+        return self._counter.text(prose) <= share(room, PROSE_SHARE)
 
     def _end(self, divided: Divided, costs: Sequence[int]) -> int:
         """Up to where messages go: as few of the oldest as make room, and no pair parted."""
@@ -212,34 +218,51 @@ class AutoPolicy:
         return summary_message(body, holds, policy=self.name)
 
 
-def _details(messages: Iterable[Message]) -> Iterator[Detail]:
-    for message in messages:
-        id = message_id(message)
-        for part in parts(message):
-            if part.kind in _SPOKEN:
-                yield from details(part.text, memory=id)
+def _details(messages: Iterable[Message]) -> list[Detail]:
+    """The exact values of messages; what one of them shows to be secret is so in all."""
+    noted = [
+        detail
+        for message in messages
+        for part in parts(message)
+        if part.kind in _SPOKEN
+        for detail in details(part.text, memory=message_id(message))
+    ]
+    secrets = [detail for detail in noted if detail.sensitive]
+    if not secrets:
+        return noted
+    return [
+        detail
+        if detail.sensitive or masked(detail.value, secrets) == detail.value
+        else replace(detail, sensitive=True)
+        for detail in noted
+    ]
 
 
-def _key_facts(messages: Sequence[Message]) -> Iterator[str]:
+def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterator[str]:
     """The key facts without secrets, relative dates made absolute where the time is known."""
     names = tool_names(messages)
     for message in messages:
         said = when(message)
         for fact in facts_of(message, names):
-            shown = masked(fact)
+            shown = masked(fact, secrets)
             yield anchor(shown, said) if said and relative(shown) else shown
 
 
-def _extracted(messages: Sequence[Message]) -> list[str]:
+def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
     """The most telling sentences of what was said at length, of messages that tell their time.
 
     Without one, "yesterday" would come to mean some other day.
     """
     prose = [
-        Memory(id="", content=masked(words), created_at=said, role=str(message.get("role", "")))
+        Memory(id="", content=masked(words, secrets), created_at=said, role=_role(message))
         for message in messages
         if (words := text(message).strip())
         and (len(words) > SHORT_CHARS or message.get("role") != "user")
         and (said := when(message))
     ]
     return list(extract(prose, ratio=EXTRACT_RATIO).lines) if prose else []
+
+
+def _role(message: Message) -> str:
+    role = message.get("role")
+    return role if isinstance(role, str) else ""

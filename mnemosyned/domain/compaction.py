@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any, ClassVar, Protocol
 
 from mnemosyned.domain.budget import exact
@@ -123,6 +122,12 @@ def should_compact(policy: Policy, usage: int) -> Verdict:
     return policy.due(usage)
 
 
+def at_threshold(usage: int, fraction: float, max_tokens: int) -> Verdict:
+    """Whether usage has reached a fraction of a window; never with a window of 0 or less."""
+    reached = max_tokens > 0 and usage >= exact(fraction) * max_tokens
+    return Verdict(reached, f"{fraction:.0%} of {max_tokens:,}" if reached else "")
+
+
 class Divided:
     """A conversation parted into what is pinned, what is old, and the tail that stays."""
 
@@ -181,10 +186,7 @@ class MemoryConsolidator:
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> Verdict:
-        if self.max_tokens <= 0:
-            return Verdict(due=False)
-        reached = usage >= exact(self.threshold_pct) * self.max_tokens
-        return Verdict(reached, f"{self.threshold_pct:.0%} of {self.max_tokens:,}" * reached)
+        return at_threshold(usage, self.threshold_pct, self.max_tokens)
 
     def consolidate(
         self,
@@ -241,8 +243,3 @@ class MemoryConsolidator:
     def estimate_tokens(messages: Sequence[Message]) -> int:
         """Characters of all messages over four."""
         return estimate_tokens(messages)
-
-
-def threshold_tokens(fraction: float, max_tokens: int) -> int:
-    """The fewest tokens that reach a fraction of a window."""
-    return ceil(exact(fraction) * max_tokens)

@@ -62,9 +62,11 @@ class Pruning:
         are all kept; of the others, whichever fit, in the order of what they cover.
         """
         top = chronological(one for one in summaries if one.parent is None)
+        if not top:
+            return
         chosen: set[int] = set()
-        told = _Told(self.history) if top else None
-        while told:
+        told = _Told(self.history)
+        while True:
             kept = told.all_from(self.start)
             further = {at for at, one in enumerate(top) if at not in chosen and not kept(one)}
             if not further:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mnemosyned.domain.keyfacts import NAMELESS
+from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.messages import Message, PartKind, parts, tool_names
 from mnemosyned.domain.sensitive import masked
 
@@ -20,25 +21,37 @@ It may raise or answer nothing: a rule writes the summary then.
 
 
 def retold(
-    summarize: Summarize | None, messages: Sequence[Message], *, earlier: str = ""
+    summarize: Summarize | None,
+    messages: Sequence[Message],
+    *,
+    fits: Callable[[str], bool],
+    earlier: str = "",
+    secrets: Sequence[Detail] = (),
 ) -> tuple[str, str]:
     """A model's summary, empty without one, and why there is none where one was asked for."""
-    if summarize is None:
+    if summarize is None or not messages:
         return "", ""
     try:
-        prose = summarize(readable(messages, earlier=earlier))
+        prose = summarize(readable(messages, earlier=earlier, secrets=secrets))
     except Exception as error:  # noqa: BLE001 whatever a model does, the work is told by rule
         return "", f"{type(error).__name__}: {error}"
     prose = prose.strip() if isinstance(prose, str) else ""
-    return prose, "" if prose else "the model answered nothing"
+    if not prose:
+        return "", "the model answered nothing"
+    return (prose, "") if fits(prose) else ("", "the model's summary is too long")
 
 
-def readable(messages: Sequence[Message], *, earlier: str = "") -> list[Message]:
-    """The messages as plain text without secrets, tool calls and results told in words."""
+def readable(
+    messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
+) -> list[Message]:
+    """The messages as plain text without secrets, tool calls and results told in words.
+
+    `secrets` are known from elsewhere, and masked wherever they stand.
+    """
     names = tool_names(messages)
     plain: list[Message] = []
     if earlier:
-        plain.append({"role": EARLIER_ROLE, "content": masked(earlier)})
+        plain.append({"role": EARLIER_ROLE, "content": masked(earlier, secrets)})
     for message in messages:
         role = message.get("role")
         lines = []
@@ -54,6 +67,6 @@ def readable(messages: Sequence[Message], *, earlier: str = "") -> list[Message]
             if words.strip():
                 lines.append(words)
         if lines:
-            content = masked("\n".join(lines))
+            content = masked("\n".join(lines), secrets)
             plain.append({"role": role if isinstance(role, str) else "", "content": content})
     return plain

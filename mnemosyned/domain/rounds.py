@@ -17,6 +17,7 @@ from mnemosyned.domain.condensed import (
     ROUND_HEADER,
     Condensed,
     Shape,
+    body_of,
     condensed,
     is_summary,
     merged,
@@ -66,7 +67,7 @@ class RoundsPolicy:
     def due(self, usage: int) -> Verdict:
         """More than the limit; exactly the limit is not."""
         over = usage > self.token_limit
-        return Verdict(over, f"over {self.token_limit:,}" * over)
+        return Verdict(over, f"over {self.token_limit:,}" if over else "")
 
     def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
         keep = self.keep_last if keep_recent is None else keep_recent
@@ -109,7 +110,7 @@ class RoundsPolicy:
             done = replace(
                 done,
                 archived=(*done.archived, *told.archived),
-                summaries=(*done.summaries, told.written),
+                summaries=(*done.summaries, body_of(told.summary["content"])),
                 fallback_reason=done.fallback_reason or told.fallback_reason,
             )
         kept += messages[at:]
@@ -127,26 +128,29 @@ class RoundsPolicy:
             return None
         earlier = merged(map(condensed, filter(is_summary, run)))
         archived = tuple(Archived(message_id(message), message) for message in old)
-        facts = tuple(unique([*earlier.facts, *extract_facts(old)]))
-        prose, why = retold(self._summarize, old, earlier=earlier.prose)
-        by_rule = "\n".join(part for part in (earlier.prose, described(old)) if part)
         holds = Condensed(
-            facts=facts,
-            prose=prose or by_rule,
+            facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
             values=earlier.values,
             summary_of=tuple(unique([*earlier.summary_of, *(one.id for one in archived)])),
         )
-        body = written(facts, shape=Shape(header=ROUND_HEADER), prose=prose or by_rule)
-        summary = summary_message(body, holds, policy=self.name)
-        if self._counter.message(summary) >= sum(map(self._counter.message, run)):
-            return None
-        return _Told(summary, archived, body.removeprefix(ROUND_HEADER).strip(), why)
+        room = sum(map(self._counter.message, run))
+
+        def told(prose: str) -> dict[str, Any] | None:
+            body = written(holds.facts, shape=Shape(header=ROUND_HEADER), prose=prose)
+            summary = summary_message(body, replace(holds, prose=prose), policy=self.name)
+            return summary if self._counter.message(summary) < room else None
+
+        prose, why = retold(
+            self._summarize, old, earlier=earlier.prose, fits=lambda prose: told(prose) is not None
+        )
+        by_rule = "\n".join(part for part in (earlier.prose, described(old)) if part)
+        summary = told(prose or by_rule)
+        return _Told(summary, archived, why) if summary else None
 
 
 class _Told(NamedTuple):
     summary: dict[str, Any]
     archived: tuple[Archived, ...]
-    written: str
     fallback_reason: str
 
 

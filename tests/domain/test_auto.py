@@ -185,6 +185,24 @@ def test_secrets_reach_neither_the_model_nor_the_summary() -> None:
     assert done.archived[0].message is talk[0]
 
 
+def test_a_secret_told_once_is_masked_wherever_it_stands() -> None:
+    talk = [says(0, "the password is hunter2xyz"), says(1, "try hunter2xyz again"), *prose(60)]
+    model = Model()
+
+    done = AutoPolicy(10_000, counter=FULL, summarize=model).compact(talk)
+
+    assert "hunter2xyz" not in str(done.messages)
+    assert "hunter2xyz" not in str(model.given)
+    assert "try [secret:password] again" in done.facts
+
+
+def test_a_model_that_talks_on_and_on_is_not_kept() -> None:
+    done = AutoPolicy(10_000, counter=FULL, summarize=lambda _: "so " * 9_000).compact(prose(60))
+
+    assert done.fallback_reason == "the model's summary is too long"
+    assert done.tokens_after <= 6_000
+
+
 def test_what_has_a_time_is_told_with_absolute_dates() -> None:
     said = "2026-03-17T12:00:00+00:00"
     long = "It was quiet. " * 30 + "Yesterday the auditors found a leak in the vault of Basel."

@@ -180,3 +180,12 @@ def test_a_summary_by_rule_says_what_was_done() -> None:
         "[Summary]: 5 messages, tools called: sh ×2\nIn the end: Built."
     )
     assert "- [sh] long output" in text(summary)
+
+
+def test_a_model_that_says_more_than_was_done_is_not_kept() -> None:
+    talk = [says("build it"), *worked("1"), says("ok")]
+
+    done = over(talk, summarize=lambda _: "so " * 900).compact(talk)
+
+    assert done.fallback_reason == "the model's summary is too long"
+    assert "tools called: sh" in done.summaries[0]
