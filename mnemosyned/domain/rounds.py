@@ -100,25 +100,24 @@ class RoundsPolicy:
     ) -> Compaction:
         """The conversation with each of these runs replaced by its summary, where that is less."""
         kept: list[Message] = []
+        made: list[_Told] = []
         at = 0
         for run in runs:
             told = self._one(messages[run.start : run.stop])
-            if told is None:
-                continue
-            kept += [*messages[at : run.start], told.summary]
-            at = run.stop
-            done = replace(
-                done,
-                archived=(*done.archived, *told.archived),
-                summaries=(*done.summaries, body_of(told.summary["content"])),
-                fallback_reason=done.fallback_reason or told.fallback_reason,
-            )
+            if told:
+                kept += [*messages[at : run.start], told.summary]
+                at = run.stop
+                made.append(told)
         kept += messages[at:]
+        reasons = (told.fallback_reason for told in made)
         return replace(
             done,
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
+            archived=(*done.archived, *(one for told in made for one in told.archived)),
+            summaries=(*done.summaries, *(body_of(told.summary["content"]) for told in made)),
             facts=merged(map(condensed, filter(is_summary, kept))).facts,
+            fallback_reason=done.fallback_reason or next(filter(None, reasons), ""),
         )
 
     def _one(self, run: Sequence[Message]) -> _Told | None:
@@ -140,6 +139,8 @@ class RoundsPolicy:
             summary = summary_message(body, replace(holds, prose=prose), policy=self.name)
             return summary if self._counter.message(summary) < room else None
 
+        if told("") is None:
+            return None
         prose, why = retold(
             self._summarize, old, earlier=earlier.prose, fits=lambda prose: told(prose) is not None
         )

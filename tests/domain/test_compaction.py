@@ -162,11 +162,15 @@ def test_a_user_who_speaks_beside_results_keeps_their_call() -> None:
 
 
 def test_a_round_is_left_alone_where_its_summary_would_be_no_shorter() -> None:
+    def never(_: Sequence[Message]) -> str:
+        raise AssertionError("no model needs to be asked")
+
     talk = [says("hi"), says("hello", "assistant"), says("x" * 400)]
 
-    done = over(talk).compact(talk)
+    done = over(talk, summarize=never).compact(talk)
 
     assert done.messages == talk
+    assert done.fallback_reason == ""
     assert done.over_budget
 
 
