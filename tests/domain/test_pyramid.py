@@ -1,0 +1,120 @@
+"""Days, weeks and months: which children a period takes, and what they carry up."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.memory import Detail, DetailKind
+from mnemosyned.domain.pyramid import Child, Level, begin_of, end_of, parts, periods
+
+
+def child(date: str, **changes: object) -> Child:
+    moment = datetime.fromisoformat(date).replace(tzinfo=UTC)
+    return Child(id=date, covers_from=moment, **changes)  # type: ignore[arg-type]
+
+
+def week(*days: int) -> list[Child]:
+    return [child(f"2026-03-{day:02}") for day in days]
+
+
+def test_seven_days_become_their_iso_week() -> None:
+    (found,) = periods(week(*range(9, 16)), to_level=2)
+
+    assert (found.key, len(found.members), found.level) == ("2026-W11", 7, Level.WEEK)
+
+
+def test_fewer_than_three_wait() -> None:
+    assert periods(week(14, 15), to_level=2) == []
+    assert len(periods(week(14, 15), to_level=2, minimum=1)) == 1
+
+
+def test_weeks_belong_to_the_month_they_begin_in() -> None:
+    found = periods([*week(2, 9, 16, 30), child("2026-04-06")], to_level=3, minimum=1)
+
+    assert [(period.key, len(period.members)) for period in found] == [
+        ("2026-03", 4),
+        ("2026-04", 1),
+    ]
+
+
+def test_the_days_around_new_year_share_an_iso_week() -> None:
+    days = [child(day) for day in ("2026-12-28", "2026-12-30", "2027-01-01", "2027-01-03")]
+
+    assert [period.key for period in periods(days, to_level=2)] == ["2026-W53"]
+
+
+def test_a_day_is_one_of_utc() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    late = Child(id="a", covers_from=datetime(2026, 3, 15, 8, tzinfo=tokyo))
+
+    (found,) = periods([late], to_level=1, minimum=1)
+
+    assert found.key == "2026-03-14"
+
+
+def test_members_stand_in_order_and_their_originals_are_counted() -> None:
+    days = [child(f"2026-03-{day:02}", item_count=day) for day in (11, 9, 10)]
+
+    (found,) = periods(days, to_level=2)
+
+    assert found.ids == ("2026-03-09", "2026-03-10", "2026-03-11")
+    assert found.item_count == 30
+
+
+def test_details_are_carried_up_each_once() -> None:
+    share = Detail(DetailKind.NUMBER, "0.75", memory="m1")
+    again = Detail(DetailKind.NUMBER, "0.75", memory="m2")
+    mail = Detail(DetailKind.EMAIL, "a@b.io", memory="m3")
+    days = [
+        child(f"2026-03-{9 + at:02}", details=(detail,))
+        for at, detail in enumerate((share, mail, again))
+    ]
+
+    (found,) = periods(days, to_level=2)
+
+    assert found.details == (share, mail)
+
+
+def test_what_was_folded_is_left_out_unless_its_parent_is_reopened() -> None:
+    folded = [child(f"2026-03-{day:02}", parent="w") for day in (9, 10, 11)]
+
+    assert periods(folded, to_level=2) == []
+    (again,) = periods([*folded, child("2026-03-12")], to_level=2, reopened=frozenset({"w"}))
+    assert len(again.members) == 4
+
+
+moments = st.datetimes(timezones=st.just(UTC))
+
+
+@given(st.lists(moments, max_size=40), st.sampled_from([1, 2, 3]))
+def test_every_child_is_in_exactly_one_period_that_holds_it(
+    given_moments: list[datetime], level: int
+) -> None:
+    children = [Child(id=str(at), covers_from=moment) for at, moment in enumerate(given_moments)]
+
+    found = periods(children, to_level=level, minimum=1)
+
+    assert sorted(id for period in found for id in period.ids) == sorted(one.id for one in children)
+    for period in found:
+        assert all(period.begins <= one.covers_from <= period.ends for one in period.members)
+    assert len({period.key for period in found}) == len(found)
+
+
+@pytest.mark.parametrize("level", [Level.DAY, Level.WEEK, Level.MONTH])
+@pytest.mark.parametrize(
+    "moment", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
+)
+def test_the_ends_of_time_have_periods_too(level: Level, moment: datetime) -> None:
+    begins = begin_of(level, moment)
+
+    assert begins <= moment <= end_of(level, begins)
+
+
+@given(st.lists(st.integers(0, 50), max_size=30))
+def test_parts_cover_everything_and_keep_to_their_size(lengths: list[int]) -> None:
+    found = parts(lengths, chars_max=60)
+
+    assert [at for begin, end in found for at in range(begin, end)] == list(range(len(lengths)))
+    assert all(end - begin == 1 or sum(lengths[begin:end]) <= 60 for begin, end in found)
