@@ -12,7 +12,8 @@ from typing import BinaryIO
 import msgspec
 
 from mnemosyned.domain.errors import MalformedJson, MnemosynedError
-from mnemosyned.verbs import Caller, Remember, RememberMany, parse
+from mnemosyned.requests import parse
+from mnemosyned.verbs import Caller, Remember, RememberMany
 
 BATCH = 500
 PROBLEMS_SHOWN_MAX = 20

@@ -12,8 +12,9 @@ from mnemosyned.client import Client
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import DatabaseInUse
 from mnemosyned.domain.ports import Clock
+from mnemosyned.requests import Request, checked
 from mnemosyned.storage.sqlite.ownership import owner_of
-from mnemosyned.verbs import Caller, Request, Verbs, checked
+from mnemosyned.verbs import Caller, Verbs
 
 R = TypeVar("R")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 import click
+import msgspec
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory
@@ -25,6 +26,7 @@ from mnemosyned.verbs import (
     Recalled,
     Stats,
 )
+from mnemosyned.verbs_window import Assembled, Shortened
 
 WIDTH_MAX = 120
 GROUPS_SHOWN_MAX = 12
@@ -250,6 +252,46 @@ def _learnings(result: LearningList) -> str:
     return "\n".join(lines) or "nothing was learned yet"
 
 
+def _assembled(result: Assembled) -> str:
+    parts = result.tokens
+    names = ("system", "memory", "learnings", "summaries", "history", "new_message", "tools")
+    rows = [(name.replace("_", " "), f"{getattr(parts, name):,}") for name in names]
+    head = f"{result.total:,} of {parts.budget:,} tokens, by {parts.counter}"
+    if result.over_budget:
+        head += click.style("; over the budget", fg="red")
+    told = f"{len(result.kept):,} messages kept, {len(result.dropped):,} left out"
+    shown = [click.style("system", bold=True), _indented(result.system)] if result.system else []
+    return "\n".join([head, told, _table(("part", "tokens"), rows), "", *shown, *_said(result)])
+
+
+def _shortened(result: Shortened) -> str:
+    if not result.changed:
+        return (
+            f"nothing to do: {result.tokens_before:,} tokens of {result.limit:,}, by "
+            f"{result.counter} (--force does it all the same)"
+        )
+    head = (
+        f"{result.tokens_before:,} tokens became {result.tokens_after:,} of {result.limit:,}, by "
+        f"{result.counter}; {len(result.archived):,} messages were remembered"
+    )
+    if result.over_budget:
+        head += click.style("; what must stay is over the limit", fg="red")
+    lines = [head]
+    if result.fallback_reason:
+        lines.append(_wrapped(f"by rule: {result.fallback_reason}"))
+    lines += [click.style(f"   their words: mnem expand {id}", dim=True) for id in result.expand]
+    return "\n".join([*lines, "", *_said(result)])
+
+
+def _said(result: Assembled | Shortened) -> Iterator[str]:
+    """A conversation's messages, each cut to what tells them apart."""
+    for message in result.messages:
+        content = message.get("content")
+        words = content if isinstance(content, str) else msgspec.json.encode(message).decode()
+        yield click.style(str(message.get("role", "")), bold=True)
+        yield _wrapped(_cut(words, LINE_CHARS))
+
+
 def _stats(stats: Stats) -> str:
     tiers = _table(
         ("tier", "memories", "characters", "oldest"),
@@ -270,6 +312,7 @@ def _stats(stats: Stats) -> str:
         ("due", f"{sleep.due:,} memories are old enough"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
         ("summaries", _summaries(stats.summarizer)),
+        ("tokens by", stats.counter),
         ("daemon", f"{stats.version}, process {stats.pid}, up {_span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
     ]
@@ -340,5 +383,7 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     Forgotten: _forgotten,
     Learned: _learned,
     LearningList: _learnings,
+    Assembled: _assembled,
+    Shortened: _shortened,
     Stats: _stats,
 }

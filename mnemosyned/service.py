@@ -6,13 +6,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mnemosyned.admission import check_metadata, check_text, happened, lesson, utc
+from mnemosyned.admission import check_metadata, check_text, happened, utc
+from mnemosyned.archivist import Archivist
+from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import masked_episode, masked_shown
 from mnemosyned.domain.errors import (
@@ -31,7 +33,9 @@ from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.recall import Query, hits, rank
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
 from mnemosyned.domain.terms import terms
+from mnemosyned.lessons import Lessons
 from mnemosyned.logs import logger
+from mnemosyned.requests import Request, names
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
@@ -42,8 +46,6 @@ from mnemosyned.verbs import (
     Get,
     Got,
     Learn,
-    Learned,
-    LearningList,
     Learnings,
     Log,
     Logged,
@@ -52,12 +54,12 @@ from mnemosyned.verbs import (
     Remember,
     RememberedMany,
     RememberMany,
-    Request,
     Sleep,
     SleepStatus,
     Stats,
     Status,
 )
+from mnemosyned.verbs_window import Compact, Context, Shortened
 
 R = TypeVar("R")
 
@@ -86,6 +88,9 @@ class Limits:
     content_bytes_max: int
     wm_max: int
     secrets: SecretRule = SecretRule.KEEP
+    recognise: bool = True
+    """Whether what users say to hold is learned without being asked."""
+    window: WindowSettings = field(default_factory=WindowSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +123,11 @@ class MemoryService:
         self._started = time.monotonic()
         self._stopping = False
         self._relieving = threading.Lock()
+        self._archivist = Archivist(store=store, clock=clock, admit=self._taken)
+        self._contexts = Contexts(
+            store=store, cycle=cycle, clock=clock, recall=self.recall, archivist=self._archivist
+        )
+        lessons = Lessons(store=store, clock=clock, secrets=lambda: self.limits.secrets)
         self.use_limits(limits)
         self._verbs: dict[type[Request[Any]], Callable[[Any], Any]] = {
             Remember: self.remember,
@@ -129,8 +139,10 @@ class MemoryService:
             Forget: self.forget,
             Status: self.status,
             Log: self.log,
-            Learn: self.learn,
-            Learnings: self.learnings,
+            Learn: lessons.learn,
+            Learnings: lessons.learnings,
+            Context: self._contexts.context,
+            Compact: self.compact,
         }
 
     def call(self, request: Request[R]) -> R:
@@ -150,6 +162,7 @@ class MemoryService:
         """From now on, take this much."""
         self.limits = limits
         self._relieve_above = limits.wm_max
+        self._contexts.settings = limits.window
 
     def use_scheduler(self, scheduler: SleepScheduler) -> None:
         """Have this scheduler relieve working memory in the background, and report it."""
@@ -170,24 +183,24 @@ class MemoryService:
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         answers = self._store.remember(drafts)
-        try:
-            self._keep_cap()
-        except SleepInProgress:
-            log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
-        except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
-            log.exception("relief_failed")
+        self._keep_cap()
         return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
             for answer, draft in zip(answers, drafts, strict=True)
         ]
 
     def _keep_cap(self) -> None:
-        if self._store.working_count() <= self._relieve_above:
-            return
-        if self._scheduler:
-            self._scheduler.relieve_soon()
-        else:
-            self.relieve()
+        try:
+            if self._store.working_count() <= self._relieve_above:
+                return
+            if self._scheduler:
+                self._scheduler.relieve_soon()
+            else:
+                self.relieve()
+        except SleepInProgress:
+            log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
+        except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
+            log.exception("relief_failed")
 
     def _draft(self, request: Remember, now: datetime, *, place: str = "") -> Draft:
         for name in ("content", "id", "session", "source", "role"):
@@ -220,8 +233,19 @@ class MemoryService:
         )
         memory, done = admitted(memory, self.limits.secrets, place=place)
         return Draft(
-            memory, dedupe=request.dedupe, secrets=done, learnings=stated_in(memory, now=now)
+            memory, dedupe=request.dedupe, secrets=done, learnings=self._stated_in(memory, now)
         )
+
+    def _stated_in(self, memory: Memory, now: datetime) -> tuple[Learning, ...]:
+        return stated_in(memory, now=now) if self.limits.recognise else ()
+
+    def _taken(self, memory: Memory) -> Draft:
+        """A message that a compaction takes out; an agent whose window is full is not refused."""
+        rule = self.limits.secrets
+        memory, done = admitted(
+            memory, SecretRule.KEEP if rule is SecretRule.KEEP else SecretRule.MASK
+        )
+        return Draft(memory, secrets=done, learnings=self._stated_in(memory, self._clock.now()))
 
     def relieve(self) -> None:
         """Bring working memory under its cap by consolidating the oldest early."""
@@ -245,8 +269,8 @@ class MemoryService:
         query = Query(
             terms=terms(request.query),
             limit=request.limit,
-            sessions=_names(request.session),
-            sources=_names(request.source),
+            sessions=names(request.session),
+            sources=names(request.source),
             tier=request.tier,
             since=utc(request.since, field="since") if request.since else None,
             until=utc(request.until, field="until") if request.until else None,
@@ -262,6 +286,8 @@ class MemoryService:
         return Got(episode=found if request.reveal else masked_episode(found))
 
     def expand(self, request: Expand) -> Expanded:
+        if compacted := self._archivist.expanded(request):
+            return compacted
         episode = self._store.get(request.id)
         if isinstance(episode, Memory):
             hint = f"; it went into episode {episode.episode}" if episode.episode else ""
@@ -273,6 +299,11 @@ class MemoryService:
             originals = [masked_memory(memory, episode.details) for memory in originals]
             episode = masked_episode(episode)
         return Expanded(episode, originals)
+
+    def compact(self, request: Compact) -> Shortened:
+        answer = self._contexts.compact(request)
+        self._keep_cap()
+        return answer
 
     # ---------------------------------------------------------------- sleep
 
@@ -322,41 +353,6 @@ class MemoryService:
         self._store.forget([found], episode=self._cycle.resummarize(episode, remaining))
         return Forgotten(memories=1, episodes_removed=0, episodes_rewritten=1)
 
-    # ------------------------------------------------------------ learnings
-
-    def learn(self, request: Learn) -> Learned:
-        now = self._clock.now()
-        learning, superseded = self._store.learn(
-            Learning(
-                id=new_id(now),
-                kind=request.kind,
-                text=lesson(request.content, self.limits.secrets, field="content"),
-                created_at=now,
-                session=request.session,
-                source=request.source,
-            )
-        )
-        return Learned(learning, superseded)
-
-    def learnings(self, request: Learnings) -> LearningList:
-        if (request.edit is None) != (request.text is None):
-            raise InvalidRequest("edit and text go together: which one, and its words")
-        if request.edit and request.text:
-            text = lesson(request.text, self.limits.secrets, field="text")
-            self._store.edit_learning(request.edit, text)
-        if request.remove:
-            self._store.remove_learning(request.remove)
-        if request.edit or request.remove:
-            self._store.scrub()
-        return LearningList(
-            self._store.learnings(
-                sources=_names(request.source),
-                kind=request.kind,
-                superseded=request.superseded,
-                limit=request.limit,
-            )
-        )
-
     # --------------------------------------------------------------- status
 
     def status(self, _: Status) -> Stats:
@@ -369,6 +365,7 @@ class MemoryService:
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
             summarizer=self._cycle.summarizer.standing(),
+            counter=self.limits.window.counter.name,
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
         )
@@ -385,12 +382,6 @@ class MemoryService:
             running=self._cycle.running,
             due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
         )
-
-
-def _names(given: str | list[str] | None) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _bytes_on_disk(database: Path) -> int:

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    get_args,
-)
+from typing import Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.consolidation import CycleReport, LogEntry
-from mnemosyned.domain.errors import (
-    InvalidRequest,
-    InvalidText,
-    InvalidTime,
-    MalformedJson,
-    MnemosynedError,
-)
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
@@ -39,30 +21,18 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.ports import Standing
 from mnemosyned.domain.recall import Hit
+from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Request, Reveal
+from mnemosyned.verbs_window import Compact, Context
 
 R = TypeVar("R")
 P = ParamSpec("P")
 
-TEXT_MAX = 200
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000
 QUERY_CHARS_MAX = 4_096
 LEARNING_CHARS_MAX = 2_000
-NAMES_MAX = 1_000
 
-Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
-Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
 Lesson = Annotated[str, Meta(max_length=LEARNING_CHARS_MAX)]
-Instant = Annotated[datetime, Meta(tz=True)]
-Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
-PageSize = Annotated[int, Meta(ge=1, le=1_000)]
-
-
-class Request(msgspec.Struct, Generic[R], frozen=True, forbid_unknown_fields=True):
-    """One call of a verb; `R` is what it answers with."""
-
-    writes: ClassVar[bool] = False
-    """Whether the verb can change the store, and so is refused once the daemon is stopping."""
 
 
 # ------------------------------------------------------------------ remember
@@ -288,6 +258,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     wm_max: int
     sleep: SleepStatus
     summarizer: Standing
+    counter: str
+    """Who counts the tokens of contexts."""
     pid: int
     uptime_s: float
 
@@ -332,6 +304,8 @@ class Verbs:
     log = verb(Log)
     learn = verb(Learn)
     learnings = verb(Learnings)
+    context = verb(Context)
+    compact = verb(Compact)
 
 
 VERBS: dict[str, type[Request[Any]]] = {
@@ -346,64 +320,7 @@ VERBS: dict[str, type[Request[Any]]] = {
     "log": Log,
     "learn": Learn,
     "learnings": Learnings,
+    "context": Context,
+    "compact": Compact,
 }
 ALIASES = {"consolidate": "sleep"}
-
-
-# ---------------------------------------------------------------- validation
-
-
-def result_type(verb: type[Request[R]]) -> type[R]:
-    """What a verb answers with."""
-    base = verb.__dict__["__orig_bases__"][0]
-    result: type[R] = get_args(base)[0]
-    return result
-
-
-def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
-    """A request from its JSON. Raises the error that names the field at fault."""
-    try:
-        return msgspec.json.decode(body, type=verb)
-    except msgspec.ValidationError as error:
-        raise _invalid(error) from error
-    except UnicodeDecodeError as error:
-        raise InvalidText(
-            f"the body is not UTF-8 at byte {error.start}; encode it first"
-        ) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise MalformedJson(f"the body is not JSON: {error}") from error
-
-
-def parse_text(verb: type[Request[R]], fields: Mapping[str, str | list[str]]) -> Request[R]:
-    """A request from words, as a URL or a shell gives them."""
-    try:
-        return msgspec.convert(fields, verb, strict=False)
-    except msgspec.ValidationError as error:
-        raise _invalid(error) from error
-
-
-def checked(request: Request[R]) -> Request[R]:
-    """The same request, held to the rules that a request over the socket is held to."""
-    try:
-        return parse(type(request), msgspec.json.encode(request))
-    except UnicodeEncodeError as error:
-        raise InvalidText(
-            f"the text is not valid Unicode at character {error.start}; decode it first"
-        ) from error
-    except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
-
-
-def _invalid(error: msgspec.ValidationError) -> MnemosynedError:
-    """Read msgspec's sentence: what is wrong, and at which path."""
-    text = str(error)
-    problem, _, path = text.partition(" - at `")
-    field = path.rstrip("`").removeprefix("$").lstrip(".") or None
-    if named := re.search(r"(?:field|argument) `([^`]*)`", problem):
-        field = ".".join(part for part in (field, named[1]) if part)
-    message = f"{field}: {problem}" if field else problem
-    if "timezone" in problem or "RFC3339" in problem:
-        return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
-    if "unknown field" in problem:
-        message += "; `mnem VERB --help` lists the fields"
-    return InvalidRequest(message, field=field)

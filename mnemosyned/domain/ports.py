@@ -104,6 +104,8 @@ class Summarizer(Protocol):
     """What the log and `status` call it."""
     reason: str
     """Why this one is in force, in one sentence a person reads in `status`."""
+    model: TextModel | None = None
+    """The language model it works with."""
 
     @abstractmethod
     def summarize(self, memories: Sequence[Memory]) -> Summary:
@@ -162,6 +164,40 @@ class Draft:
     """What its words say is to hold from now on."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What a compaction took out of a conversation, under the id that its summary names."""
+
+    id: str
+    session: str
+    source: str | None
+    policy: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A message taken out, as a memory; with `draft.dedupe` one with the same words stands for it.
+
+    That is one of the same session, source and speaker, and said within the hour where the
+    message tells when it was said.
+    """
+
+    draft: Draft
+    timed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """A compaction to be kept."""
+
+    compacted: Compacted
+    text: str
+    """The summary as it stands in the conversation, to be known again by."""
+    parts: tuple[Taken | str, ...]
+    """In the order of the conversation: messages, and ids of compactions that it goes on from."""
+
+
 @dataclass(frozen=True, slots=True)
 class Promotion:
     """An episode with its log row: what one summary changes."""
@@ -178,6 +214,21 @@ class MemoryStore(Protocol):
 
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         """Put all drafts on disk with what is learned of them, or none. Raises `IdTaken`."""
+        ...
+
+    def compact(self, compactings: Sequence[Compacting]) -> list[str]:
+        """Put compactions and their messages on disk, or none; the ids of the messages' memories.
+
+        What is there already is not kept twice.
+        """
+        ...
+
+    def compaction(self, id: str) -> tuple[Compacted, list[Memory]] | None:
+        """A compaction and what is left of its messages, in the order of the conversation."""
+        ...
+
+    def compaction_saying(self, text: str) -> str | None:
+        """The id of the compaction whose summary says this, where one does."""
         ...
 
     def get(self, id: str) -> Memory | Episode:

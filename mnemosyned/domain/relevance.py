@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.meaning import stems
 from mnemosyned.domain.terms import Terms, terms
-from mnemosyned.domain.tokens import TokenCounter
 
 SHOWN_MAX = 5
 """How many learnings a context shows."""
@@ -22,7 +21,7 @@ def relevant(
     question: Terms,
     now: datetime,
     budget_tokens: int,
-    counter: TokenCounter,
+    count: Callable[[str], int],
     limit: int = SHOWN_MAX,
 ) -> list[Learning]:
     """Those that hold, most relevant to the question first, then the most recent, in the budget.
@@ -41,7 +40,7 @@ def relevant(
     shown: list[Learning] = []
     left = budget_tokens
     for learning in sorted(holding, key=rank, reverse=True):
-        size = counter.count(learning.text)
+        size = count(learning.text)
         if size <= left and len(shown) < limit:
             shown.append(learning)
             left -= size

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mnemosyned.domain.keyfacts import NAMELESS
 from mnemosyned.domain.memory import Detail
-from mnemosyned.domain.messages import Message, PartKind, parts, tool_names
+from mnemosyned.domain.messages import TIME_KEYS, Message, PartKind, parts, tool_names
 from mnemosyned.domain.sensitive import masked
 
 EARLIER_ROLE = "summary"
@@ -68,5 +68,8 @@ def readable(
                 lines.append(words)
         if lines:
             content = masked("\n".join(lines), secrets)
-            plain.append({"role": role if isinstance(role, str) else "", "content": content})
+            said = {key: message[key] for key in TIME_KEYS if key in message}
+            plain.append(
+                {"role": role if isinstance(role, str) else "", "content": content, **said}
+            )
     return plain

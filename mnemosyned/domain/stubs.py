@@ -17,12 +17,14 @@ from mnemosyned.domain.messages import (
     is_plain,
     message_id,
     parts,
+    stubbed_text,
 )
 
 STUBBED_CHARS_MIN = 800
 """A shorter result stays: a stub, which is never longer than this, would save little."""
 VALUES_CHARS = 300
 _NAME = re.compile(r"[^\w.-]+")
+_POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200})\]")
 
 
 def stubbed(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None:
@@ -51,6 +53,27 @@ def stubbed(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None
         for block in message["content"]
     ]
     return {**message, "content": content}
+
+
+def pointer(message: Message) -> str:
+    """The id under which a stub says that the rest can be had; empty where there is none."""
+    if is_plain(message):
+        return ""
+    marks = (_POINTER.match(part.text) for part in parts(message) if part.kind is PartKind.RESULT)
+    return next((mark[1] for mark in marks if mark), "")
+
+
+def is_stub_of(message: Message, original: Message) -> bool:
+    """Whether it says nothing that the original does not: a tool could write a pointer itself."""
+    again = stubbed(original, {})
+    return again is not None and _told(message) == _told(again)
+
+
+def _told(message: Message) -> list[tuple[PartKind, str, str]]:
+    return [
+        (part.kind, stubbed_text(part.text) if part.kind is PartKind.RESULT else part.text, part.id)
+        for part in parts(message)
+    ]
 
 
 def _stub(result: str, name: str, id: str) -> str:

@@ -31,8 +31,9 @@ from mnemosyned.domain.errors import (
     UnknownVerb,
 )
 from mnemosyned.logs import logger
+from mnemosyned.requests import Request, parse, parse_text
 from mnemosyned.service import MemoryService
-from mnemosyned.verbs import ALIASES, VERBS, Request, parse, parse_text
+from mnemosyned.verbs import ALIASES, VERBS
 
 PREFIX = "/v1/"
 DRAIN_S = 5.0

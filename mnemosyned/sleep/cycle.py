@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
 
 from mnemosyned.domain.consolidation import (
     VERBATIM,
@@ -168,6 +169,36 @@ class SleepCycle:
             **_model_counts(before_it, summarizer.standing()),
         )
         return report
+
+    def retell(self, memories: Sequence[Memory], *, time_limit_s: float) -> Summary:
+        """A summary for somebody who waits, but not longer than so many seconds.
+
+        Raises `SleepInProgress` while a cycle has the model, and `SummarizerFailed` where nothing
+        came in time; what the model is at then ends by its own limits.
+        """
+        answers: SimpleQueue[Summary | Exception] = SimpleQueue()
+        if not self._running.acquire(blocking=False):
+            raise SleepInProgress("a sleep cycle has the model; ask again when it has finished")
+        summarizer = self._at_work = self.summarizer
+
+        def work() -> None:
+            try:
+                answers.put(summarizer.outcome(memories))
+            finally:
+                self._running.release()
+                if summarizer is not self.summarizer:  # the settings changed meanwhile
+                    summarizer.close()
+
+        threading.Thread(target=work, name="retelling", daemon=True).start()
+        try:
+            outcome = answers.get(timeout=time_limit_s)
+        except Empty:
+            raise SummarizerFailed(
+                f"{summarizer.name} took longer than the {time_limit_s:g} s somebody waits for it"
+            ) from None
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def resummarize(self, episode: Episode, remaining: Sequence[Memory]) -> Episode:
         """The episode as it reads without what was forgotten.

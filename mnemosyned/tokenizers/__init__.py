@@ -6,6 +6,9 @@ from pathlib import Path
 
 from mnemosyned.domain.errors import TokenizerUnusable
 from mnemosyned.domain.tokens import TokenCounter
+from mnemosyned.tokenizers.model import ModelCounter
+
+__all__ = ["ModelCounter", "open_counter"]
 
 
 def open_counter(vocabulary: Path) -> TokenCounter:

@@ -94,10 +94,14 @@ def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> Non
         question=terms("Write the invoice for March"),
         now=NOON,
         budget_tokens=100,
-        counter=Chars4(),
+        count=Chars4().count,
     )
     unasked = relevant(
-        [older, new, old], question=terms("Hello"), now=NOON, budget_tokens=100, counter=Chars4()
+        [older, new, old],
+        question=terms("Hello"),
+        now=NOON,
+        budget_tokens=100,
+        count=Chars4().count,
     )
 
     assert asked == [old, new, older]
@@ -117,7 +121,11 @@ def test_what_was_superseded_or_does_not_fit_is_not_shown() -> None:
     )
 
     shown = relevant(
-        [long, short, gone], question=terms("emojis"), now=NOON, budget_tokens=10, counter=Chars4()
+        [long, short, gone],
+        question=terms("emojis"),
+        now=NOON,
+        budget_tokens=10,
+        count=Chars4().count,
     )
 
     assert shown == [short]
@@ -127,7 +135,7 @@ def test_no_more_are_shown_than_five() -> None:
     many = [learning(f"Never use word{number}.", days_ago=number) for number in range(9)]
 
     shown = relevant(
-        many, question=terms("anything"), now=NOON, budget_tokens=1_000, counter=Chars4()
+        many, question=terms("anything"), now=NOON, budget_tokens=1_000, count=Chars4().count
     )
 
     assert shown == many[:5]

@@ -46,6 +46,8 @@ def episode(filled: Daemon) -> str:
 
 def words_of(command: str, episode: str, file: Path) -> list[str]:
     file.write_text('{"content": "from a file", "id": "from-a-file"}\n')
+    talk = file.with_name("talk.json")
+    talk.write_text('{"model": "any", "messages": [{"role": "user", "content": "tea?"}]}')
     return {
         "remember": ["remember", "--id", "said", "said"],
         "import": ["import", str(file)],
@@ -57,6 +59,8 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "forget": ["forget", "said"],
         "status": ["status"],
         "log": ["log"],
+        "context": ["context", "more tea?", "--messages", str(talk)],
+        "compact": ["compact", str(talk)],
         "learn": ["learn", "taste first"],
         "learnings": ["learnings", "--superseded"],
     }[command]

@@ -121,6 +121,39 @@ def walk(call: Walker) -> None:
     made = lesson["learning"]["id"]
     call("learnings", edit=made, text="Taste twice before you salt.")
     call("learnings", remove=made)
+    said = [
+        {"role": "user" if n % 2 else "assistant", "content": f"Step {n}: decided: {n} carrots."}
+        for n in range(12)
+    ]
+    call(
+        "context",
+        message="what of the carrot?",
+        messages=said,
+        system="You cook.",
+        tools=[{"name": "oven"}],
+        session=["kitchen", "hall"],
+        source="cook",
+        memory_place="message",
+        total=2000,
+        system_reserve=200,
+        tools_reserve=100,
+        memory_fraction=0.25,
+        learnings_fraction=0.125,
+        fresh_tail=2,
+    )
+    where = {"session": "kitchen", "source": "cook"}
+    shorter = call(
+        "compact",
+        messages=said,
+        policy="facts",
+        max_tokens=100,
+        threshold=0.5,
+        keep_recent=2,
+        reported_tokens=300,
+        force=True,
+        **where,
+    )
+    call("expand", id=shorter["expand"][0])
     call("status")
 
 

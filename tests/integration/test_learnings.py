@@ -41,7 +41,7 @@ def test_what_is_said_in_session_1_is_shown_in_session_20_after_three_sleeps(
         question=terms("What is the price of the ticket?"),
         now=clock.now(),
         budget_tokens=1_300,
-        counter=Estimated(),
+        count=Estimated().count,
     )
 
     assert [one.text for one in shown] == [

@@ -10,6 +10,7 @@ from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.domain.memory import Tier
+from mnemosyned.requests import Request, checked
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -22,10 +23,8 @@ from mnemosyned.verbs import (
     Recall,
     Remember,
     RememberMany,
-    Request,
     Sleep,
     Status,
-    checked,
 )
 
 TOKYO = "+09:00"

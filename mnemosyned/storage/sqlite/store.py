@@ -13,9 +13,9 @@ from mnemosyned.domain.consolidation import LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.ports import Draft, Promotion
+from mnemosyned.domain.ports import Compacted, Compacting, Draft, Promotion
 from mnemosyned.domain.recall import Found, Place, Query, Shown
-from mnemosyned.storage.sqlite import changes, learnings
+from mnemosyned.storage.sqlite import changes, compactions, learnings
 from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
@@ -95,6 +95,9 @@ class SqliteStore:
     def forget(self, memories: Sequence[Memory], *, episode: Episode | None = None) -> None:
         self._writer.write(lambda connection: changes.forget(connection, memories, episode))
 
+    def compact(self, compactings: Sequence[Compacting]) -> list[str]:
+        return self._writer.write(lambda connection: compactions.keep(connection, compactings))
+
     def learn(self, learning: Learning) -> tuple[Learning, list[str]]:
         return self._writer.write(lambda connection: learnings.keep(connection, learning))
 
@@ -121,6 +124,14 @@ class SqliteStore:
                 f"nothing has the id {id!r}; `recall` shows the ids that exist", field="id"
             )
         return found
+
+    def compaction(self, id: str) -> tuple[Compacted, list[Memory]] | None:
+        with self._readers.snapshot() as connection:
+            return compactions.read(connection, id)
+
+    def compaction_saying(self, text: str) -> str | None:
+        with self._readers.snapshot() as connection:
+            return compactions.saying(connection, text)
 
     def originals(self, episode: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
