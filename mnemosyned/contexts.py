@@ -21,7 +21,7 @@ from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.messages import Message, text, ties, when
 from mnemosyned.domain.ports import Clock, MemoryStore, SummarizerState
 from mnemosyned.domain.quoting import Quoted
-from mnemosyned.domain.recall import snippet
+from mnemosyned.domain.recall import Hit, snippet
 from mnemosyned.domain.relevance import relevant
 from mnemosyned.domain.retelling import Summarize
 from mnemosyned.domain.rounds import RoundsPolicy
@@ -101,12 +101,15 @@ class Contexts:
                 tool_definitions=request.tools,
             )
 
-        # What stands in the window anyway is not quoted beside it; so that must be known first.
-        standing = {_plain(text(new))}
-        standing |= {_plain(text(request.messages[at])) for at in assembled(()).kept}
-        known = {learning.memory for learning in learnings if learning.memory}
-        recalled = list(self._quotable(request, question, standing=standing, known=known))
-        window = assembled(recalled)
+        window, recalled = assembled(()), []
+        if hits := self._hits(request, question):
+            # What stands in the window anyway, or is shown as a learning, is not quoted beside it.
+            standing = {_plain(text(request.messages[at])) for at in window.kept}
+            known = {learning.memory for learning in learnings if learning.memory}
+            recalled = list(
+                _quotable(hits, question, seen={*standing, _plain(text(new))}, known=known)
+            )
+            window = assembled(recalled)
         return Assembled(
             system=window.system,
             messages=sendable(window.messages),
@@ -148,35 +151,13 @@ class Contexts:
             count=self.settings.counter.text,
         )
 
-    def _quotable(
-        self, request: Context, question: str, *, standing: set[str], known: set[str]
-    ) -> Iterator[tuple[str, Quoted]]:
-        """What is recalled for the question, each text once, with the ids of the memories.
-
-        Left out is what stands in the window, and what is shown as a learning.
-        """
+    def _hits(self, request: Context, question: str) -> list[Hit]:
         if not question:
-            return
-        asked = terms(question)
-        seen = set(standing)
+            return []
         recall = Recall(
             question, limit=RECALLED_MAX, session=request.session, source=request.source
         )
-        for hit in self._recall(recall).hits:
-            for line in hit.lines or (hit,):
-                words = _plain(line.content)
-                if line.id in known or words in seen or not words:
-                    continue
-                seen.add(words)
-                yield (
-                    line.id,
-                    Quoted(
-                        text=snippet(line.content, asked, width=QUOTED_CHARS_MAX),
-                        said=line.created_at,
-                        speaker=line.role,
-                        source=hit.source or hit.session,
-                    ),
-                )
+        return self._recall(recall).hits
 
     # -------------------------------------------------------------- compact
 
@@ -252,6 +233,29 @@ class Contexts:
             return summary.text
 
         return summarize
+
+
+def _quotable(
+    hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
+) -> Iterator[tuple[str, Quoted]]:
+    """What was recalled, best first and each text once, with the ids of the memories.
+
+    Left out are texts that were seen, and memories that are known.
+    """
+    asked = terms(question)
+    for hit in hits:
+        for line in hit.lines or (hit,):
+            words = _plain(line.content)
+            if not words or words in seen or line.id in known:
+                continue
+            seen.add(words)
+            quoted = Quoted(
+                text=snippet(line.content, asked, width=QUOTED_CHARS_MAX),
+                said=line.created_at,
+                speaker=line.role,
+                source=hit.source or hit.session,
+            )
+            yield line.id, quoted
 
 
 def _unchanged(request: Compact, counter: str, *, tokens: int, limit: int) -> Shortened:

@@ -92,9 +92,19 @@ def is_system(message: Message) -> bool:
 
 
 def is_intent(message: Message) -> bool:
-    """Whether a person says something in it: a message of the user's with more than results."""
+    """Whether a person says something in it: a message of the user's with more than results.
+
+    A picture in a tool's result is the tool's.
+    """
     if message.get("role") != "user":
         return False
+    content = message.get("content")
+    if not isinstance(content, str):
+        blocks = _blocks(content)
+        own = [block for block in blocks if not _is_result(block)]
+        message = {**message, "content": own}
+        if blocks and not own:
+            return False
     found = list(parts(message))
     return not found or any(
         part.kind in (PartKind.TEXT, PartKind.MEDIA, PartKind.OTHER) for part in found
@@ -277,6 +287,10 @@ def _blocks(content: object) -> Sequence[object]:
     return [content] if isinstance(content, Mapping) else []
 
 
+def _is_result(block: object) -> bool:
+    return isinstance(block, Mapping) and _word(block.get("type")).endswith("tool_result")
+
+
 def _block(block: object) -> Iterator[Part]:
     if isinstance(block, str):
         yield Part(PartKind.TEXT, block)
@@ -286,7 +300,7 @@ def _block(block: object) -> Iterator[Part]:
     if kind in _CALLS:
         id, name = _word(block.get("id")), _word(block.get("name"))
         yield Part(PartKind.CALL, _json(block.get("input")), id, name)
-    elif kind.endswith("tool_result"):
+    elif _is_result(block):
         content = block.get("content")
         yield Part(PartKind.RESULT, _text_in(content), _word(block.get("tool_use_id")))
         yield from _media_in(content)
