@@ -28,7 +28,7 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
-BENCHES := peer recall write locomo start grounding summaries model-latency context tokens plots
+BENCHES := peer recall write locomo start grounding summaries model-latency context replay tokens plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
@@ -100,6 +100,9 @@ bench-plots: ## publish the charts of the last runs, for README
 
 bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0]
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer)
+
+bench-replay: $(READY) ## what a small window still shows of a long talk; DATA=…/locomo10.json
+	$(BIN)/python tests/bench/bench_replay.py --data "$(DATA)"
 
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"

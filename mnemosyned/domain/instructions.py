@@ -12,6 +12,7 @@ from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.sensitive import masked
 from mnemosyned.domain.standing import Standing, standing_rules
+from mnemosyned.domain.standing_hints import hinted
 
 USER_ROLES = frozenset({"user", "human"})
 """Whose words can be instructions; what an agent or a tool says is none."""
@@ -47,7 +48,7 @@ def stated_in(memory: Memory, *, now: datetime) -> tuple[Learning, ...]:
 
     `now` is for the ids, as a memory may come in long after it happened.
     """
-    if memory.role.casefold() not in USER_ROLES:
+    if memory.role.casefold() not in USER_ROLES or not hinted(memory.content):
         return ()
     return tuple(
         Learning(
