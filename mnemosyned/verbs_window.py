@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.context import Breakdown, MemoryPlace
+from mnemosyned.domain.budget import Breakdown, MemoryPlace
 from mnemosyned.domain.memory import DEFAULT_SESSION
 from mnemosyned.requests import Name, Names, Request
 

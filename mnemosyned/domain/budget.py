@@ -1,12 +1,16 @@
-"""How a context window is shared out. Source: the Missy context seed."""
+"""How a context window is shared out, and what its parts took. Source: the Missy context seed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
+from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest
+
+MemoryPlace = Literal["system", "message"]
+"""Where recalled memory stands: in the system prompt, or just before the new message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,35 @@ class TokenBudget:
     def history(self) -> int:
         """For summaries, the conversation and the new message."""
         return self.available - self.memory - self.learnings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Tokens of each part of an assembled context."""
+
+    counter: str
+    """Who counted them."""
+    system: int
+    memory: int
+    learnings: int
+    summaries: int
+    history: int
+    new_message: int
+    tools: int
+    """The tools' reserve, or their definitions where those are larger."""
+    history_budget: int
+    """What summaries, history and the new message were held to."""
+    budget: int
+    """What everything was held to."""
+
+    @property
+    def conversation(self) -> int:
+        """What the history's budget is for."""
+        return self.summaries + self.history + self.new_message
+
+    @property
+    def total(self) -> int:
+        return self.system + self.memory + self.learnings + self.conversation + self.tools
 
 
 def exact(fraction: float) -> Fraction:

@@ -5,45 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from mnemosyned.domain.budget import TokenBudget
+from mnemosyned.domain.budget import Breakdown, MemoryPlace, TokenBudget
 from mnemosyned.domain.compaction import Compaction, Policy
 from mnemosyned.domain.counting import MessageCounter, SeedCounter
 from mnemosyned.domain.messages import Message
 from mnemosyned.domain.pruning import Pruning
 from mnemosyned.domain.quoting import PastSummary, Quoted, learnings_section, memory_section
-
-MemoryPlace = Literal["system", "message"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown:
-    """Tokens of each part of an assembled context."""
-
-    counter: str
-    """Who counted them."""
-    system: int
-    memory: int
-    learnings: int
-    summaries: int
-    history: int
-    new_message: int
-    tools: int
-    """The tools' reserve, or their definitions where those are larger."""
-    history_budget: int
-    """What summaries, history and the new message were held to."""
-    budget: int
-    """What everything was held to."""
-
-    @property
-    def conversation(self) -> int:
-        """What the history's budget is for."""
-        return self.summaries + self.history + self.new_message
-
-    @property
-    def total(self) -> int:
-        return self.system + self.memory + self.learnings + self.conversation + self.tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

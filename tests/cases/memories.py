@@ -26,6 +26,7 @@ from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.messages import Message
 from mnemosyned.domain.ports import Summarizer, Summary
+from mnemosyned.domain.pyramid import Child, periods
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
@@ -162,8 +163,6 @@ def details(given: Given) -> Facts:
 
 
 def pyramid(given: Given) -> Facts:
-    from mnemosyned.domain.pyramid import Child, periods  # noqa: PLC0415 a stage of its own
-
     children = []
     for at, some in enumerate(given("summaries")):
         known(some, "id", "level", "date", "source_count", "details", "parent", "parent_id")

@@ -127,6 +127,15 @@ def test_a_message_of_results_alone_is_no_word_of_the_users() -> None:
     ]
 
 
+def test_a_picture_in_a_tools_result_is_no_word_of_the_users() -> None:
+    shot = {"type": "tool_result", "tool_use_id": "t1", "content": [IMAGE]}
+
+    assert not is_intent(says([shot]))
+    assert is_intent(says([shot, IMAGE]))
+    assert is_intent(says([IMAGE]))
+    assert is_intent(says(None))
+
+
 def test_a_message_is_called_by_its_id_or_by_what_is_in_it() -> None:
     assert message_id({"id": "m1", "role": "user"}) == "m1"
     assert message_id(says("a")) == message_id({"content": "a", "role": "user"})

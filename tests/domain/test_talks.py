@@ -20,9 +20,9 @@ from mnemosyned import (
     extract_facts,
     sendable,
 )
+from mnemosyned.domain.budget import MemoryPlace
 from mnemosyned.domain.compaction import Policy
 from mnemosyned.domain.condensed import is_summary
-from mnemosyned.domain.context import MemoryPlace
 from mnemosyned.domain.counting import FullCounter, MessageCounter, SeedCounter
 from mnemosyned.domain.keyfacts import bullets, from_bullets
 from mnemosyned.domain.messages import Message, is_intent, is_system, message_id, ties
