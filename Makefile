@@ -28,10 +28,11 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
+BENCHES := peer recall write sleep locomo start grounding summaries model-latency context replay tokens plots
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-lifetime test-packaging test-systemd test-year test-llm \
-	check format run bench bench-peer bench-recall bench-write bench-sleep bench-locomo bench-start bench-grounding \
-	bench-summaries bench-model-latency bench-plots install install-llm wheel-llm uninstall lock clean
+	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +94,9 @@ bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
 	$(BIN)/python tests/bench/bench_sleep.py
 
+bench-context: $(READY) ## contexts and compactions of 10,000 messages
+	$(BIN)/python tests/bench/bench_context.py
+
 bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
 	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")
 
@@ -106,6 +110,9 @@ bench-plots: ## publish the charts of the last runs, for README
 bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0]
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer)
 
+bench-replay: $(READY) ## what a small window still shows of a long talk; DATA=…/locomo10.json
+	$(BIN)/python tests/bench/bench_replay.py --data "$(DATA)"
+
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
@@ -116,6 +123,9 @@ bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FI
 
 bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
+
+bench-tokens: $(READY) ## the token estimate against real tokenizers, which it installs for itself
+	$(BIN)/python tests/bench/bench_tokens.py
 
 install: ## package, user unit and config for the present user
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -8,7 +8,14 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.domain.errors import ContentTooLarge, InvalidText, InvalidTime
+from mnemosyned.domain.errors import (
+    ContentTooLarge,
+    EmptyContent,
+    InvalidText,
+    InvalidTime,
+    SecretRefused,
+)
+from mnemosyned.domain.sensitive import SecretRule, masked
 from mnemosyned.verbs import METADATA_BYTES_MAX
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
@@ -27,6 +34,22 @@ def check_text(text: str | None, *, field: str) -> None:
         raise InvalidText(
             f"{field} is not valid Unicode at character {error.start}; decode it first", field=field
         ) from error
+
+
+def lesson(text: str, rule: SecretRule, *, field: str) -> str:
+    """A learning's words as they are kept, never with a secret, as they go into every context.
+
+    Raises `InvalidText`, `EmptyContent` and `SecretRefused`.
+    """
+    check_text(text, field=field)
+    if not text.strip():
+        raise EmptyContent(f"there is nothing to learn: {field} is empty", field=field)
+    kept = masked(text.strip())
+    if rule is SecretRule.REFUSE and kept != text.strip():
+        raise SecretRefused(
+            f"{field} holds a secret, which the setting `secrets` refuses; take it out", field=field
+        )
+    return kept
 
 
 def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:

@@ -12,11 +12,16 @@ from pathlib import Path
 from tzlocal import get_localzone
 
 from mnemosyned import __version__
-from mnemosyned.config import API_KEY_VARIABLE, NO_MODEL, Config, LlmConfig
+from mnemosyned.config import API_KEY_VARIABLE, MODEL_TOKENIZER, NO_MODEL, Config, LlmConfig
+from mnemosyned.contexts import WindowSettings, estimating
+from mnemosyned.domain.budget import TokenBudget
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
+from mnemosyned.domain.counting import FullCounter, MessageCounter
+from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.ports import Clock, Summarizer, TextModel
 from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.domain.tokens import Estimated, WithMargin
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
@@ -63,6 +68,7 @@ class OpenMemory:
         # A model that is loaded stays so, with what is known of it; a key file is read again.
         same = same and config.llm.api_key_file is None
         summarizer = None if same else make_summarizer(config, self.clock)
+        limits = _limits(config, summarizer or self.cycle.summarizer)
         if self.scheduler:
             _schedule(self.scheduler, config)
         if self.background and self.watch:
@@ -71,7 +77,7 @@ class OpenMemory:
         if summarizer:
             self.cycle.use_summarizer(summarizer)
         self.cycle.policy = _policy(config)
-        self.service.use_limits(_limits(config))
+        self.service.use_limits(limits)
         self.forgetting.retention = _retention(config)
         self.config = config
 
@@ -112,7 +118,7 @@ def open_memory(
             store=store,
             cycle=cycle,
             clock=clock,
-            limits=_limits(config),
+            limits=_limits(config, summarizer),
             about=About(
                 version=__version__,
                 database=database,
@@ -159,7 +165,9 @@ def check_settings(config: Config) -> None:
     """Hold settings to the rules of the parts they are for. Raises `ConfigInvalid`."""
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
-    make_summarizer(config, SystemClock()).close()
+    summarizer = make_summarizer(config, SystemClock())
+    _limits(config, summarizer)
+    summarizer.close()
 
 
 def final_consolidation(
@@ -280,11 +288,30 @@ def _triggers(config: Config) -> list[SleepTrigger]:
     return found
 
 
-def _limits(config: Config) -> Limits:
+def _limits(config: Config, summarizer: Summarizer) -> Limits:
+    """What the service takes and keeps to. Raises `ConfigInvalid`."""
+    context = config.context
+    try:
+        budget = TokenBudget(
+            total=context.total,
+            system_reserve=context.system_reserve,
+            tool_definitions_reserve=context.tools_reserve,
+            memory_fraction=context.memory_fraction,
+            learnings_fraction=context.learnings_fraction,
+            fresh_tail_count=context.fresh_tail,
+        )
+    except InvalidRequest as error:
+        raise ConfigInvalid(f"context: {error.message}", field="context") from error
     return Limits(
         content_bytes_max=config.limits.content_bytes_max,
         wm_max=config.wm_max,
         secrets=SecretRule(config.secrets),
+        recognise=config.learnings.recognise,
+        window=WindowSettings(
+            budget=budget,
+            counter=_counter(context.tokenizer, summarizer),
+            model_limit_s=context.model_limit_s,
+        ),
     )
 
 
@@ -294,6 +321,30 @@ def _retention(config: Config) -> Retention:
         keep=None if days is None else timedelta(days=days),
         characters_max=config.archive.characters_max,
     )
+
+
+def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
+    """Who counts the tokens of contexts. Raises `ConfigInvalid`."""
+    if tokenizer is None:
+        return estimating()
+    # Loaded here: the estimate needs none of them.
+    from mnemosyned.tokenizers import ModelCounter, open_counter  # noqa: PLC0415
+
+    if tokenizer == MODEL_TOKENIZER:
+        model = summarizer.model
+        if model is None:
+            raise ConfigInvalid(
+                'context.tokenizer is "model", but no model is configured; name one in llm, or a '
+                "tokenizer's file",
+                field="context.tokenizer",
+            )
+        return FullCounter(ModelCounter(model, otherwise=WithMargin(Estimated())))
+    try:
+        return FullCounter(open_counter(Path(tokenizer).expanduser()))
+    except TokenizerUnusable as error:
+        raise ConfigInvalid(
+            f"context.tokenizer: {error.message}", field="context.tokenizer"
+        ) from error
 
 
 def _schedule(scheduler: SleepScheduler, config: Config) -> None:

@@ -34,7 +34,9 @@ EXIT_INTERRUPTED = 130
 HELP_COLUMNS = 100
 BAR_EVERY_S = 0.2
 STDIN_BYTES_MAX = 64 << 20
-POSITIONAL = {"content", "query", "id"}
+POSITIONAL = {"content", "query", "id", "message", "messages"}
+FILES = {"messages", "tools"}
+"""Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
 """Positional, and yet may be left out: read from standard input, or said in options."""
 METAVARS = {"supersedes": "ID", "undo": "CYCLE"}
@@ -121,8 +123,11 @@ def _parameter(command: str, field: msgspec.inspect.Field) -> click.Parameter:
     name = field.name
     optional = (command, name) in OPTIONAL_ARGUMENTS
     if name in POSITIONAL and (field.required or optional):
-        return click.Argument([name], required=not optional)
+        metavar = f"{name.upper()}.json|-" if name in FILES else None
+        return click.Argument([name], required=not optional, metavar=metavar)
     option = f"--{name.replace('_', '-')}"
+    if name in FILES:
+        return click.Option([option, name], metavar="FILE|-", help=f"{help_text}, as JSON")
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option([option, name], is_flag=True, default=None, help=_sentence(help_text))
     default = field.default if isinstance(field.default, int | float | str) else None
@@ -186,9 +191,11 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             if value is not None and value != ():
                 fields[name] = list(value) if isinstance(value, tuple) else value
         if "content" in given and "content" not in fields:
-            fields["content"] = _standard_input()
+            fields["content"] = _standard_input('say what to remember: mnem remember "…"')
         if "metadata" in fields:
-            fields["metadata"] = _object(fields["metadata"])
+            fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
+        for name in FILES & fields.keys():
+            fields[name] = _listed(fields[name], field=name)
         request = parse_text(verb, fields)
         with _client(context) as client:
             if not (yes or fields.get("dry_run") or _confirmed(client, request)):
@@ -244,9 +251,9 @@ def _say(text: str | bytes) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _standard_input() -> str:
+def _standard_input(otherwise: str) -> str:
     if sys.stdin.isatty():
-        raise click.UsageError('say what to remember: mnem remember "…", or pipe it in')
+        raise click.UsageError(f"{otherwise}, or pipe it in")
     data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
     if len(data) > STDIN_BYTES_MAX:
         raise click.UsageError(f"standard input exceeds {STDIN_BYTES_MAX:,} bytes; part it")
@@ -256,11 +263,24 @@ def _standard_input() -> str:
         raise click.UsageError(f"standard input is not UTF-8 at byte {error.start}") from error
 
 
-def _object(text: str) -> object:
+def _listed(file: str, *, field: str) -> object:
+    """The list in a file of JSON; of an object, such as a request to an API, the one so named."""
+    if file == "-":
+        text = _standard_input(f"{field} are JSON: name a file")
+    else:
+        try:
+            text = Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidRequest(f"{file} cannot be read: {error}", field=field) from error
+    found = _object(text, file, field=field)
+    return found.get(field) if isinstance(found, dict) else found
+
+
+def _object(text: str, where: str, *, field: str) -> object:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise InvalidRequest(f"--metadata is not JSON: {error}", field="metadata") from error
+        raise InvalidRequest(f"{where} is not JSON: {error}", field=field) from error
 
 
 def _client(context: click.Context) -> Client:

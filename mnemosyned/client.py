@@ -18,6 +18,7 @@ from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
 from mnemosyned.requests import Request, checked, result_type
 from mnemosyned.verbs import VERBS, Forget, Prune, Remember, RememberMany, Restore, Sleep, Verbs
+from mnemosyned.verbs_window import Compact
 
 R = TypeVar("R")
 
@@ -32,8 +33,8 @@ _NAMES = {verb: name for name, verb in VERBS.items()}
 class Client(Verbs):
     """Speaks to a running daemon; safe to use from several threads.
 
-    A lost connection is tried again where that cannot do the work twice: reading, and
-    remembering, which carries an id made here.
+    A lost connection is tried again where that cannot do the work twice: reading, remembering,
+    which carries an id made here, and compacting, which finds what it kept before.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Client(Verbs):
         raise _error(status, answer)
 
     def _send(self, path: str, body: bytes, request: Request[Any]) -> tuple[int, bytes]:
-        repeatable = not request.writes or isinstance(request, Remember | RememberMany)
+        repeatable = not request.writes or isinstance(request, Remember | RememberMany | Compact)
         timeout_s = LONG_TIMEOUT_S if isinstance(request, LONG) else self._timeout_s
         try:
             if repeatable:

@@ -21,6 +21,8 @@ CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
 NO_MODEL = "none"
 """The `llm.model_path` of who wants rules although the default model is here."""
 DEFAULT_MODEL = "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf"
+MODEL_TOKENIZER = "model"
+"""The `context.tokenizer` of who wants the summaries' model asked for every count."""
 API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 """No setting: a key has no place among values that are shown and logged."""
 
@@ -28,6 +30,8 @@ Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
 QuietHours = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")]
 Count = Annotated[int, Meta(ge=1, le=100_000_000)]
+Tokens = Annotated[int, Meta(ge=0, le=100_000_000)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
 Bytes = Annotated[int, Meta(ge=1, le=1 << 30)]
 
 
@@ -90,6 +94,25 @@ class LlmConfig(_Section, frozen=True):
     max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 512
 
 
+class ContextConfig(_Section, frozen=True):
+    """What `context` and `compact` keep to where a request says nothing else."""
+
+    total: Tokens = 30_000
+    system_reserve: Tokens = 2_000
+    tools_reserve: Tokens = 2_000
+    memory_fraction: Fraction = 0.15
+    learnings_fraction: Fraction = 0.05
+    fresh_tail: Annotated[int, Meta(ge=0, le=100_000)] = 16
+    tokenizer: str | None = None
+    model_limit_s: Annotated[float, Meta(gt=0, le=600)] = 20.0
+
+
+class LearningsConfig(_Section, frozen=True):
+    """Whether what users say to hold is learned without being asked."""
+
+    recognise: bool = True
+
+
 class LimitsConfig(_Section, frozen=True):
     """How much the daemon takes."""
 
@@ -117,6 +140,8 @@ class Config(_Section, frozen=True):
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
+    context: ContextConfig = msgspec.field(default_factory=ContextConfig)
+    learnings: LearningsConfig = msgspec.field(default_factory=LearningsConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 

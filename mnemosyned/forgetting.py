@@ -29,6 +29,7 @@ from mnemosyned.domain.sensitive import masked_memory
 from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import Terms, terms
 from mnemosyned.logs import logger
+from mnemosyned.requests import names
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
 from mnemosyned.sleep.mending import mend
 from mnemosyned.verbs import (
@@ -306,13 +307,6 @@ def _choice(request: Forget) -> Choice:
         until=utc(request.until, field="until") if request.until else None,
         person=request.person,
     )
-
-
-def names(given: str | list[str] | None) -> tuple[str, ...]:
-    """One name or several, as a tuple."""
-    if given is None:
-        return ()
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _foreseen(memory: Memory) -> Foreseen:

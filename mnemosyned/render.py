@@ -14,6 +14,7 @@ from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, 
 from mnemosyned.domain.ports import Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.render_sleep import cycle, logged
+from mnemosyned.render_window import assembled, learned, learnings, shortened
 from mnemosyned.typesetting import (
     LINE_CHARS,
     counted,
@@ -31,6 +32,8 @@ from mnemosyned.verbs import (
     Expanded,
     Forgotten,
     Got,
+    Learned,
+    LearningList,
     Logged,
     Pinned,
     Pruned,
@@ -39,6 +42,7 @@ from mnemosyned.verbs import (
     SleepStatus,
     Stats,
 )
+from mnemosyned.verbs_window import Assembled, Shortened
 
 
 def render(result: object) -> str:
@@ -256,6 +260,7 @@ def _stats(stats: Stats) -> str:
         ("due", f"{counted(sleep.due, 'memory')} old enough for the next cycle"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
         ("summaries", _summaries(stats.summarizer)),
+        ("tokens by", stats.counter),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
     ]
@@ -289,5 +294,9 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     Pinned: _pinned,
     Restored: _restored,
     Pruned: _pruned,
+    Learned: learned,
+    LearningList: learnings,
+    Assembled: assembled,
+    Shortened: shortened,
     Stats: _stats,
 }

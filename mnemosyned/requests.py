@@ -39,6 +39,13 @@ class Request(
     """Whether the verb can change the store, and so is refused once the daemon is stopping."""
 
 
+def names(given: str | list[str] | None) -> tuple[str, ...]:
+    """One name, several or none, as a tuple."""
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def result_type(verb: type[Request[R]]) -> type[R]:
     """What a verb answers with."""
     base = verb.__dict__["__orig_bases__"][0]

@@ -6,13 +6,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mnemosyned.admission import check_metadata, check_text, happened, utc
+from mnemosyned.archivist import Archivist
+from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import current, masked_episode, masked_shown
 from mnemosyned.domain.errors import (
@@ -24,6 +26,8 @@ from mnemosyned.domain.errors import (
     SleepInProgress,
 )
 from mnemosyned.domain.hits import hits
+from mnemosyned.domain.instructions import stated_in
+from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Acknowledged, Memory, new_id
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
@@ -31,9 +35,10 @@ from mnemosyned.domain.recall import Query
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.when import times
-from mnemosyned.forgetting import Forgetting, names
+from mnemosyned.forgetting import Forgetting
+from mnemosyned.lessons import Lessons
 from mnemosyned.logs import logger
-from mnemosyned.requests import Request
+from mnemosyned.requests import Request, names
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
@@ -43,6 +48,8 @@ from mnemosyned.verbs import (
     Forget,
     Get,
     Got,
+    Learn,
+    Learnings,
     Log,
     Logged,
     Pin,
@@ -58,6 +65,7 @@ from mnemosyned.verbs import (
     Stats,
     Status,
 )
+from mnemosyned.verbs_window import Compact, Context, Shortened
 
 R = TypeVar("R")
 
@@ -86,6 +94,9 @@ class Limits:
     content_bytes_max: int
     wm_max: int
     secrets: SecretRule = SecretRule.KEEP
+    recognise: bool = True
+    """Whether what users say to hold is learned without being asked."""
+    window: WindowSettings = field(default_factory=WindowSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +132,11 @@ class MemoryService:
         self._started = time.monotonic()
         self._stopping = False
         self._relieving = threading.Lock()
+        self._archivist = Archivist(store=store, clock=clock, admit=self._taken)
+        self._contexts = Contexts(
+            store=store, cycle=cycle, clock=clock, recall=self.recall, archivist=self._archivist
+        )
+        lessons = Lessons(store=store, clock=clock, secrets=lambda: self.limits.secrets)
         self.use_limits(limits)
         self._verbs: dict[type[Request[Any]], Callable[[Any], Any]] = {
             Remember: self.remember,
@@ -135,6 +151,10 @@ class MemoryService:
             Prune: forgetting.prune,
             Status: self.status,
             Log: self.log,
+            Learn: lessons.learn,
+            Learnings: lessons.learnings,
+            Context: self._contexts.context,
+            Compact: self.compact,
         }
 
     def call(self, request: Request[R]) -> R:
@@ -160,6 +180,7 @@ class MemoryService:
         """From now on, take this much."""
         self.limits = limits
         self._relieve_above = limits.wm_max
+        self._contexts.settings = limits.window
 
     def use_scheduler(
         self, scheduler: SleepScheduler, background: Background | None = None
@@ -185,24 +206,24 @@ class MemoryService:
         answers = self._store.remember(drafts)
         if any(draft.supersedes for draft in drafts):
             self._forgetting.mend()
-        try:
-            self._keep_cap()
-        except SleepInProgress:
-            log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
-        except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
-            log.exception("relief_failed")
+        self._keep_cap()
         return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
             for answer, draft in zip(answers, drafts, strict=True)
         ]
 
     def _keep_cap(self) -> None:
-        if self._store.working_count() <= self._relieve_above:
-            return
-        if self._scheduler:
-            self._scheduler.relieve_soon()
-        else:
-            self.relieve()
+        try:
+            if self._store.working_count() <= self._relieve_above:
+                return
+            if self._scheduler:
+                self._scheduler.relieve_soon()
+            else:
+                self.relieve()
+        except SleepInProgress:
+            log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
+        except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
+            log.exception("relief_failed")
 
     def _draft(self, request: Remember, now: datetime, *, place: str = "") -> Draft:
         for name in ("content", "id", "session", "source", "role"):
@@ -237,7 +258,24 @@ class MemoryService:
             else None,
         )
         memory, done = admitted(memory, self.limits.secrets, place=place)
-        return Draft(memory, dedupe=request.dedupe, secrets=done, supersedes=request.supersedes)
+        return Draft(
+            memory,
+            dedupe=request.dedupe,
+            secrets=done,
+            supersedes=request.supersedes,
+            learnings=self._stated_in(memory, now),
+        )
+
+    def _stated_in(self, memory: Memory, now: datetime) -> tuple[Learning, ...]:
+        return stated_in(memory, now=now) if self.limits.recognise else ()
+
+    def _taken(self, memory: Memory) -> Draft:
+        """A message that a compaction takes out; an agent whose window is full is not refused."""
+        rule = self.limits.secrets
+        memory, done = admitted(
+            memory, SecretRule.KEEP if rule is SecretRule.KEEP else SecretRule.MASK
+        )
+        return Draft(memory, secrets=done, learnings=self._stated_in(memory, self._clock.now()))
 
     def relieve(self, *, quick: bool = False) -> None:
         """Bring working memory under its cap by consolidating the oldest early.
@@ -295,6 +333,8 @@ class MemoryService:
         return Got(episode=current(found if request.reveal else masked_episode(found)))
 
     def expand(self, request: Expand) -> Expanded:
+        if compacted := self._archivist.expanded(request):
+            return compacted
         episode = self._store.get(request.id)
         if isinstance(episode, Memory):
             hint = f"; it went into episode {episode.episode}" if episode.episode else ""
@@ -308,6 +348,11 @@ class MemoryService:
             episode = masked_episode(episode)
         summaries = self._store.summaries(episode.summary_of) if below else []
         return Expanded(current(episode), originals, summaries)
+
+    def compact(self, request: Compact) -> Shortened:
+        answer = self._contexts.compact(request)
+        self._keep_cap()
+        return answer
 
     # ---------------------------------------------------------------- sleep
 
@@ -341,6 +386,7 @@ class MemoryService:
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
             summarizer=self._cycle.summarizer.standing(),
+            counter=self.limits.window.counter.name,
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),

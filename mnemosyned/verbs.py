@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from mnemosyned.domain.consolidation import CycleReport, LogEntry, Progress
 from mnemosyned.domain.forgetting import Foreseen
+from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
     Acknowledged,
@@ -22,6 +23,7 @@ from mnemosyned.domain.memory import (
 from mnemosyned.domain.ports import Standing
 from mnemosyned.domain.recall import Hit
 from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Request, Reveal
+from mnemosyned.verbs_window import Compact, Context
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -33,6 +35,9 @@ QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
 Days = Annotated[float, Meta(gt=0, le=366_000)]
 Characters = Annotated[int, Meta(ge=0)]
+LEARNING_CHARS_MAX = 2_000
+
+Lesson = Annotated[str, Meta(max_length=LEARNING_CHARS_MAX)]
 
 
 # ------------------------------------------------------------------ remember
@@ -304,6 +309,51 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
     dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
 
 
+# ----------------------------------------------------------------- learnings
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """The learning as it is kept."""
+
+    learning: Learning
+    superseded: list[str]
+    """Ids of older learnings that it contradicts and takes the place of."""
+
+
+class Learn(Request[Learned], frozen=True, forbid_unknown_fields=True):
+    """Keep a lesson for good: it goes into every context of its source.
+
+    What users say to hold ("always", "never", "call me") is kept without being asked.
+    """
+
+    writes = True
+
+    content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
+    kind: Annotated[LearningKind, Meta(description="what it is")] = LearningKind.LESSON
+    session: Annotated[Name, Meta(description="where it was learned")] = DEFAULT_SESSION
+    source: Annotated[Name | None, Meta(description="whose it is: an agent, a tool")] = None
+
+
+class LearningList(msgspec.Struct, frozen=True):
+    """What holds, newest first."""
+
+    learnings: list[Learning]
+
+
+class Learnings(Request[LearningList], frozen=True, forbid_unknown_fields=True):
+    """Show what was learned for good, newest first; edit one, or remove it."""
+
+    writes = True
+
+    source: Annotated[Names, Meta(description="only of this source, or these")] = None
+    kind: Annotated[LearningKind | None, Meta(description="only of this kind")] = None
+    superseded: Annotated[bool, Meta(description="also what newer ones took the place of")] = False
+    limit: Annotated[PageSize, Meta(description="how many at most")] = 100
+    edit: Annotated[Name | None, Meta(description="the id of one to give other words")] = None
+    text: Annotated[Lesson | None, Meta(description="the other words")] = None
+    remove: Annotated[Name | None, Meta(description="the id of one to delete")] = None
+
+
 # -------------------------------------------------------------------- status
 
 
@@ -334,6 +384,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     wm_max: int
     sleep: SleepStatus
     summarizer: Standing
+    counter: str
+    """Who counts the tokens of contexts."""
     pid: int
     uptime_s: float
     longest_write_ms: float
@@ -381,6 +433,10 @@ class Verbs:
     prune = verb(Prune)
     status = verb(Status)
     log = verb(Log)
+    learn = verb(Learn)
+    learnings = verb(Learnings)
+    context = verb(Context)
+    compact = verb(Compact)
 
 
 VERBS: dict[str, type[Request[Any]]] = {
@@ -396,5 +452,9 @@ VERBS: dict[str, type[Request[Any]]] = {
     "prune": Prune,
     "status": Status,
     "log": Log,
+    "learn": Learn,
+    "learnings": Learnings,
+    "context": Context,
+    "compact": Compact,
 }
 ALIASES = {"consolidate": "sleep"}

@@ -192,6 +192,13 @@ class FetchFailed(MnemosynedError):
     kind = Kind.UNAVAILABLE
 
 
+class TokenizerUnusable(MnemosynedError):
+    """A vocabulary on disk cannot be read, or the package that reads it is missing."""
+
+    code = "tokenizer_unusable"
+    kind = Kind.INVALID
+
+
 def by_code() -> dict[str, type[MnemosynedError]]:
     """Every error class by its code, so that a client can raise what the daemon raised."""
     tree = [MnemosynedError]

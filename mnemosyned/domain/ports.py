@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
+from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.pyramid import Child, Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
@@ -105,6 +106,8 @@ class Summarizer(Protocol):
     """What the log and `status` call it."""
     reason: str
     """Why this one is in force, in one sentence a person reads in `status`."""
+    model: TextModel | None = None
+    """The language model it works with."""
 
     @abstractmethod
     def summarize(self, memories: Sequence[Memory]) -> Summary:
@@ -161,6 +164,42 @@ class Draft:
     """What became of the secrets in it, where it has some."""
     supersedes: str | None = None
     """The id of the memory whose place it takes."""
+    learnings: tuple[Learning, ...] = ()
+    """What its words say is to hold from now on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What a compaction took out of a conversation, under the id that its summary names."""
+
+    id: str
+    session: str
+    source: str | None
+    policy: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A message taken out, as a memory; with `draft.dedupe` one with the same words stands for it.
+
+    That is one of the same session, source and speaker, and said within the hour where the
+    message tells when it was said.
+    """
+
+    draft: Draft
+    timed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """A compaction to be kept."""
+
+    compacted: Compacted
+    text: str
+    """The summary as it stands in the conversation, to be known again by."""
+    parts: tuple[Taken | str, ...]
+    """In the order of the conversation: messages, and ids of compactions that it goes on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +239,25 @@ class MemoryStore(Protocol):
     """
 
     def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        """Put all drafts on disk, or none.
+        """Put all drafts on disk with what is learned of them, or none.
 
         Raises `IdTaken`, and `NotFound` for what a draft should supersede.
         """
+        ...
+
+    def compact(self, compactings: Sequence[Compacting]) -> list[str]:
+        """Put compactions and their messages on disk, or none; the ids of the messages' memories.
+
+        What is there already is not kept twice.
+        """
+        ...
+
+    def compaction(self, id: str) -> tuple[Compacted, list[Memory]] | None:
+        """A compaction and what is left of its messages, in the order of the conversation."""
+        ...
+
+    def compaction_saying(self, text: str) -> str | None:
+        """The id of the compaction whose summary says this, where one does."""
         ...
 
     def get(self, id: str) -> Memory | Episode:
@@ -318,6 +372,29 @@ class MemoryStore(Protocol):
         Every summary made of them is emptied, with its words in the log, until `rewrite` gives it
         new ones; one left with nothing goes. An id that is not there is passed over.
         """
+        ...
+
+    def learn(self, learning: Learning) -> tuple[Learning, list[str]]:
+        """Keep a learning, or find the one that says the same; the ids of what it supersedes."""
+        ...
+
+    def learnings(
+        self,
+        *,
+        sources: Sequence[str | None] = (),
+        kind: LearningKind | None = None,
+        superseded: bool = False,
+        limit: int,
+    ) -> list[Learning]:
+        """Learnings of these sources or of all, newest first; None is for those without one."""
+        ...
+
+    def edit_learning(self, id: str, text: str) -> None:
+        """Replace the words of a learning. Raises `NotFound`."""
+        ...
+
+    def remove_learning(self, id: str) -> None:
+        """Delete a learning; what it superseded holds again. Raises `NotFound`."""
         ...
 
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:

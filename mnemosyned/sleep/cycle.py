@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
 
 from mnemosyned.domain.consolidation import (
     CycleReport,
@@ -18,14 +19,15 @@ from mnemosyned.domain.consolidation import (
     plan,
     whole,
 )
-from mnemosyned.domain.errors import SleepInProgress
-from mnemosyned.domain.memory import new_id
+from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
+from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.ports import (
     Clock,
     MemoryStore,
     Standing,
     Summarizer,
     SummarizerState,
+    Summary,
 )
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
@@ -192,6 +194,36 @@ class SleepCycle:
             **_model_counts(before_it, summarizer.standing()),
         )
         return report
+
+    def retell(self, memories: Sequence[Memory], *, time_limit_s: float) -> Summary:
+        """A summary for somebody who waits, but not longer than so many seconds.
+
+        Raises `SleepInProgress` while a cycle has the model, and `SummarizerFailed` where nothing
+        came in time; what the model is at then ends by its own limits.
+        """
+        answers: SimpleQueue[Summary | Exception] = SimpleQueue()
+        if not self._running.acquire(blocking=False):
+            raise SleepInProgress("a sleep cycle has the model; ask again when it has finished")
+        summarizer = self._at_work = self.summarizer
+
+        def work() -> None:
+            try:
+                answers.put(summarizer.outcome(memories))
+            finally:
+                self._running.release()
+                if summarizer is not self.summarizer:  # the settings changed meanwhile
+                    summarizer.close()
+
+        threading.Thread(target=work, name="retelling", daemon=True).start()
+        try:
+            outcome = answers.get(timeout=time_limit_s)
+        except Empty:
+            raise SummarizerFailed(
+                f"{summarizer.name} took longer than the {time_limit_s:g} s somebody waits for it"
+            ) from None
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     @contextmanager
     def held(self) -> Iterator[None]:

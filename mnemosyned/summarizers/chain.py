@@ -112,7 +112,7 @@ class ChainSummarizer(Summarizer):
         self.name = model.name
         self.reason = f"{model.name} is configured"
         self._primary = primary
-        self._model = model
+        self.model = self._model = model
         self._fallback = fallback
         self._breaker = Breaker(clock)
         self._fallbacks = 0

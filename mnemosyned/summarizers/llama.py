@@ -50,7 +50,9 @@ class LlamaModel(TextModel):
         nice: int = 19,
         time_limit_s: float = 300.0,
         idle_s: float = 60.0,
+        vocabulary_only: bool = False,
     ) -> None:
+        """With `vocabulary_only` it counts, in little memory, and must be asked nothing else."""
         self.name = f"llama:{model_path.stem}"
         self._path = model_path
         self._load = Load(
@@ -59,6 +61,7 @@ class LlamaModel(TextModel):
             threads=threads,
             gpu_layers=gpu_layers,
             nice=nice,
+            vocabulary_only=vocabulary_only,
         )
         self._time_limit_s = time_limit_s
         self._idle_s = idle_s

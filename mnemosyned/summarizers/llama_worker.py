@@ -21,6 +21,8 @@ from mnemosyned.summarizers.worker import read_frame, write_frame
 
 CONTEXT_TOKENS = 4096
 """The window where none is asked for, or the file's own where that is smaller."""
+COUNTING_TOKENS = 8
+"""The window of a model that only counts, which needs none."""
 SEED = 20_260_317
 """The same prompt is answered in the same words."""
 NICE_MAX = 19
@@ -37,6 +39,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     threads: int | None
     gpu_layers: int
     nice: int
+    vocabulary_only: bool = False
+    """Read what counting takes, which is a small part of the file, and complete nothing."""
 
 
 class Count(msgspec.Struct, frozen=True, tag=True):
@@ -85,11 +89,12 @@ class Engine:
     """The model in llama.cpp, with the file's own tokenizer, window and chat template."""
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
-        self._context_tokens = _window(llama_cpp, load)
+        window = COUNTING_TOKENS if load.vocabulary_only else _window(llama_cpp, load)
         try:
             self._llama = llama_cpp.Llama(
                 load.model_path,
-                n_ctx=self._context_tokens,
+                vocab_only=load.vocabulary_only,
+                n_ctx=window,
                 n_threads=load.threads or None,
                 n_threads_batch=load.threads or None,
                 n_gpu_layers=load.gpu_layers,
@@ -140,7 +145,9 @@ class Engine:
 def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
     """The tokens of the window, once it is known that the memory for them is there."""
     try:
-        header = llama_cpp.Llama(load.model_path, vocab_only=True, n_ctx=8, verbose=False)
+        header = llama_cpp.Llama(
+            load.model_path, vocab_only=True, n_ctx=COUNTING_TOKENS, verbose=False
+        )
         facts: Mapping[str, str] = header.metadata
         header.close()
     except (ValueError, AssertionError) as error:

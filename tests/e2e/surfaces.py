@@ -14,7 +14,8 @@ from e2e.daemons import Daemon, Json
 from mnemosyned import Client, Memory, MnemosynedError
 from mnemosyned.verbs import ALIASES, VERBS
 
-POSITIONAL = {"content", "query", "id"}
+POSITIONAL = {"content", "query", "id", "message", "messages"}
+FILES = {"messages", "tools"}
 COMMANDS = {"prune": ["archive", "prune"]}
 """Where the shell's words for a verb are others than its name."""
 ASK_FIRST = {"forget", "prune"}
@@ -81,12 +82,24 @@ class InTheShell:
     room: Path
 
     def call(self, name: str, **fields: Json) -> Json:
-        words = self._import(fields) if name == "remember_many" else _words(name, fields)
+        if name == "remember_many":
+            words = self._import(fields)
+        else:
+            words = _words(name, self._in_files(fields))
         done = self.daemon.mnem(*words)
         if done.returncode not in (0, 1):
             told = json.loads(done.stderr)["error"]
             raise Refused(done.returncode, told["code"], told["field"], told["message"])
         return json.loads(done.stdout)
+
+    def _in_files(self, fields: Mapping[str, Json]) -> dict[str, Json]:
+        """What the shell reads from files, in files."""
+        given = dict(fields)
+        for name in FILES & given.keys():
+            file = self.room / f"{name}.json"
+            file.write_text(json.dumps(given[name]))
+            given[name] = str(file)
+        return given
 
     def _import(self, fields: Mapping[str, Json]) -> list[str]:
         file = self.room / "batch.jsonl"

@@ -50,6 +50,8 @@ def episode(filled: Daemon) -> str:
 
 def words_of(command: str, episode: str, file: Path) -> list[str]:
     file.write_text('{"content": "from a file", "id": "from-a-file"}\n')
+    talk = file.with_name("talk.json")
+    talk.write_text('{"model": "any", "messages": [{"role": "user", "content": "tea?"}]}')
     return {
         "remember": ["remember", "--id", "said", "said"],
         "import": ["import", str(file)],
@@ -63,6 +65,10 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "archive": ["archive", "prune", "--dry-run"],
         "status": ["status"],
         "log": ["log"],
+        "context": ["context", "more tea?", "--messages", str(talk)],
+        "compact": ["compact", str(talk)],
+        "learn": ["learn", "taste first"],
+        "learnings": ["learnings", "--superseded"],
     }[command]
 
 

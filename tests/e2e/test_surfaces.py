@@ -70,6 +70,55 @@ class Walker:
         return datetime.now(UTC) - datetime.fromisoformat(moment) < timedelta(hours=1)
 
 
+def converse(call: Walker) -> None:
+    """The verbs of an agent's conversation."""
+    whole = {"session": "kitchen", "source": "cook", "role": "user", "metadata": {"dish": "stew"}}
+    lesson = call(
+        "learn", content="Taste before you salt.", kind="lesson", session="kitchen", source="cook"
+    )
+    call("learn", content="Serve at six.", source="waiter")
+    call("remember", content="Please never use onions. And call me Ada.", **whole)
+    call("remember", content="Call me Adele.", **whole)
+    call("learnings", source="cook", kind="instruction", superseded=False, limit=5)
+    call("learnings", source=["cook", "waiter"], superseded=True)
+    made = lesson["learning"]["id"]
+    call("learnings", edit=made, text="Taste twice before you salt.")
+    call("learnings", remove=made)
+    said = [
+        {"role": "user" if n % 2 else "assistant", "content": f"Step {n}: decided: {n} carrots."}
+        for n in range(12)
+    ]
+    call(
+        "context",
+        message="what of the carrot?",
+        messages=said,
+        system="You cook.",
+        tools=[{"name": "oven"}],
+        session=["kitchen", "hall"],
+        source="cook",
+        memory_place="message",
+        total=2000,
+        system_reserve=200,
+        tools_reserve=100,
+        memory_fraction=0.25,
+        learnings_fraction=0.125,
+        fresh_tail=2,
+    )
+    where = {"session": "kitchen", "source": "cook"}
+    shorter = call(
+        "compact",
+        messages=said,
+        policy="facts",
+        max_tokens=100,
+        threshold=0.5,
+        keep_recent=2,
+        reported_tokens=300,
+        force=True,
+        **where,
+    )
+    call("expand", id=shorter["expand"][0])
+
+
 def walk(call: Walker) -> None:
     """Every verb with every field of it."""
     whole = {"session": "kitchen", "source": "cook", "role": "user", "metadata": {"dish": "stew"}}
@@ -125,6 +174,7 @@ def walk(call: Walker) -> None:
     call("forget", **which, **when, dry_run=True)
     call("forget", **which, **when)
     call("log")
+    converse(call)
     call("status")
 
 

@@ -99,6 +99,14 @@ def test_a_model_says_what_it_is_made_to_say(load: Maker, canned: Path) -> None:
     assert model.name == "llama:canned"
 
 
+def test_a_model_that_only_counts_counts_as_the_whole_one(load: Maker, canned: Path) -> None:
+    text = "The deploy moved to Friday, 17 März — 配置 🎉"
+
+    counting = load(canned, vocabulary_only=True)
+
+    assert counting.count_tokens(text) == load(canned).count_tokens(text) > 10
+
+
 def test_the_answer_depends_on_the_prompt(load: Maker, tmp_path: Path) -> None:
     model = load(keywords_model(tmp_path / "k.gguf", ["harbour", "dark mode", "plum"]))
 

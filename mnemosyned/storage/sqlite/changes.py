@@ -9,6 +9,7 @@ from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.errors import BatchChanged, IdTaken
 from mnemosyned.domain.memory import Acknowledged, Detail, Memory, content_hash
 from mnemosyned.domain.ports import Draft, Promotion
+from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.grams import index_grams
 from mnemosyned.storage.sqlite.indexing import index_memory
 from mnemosyned.storage.sqlite.marks import note, supersede
@@ -67,6 +68,8 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Ac
             memory = draft.memory
             row = connection.execute(_INSERT_MEMORY, memory_row(memory))
             inserted.append((row.lastrowid, memory))
+            for learning in draft.learnings:
+                learnings.keep(connection, learning)
             known = Acknowledged(id=memory.id, created_at=memory.created_at, stored=True)
         if draft.supersedes:
             supersede(connection, old=draft.supersedes, new=known.id)

@@ -8,6 +8,7 @@ from typing import Any
 
 from mnemosyned.domain.forgetting import Choice, Removal, naming
 from mnemosyned.domain.terms import Terms
+from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.candidates import any_of
 from mnemosyned.storage.sqlite.emptied import empty
 from mnemosyned.storage.sqlite.indexing import unindex_memory
@@ -188,6 +189,7 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
             archived += 1
             episodes.add(row[5])
             details += row[6]
+        learnings.remove_of_memory(connection, id)
         seq, content, role, session, source = row[:5]
         indexed.append((seq, content, role))
         _forget_marks(connection, seq)

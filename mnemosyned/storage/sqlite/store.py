@@ -13,11 +13,20 @@ from pathlib import Path
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
+from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.ports import Draft, Fold, Foldable, Promotion
+from mnemosyned.domain.ports import Compacted, Compacting, Draft, Fold, Foldable, Promotion
 from mnemosyned.domain.pyramid import Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
-from mnemosyned.storage.sqlite import changes, forgetting, levels, marks, returning
+from mnemosyned.storage.sqlite import (
+    changes,
+    compactions,
+    forgetting,
+    learnings,
+    levels,
+    marks,
+    returning,
+)
 from mnemosyned.storage.sqlite import emptied as emptying
 from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.candidates import Frequencies
@@ -123,6 +132,18 @@ class SqliteStore:
     def forget(self, ids: Sequence[str]) -> Removal:
         return self._writer.write(lambda connection: forgetting.forget(connection, ids))
 
+    def compact(self, compactings: Sequence[Compacting]) -> list[str]:
+        return self._writer.write(lambda connection: compactions.keep(connection, compactings))
+
+    def learn(self, learning: Learning) -> tuple[Learning, list[str]]:
+        return self._writer.write(lambda connection: learnings.keep(connection, learning))
+
+    def edit_learning(self, id: str, text: str) -> None:
+        self._writer.write(lambda connection: learnings.edit(connection, id, text))
+
+    def remove_learning(self, id: str) -> None:
+        self._writer.write(lambda connection: learnings.remove(connection, id))
+
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
         self._writer.write(
             lambda connection: forgetting.forget_names(connection, sessions, sources)
@@ -175,6 +196,14 @@ class SqliteStore:
                 f"nothing has the id {id!r}; `recall` shows the ids that exist", field="id"
             )
         return found
+
+    def compaction(self, id: str) -> tuple[Compacted, list[Memory]] | None:
+        with self._readers.snapshot() as connection:
+            return compactions.read(connection, id)
+
+    def compaction_saying(self, text: str) -> str | None:
+        with self._readers.snapshot() as connection:
+            return compactions.saying(connection, text)
 
     def originals(self, episode: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
@@ -296,6 +325,19 @@ class SqliteStore:
                 ids,
             ).fetchall()
         return [memory_from(row, tier=Tier.WORKING) for row in rows]
+
+    def learnings(
+        self,
+        *,
+        sources: Sequence[str | None] = (),
+        kind: LearningKind | None = None,
+        superseded: bool = False,
+        limit: int,
+    ) -> list[Learning]:
+        with self._readers.snapshot() as connection:
+            return learnings.listed(
+                connection, sources=sources, kind=kind, superseded=superseded, limit=limit
+            )
 
     def log(
         self, *, limit: int, session: str | None = None, cycle: str | None = None

@@ -1,0 +1,191 @@
+"""Keeps what a compaction takes out of a conversation, so that `expand` brings it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from mnemosyned.domain.archiving import as_memory, as_message, times
+from mnemosyned.domain.compaction import Compaction
+from mnemosyned.domain.condensed import KIND, Condensed, Shape, condensed, is_summary, written
+from mnemosyned.domain.errors import NotFound
+from mnemosyned.domain.keyfacts import extract_facts
+from mnemosyned.domain.memory import Episode, Memory
+from mnemosyned.domain.messages import Message, digest, is_plain, text, when
+from mnemosyned.domain.ports import Clock, Compacted, Compacting, Draft, MemoryStore, Taken
+from mnemosyned.domain.sensitive import masked, masked_memory
+from mnemosyned.domain.stubs import is_stub_of, pointer
+from mnemosyned.verbs import Expand, Expanded
+
+Written = tuple[Message, Condensed]
+"""A summary that a compaction wrote, and what it holds."""
+
+
+class Named:
+    """A conversation whose messages have ids of ours while a policy works on them.
+
+    An agent's own ids begin anew with each conversation; these say the session and the words, so
+    that the same message has the same id wherever it stands, and no other has it.
+    """
+
+    def __init__(
+        self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
+    ) -> None:
+        self.session = session
+        self.source = source
+        self.own = messages
+        self.messages = [
+            {**message, "id": digest("m", [source, session, message])} for message in messages
+        ]
+        self._own = {
+            id(named): message for named, message in zip(self.messages, messages, strict=True)
+        }
+        self._by_id = {
+            named["id"]: message for named, message in zip(self.messages, messages, strict=True)
+        }
+
+    def restored(self, message: Message) -> Message:
+        """The message as its agent knows it: one that was kept is the very same."""
+        if id(message) in self._own:
+            return self._own[id(message)]
+        own = self._by_id.get(str(message.get("id")))
+        if own is None:
+            return message
+        rest = {key: value for key, value in message.items() if key != "id"}
+        return {**rest, "id": own["id"]} if "id" in own else rest
+
+    def original(self, message_id: str) -> Mapping[str, Any]:
+        """The agent's own message of this id of ours."""
+        return self._by_id[message_id]
+
+    def written(self, done: Compaction) -> list[Written]:
+        """The summaries that a compaction of this conversation wrote."""
+        return [
+            (message, condensed(message))
+            for message in done.messages
+            if id(message) not in self._own and _is_ours(message)
+        ]
+
+    def stubbed(self, done: Compaction) -> dict[str, Message]:
+        """The messages that stand as stubs now, by our ids."""
+        return {
+            message["id"]: message
+            for message in done.messages
+            if id(message) not in self._own and message.get("id") in self._by_id
+        }
+
+
+class Archivist:
+    """Remembers the messages that compactions take out, and under which ids they are asked for."""
+
+    def __init__(
+        self, *, store: MemoryStore, clock: Clock, admit: Callable[[Memory], Draft]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._admit = admit
+        """The draft of a memory, as settings of secrets and learnings would have it."""
+
+    def keep(self, done: Compaction, named: Named) -> list[str]:
+        """Put what was taken out on disk; the ids of the memories that hold it."""
+        now = self._clock.now()
+        parts = self._parts(done, named, now)
+        left = {id(message) for message in done.messages}
+        merged = [
+            (message, condensed(message))
+            for message in named.messages
+            if is_summary(message) and id(message) not in left
+        ]
+        kept: list[tuple[str, str, list[Taken | str]]] = []
+        for message, holds in named.written(done):
+            before: list[Taken | str] = []
+            for summary, its in merged:
+                if set(its.summary_of) <= set(holds.summary_of):
+                    before += self._known_as(summary, its)
+            taken = [parts[one] for one in holds.summary_of if one in parts]
+            kept.append((holds.id, message["content"], [*before, *taken]))
+        kept += [(one, "", [parts[one]]) for one in named.stubbed(done)]
+        return self._store.compact(
+            [
+                Compacting(
+                    Compacted(
+                        id=one,
+                        session=named.session,
+                        source=named.source,
+                        policy=done.policy,
+                        created_at=now,
+                    ),
+                    words,
+                    tuple(its_parts),
+                )
+                for one, words, its_parts in kept
+            ]
+        )
+
+    def expanded(self, request: Expand) -> Expanded | None:
+        """What a compaction took out, as far as it was not forgotten; None for another id.
+
+        The episode is told by rule from what is left, so that nothing forgotten is in it.
+        """
+        found = self._store.compaction(request.id)
+        if found is None:
+            return None
+        compacted, originals = found
+        if not originals:
+            raise NotFound(f"all that {request.id} stood for was forgotten", field="id")
+        facts = extract_facts([as_message(memory) for memory in originals])
+        said = [memory.created_at for memory in originals]
+        episode = Episode(
+            id=compacted.id,
+            content=masked(written(facts, shape=Shape())),
+            created_at=compacted.created_at,
+            session=compacted.session,
+            source=compacted.source,
+            level=0,
+            item_count=len(originals),
+            covers_from=min(said),
+            covers_until=max(said),
+            summarizer=f"compact:{compacted.policy}",
+            summary_of=tuple(memory.id for memory in originals),
+        )
+        if not request.reveal:
+            originals = [masked_memory(memory) for memory in originals]
+        return Expanded(episode, originals)
+
+    def _parts(self, done: Compaction, named: Named, now: datetime) -> dict[str, Taken | str]:
+        """What becomes of each message taken out: a memory, or for a stub its original's."""
+        said = dict(
+            zip((one["id"] for one in named.messages), times(named.own, now=now), strict=True)
+        )
+        parts: dict[str, Taken | str] = {}
+        for one in done.archived:
+            own = named.original(one.id)
+            stands_for = pointer(own)
+            if stands_for and self._is_stub(own, stands_for):
+                parts[one.id] = stands_for
+                continue
+            memory = as_memory(
+                own, id=one.id, said=said[one.id], session=named.session, source=named.source
+            )
+            draft = replace(self._admit(memory), dedupe=is_plain(own))
+            parts[one.id] = Taken(draft, timed=when(own) is not None)
+        return parts
+
+    def _is_stub(self, message: Message, id: str) -> bool:
+        found = self._store.compaction(id)
+        originals = found[1] if found else []
+        return any(is_stub_of(message, as_message(memory)) for memory in originals)
+
+    def _known_as(self, summary: Message, holds: Condensed) -> list[str]:
+        """The ids of the compaction that wrote a summary, also where it lost its metadata."""
+        if not holds.summary_of:
+            id = self._store.compaction_saying(text(summary))
+            return [id] if id else []
+        return [holds.id, *(one for one in holds.summary_of if one.startswith("c-"))]
+
+
+def _is_ours(message: Message) -> bool:
+    metadata = message.get("metadata")
+    return isinstance(metadata, Mapping) and metadata.get("kind") == KIND

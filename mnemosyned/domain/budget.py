@@ -1,0 +1,110 @@
+"""How a context window is shared out, and what its parts took. Source: the Missy context seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Literal
+
+from mnemosyned.domain.errors import InvalidRequest
+
+MemoryPlace = Literal["system", "message"]
+"""Where recalled memory stands: in the system prompt, or just before the new message."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBudget:
+    """Tokens of the window and the shares of its parts. Raises `InvalidRequest`.
+
+    Shares are of what the two reserves leave, floored; the conversation gets the remainder.
+    """
+
+    total: int = 30_000
+    system_reserve: int = 2_000
+    tool_definitions_reserve: int = 2_000
+    memory_fraction: float = 0.15
+    learnings_fraction: float = 0.05
+    fresh_tail_count: int = 16
+    """The newest messages, which are kept whatever they cost."""
+
+    def __post_init__(self) -> None:
+        for name in ("total", "system_reserve", "tool_definitions_reserve", "fresh_tail_count"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise InvalidRequest(f"{name} must be a whole number, 0 or more", field=name)
+        for name in ("memory_fraction", "learnings_fraction"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 <= value <= 1:
+                raise InvalidRequest(f"{name} must be between 0 and 1", field=name)
+        if exact(self.memory_fraction) + exact(self.learnings_fraction) > 1:
+            raise InvalidRequest(
+                "memory_fraction and learnings_fraction add up to more than 1; lower one of them",
+                field="learnings_fraction",
+            )
+        if self.system_reserve + self.tool_definitions_reserve > self.total:
+            raise InvalidRequest(
+                "system_reserve and tool_definitions_reserve exceed total; raise total or lower "
+                "the reserves",
+                field="total",
+            )
+
+    @property
+    def available(self) -> int:
+        """What the reserves leave."""
+        return self.total - self.system_reserve - self.tool_definitions_reserve
+
+    @property
+    def memory(self) -> int:
+        """For recalled memory."""
+        return share(self.available, self.memory_fraction)
+
+    @property
+    def learnings(self) -> int:
+        """For past learnings."""
+        return share(self.available, self.learnings_fraction)
+
+    @property
+    def history(self) -> int:
+        """For summaries, the conversation and the new message."""
+        return self.available - self.memory - self.learnings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Tokens of each part of an assembled context."""
+
+    counter: str
+    """Who counted them."""
+    system: int
+    memory: int
+    learnings: int
+    summaries: int
+    history: int
+    new_message: int
+    tools: int
+    """The tools' reserve, or their definitions where those are larger."""
+    history_budget: int
+    """What summaries, history and the new message were held to."""
+    budget: int
+    """What everything was held to."""
+
+    @property
+    def conversation(self) -> int:
+        """What the history's budget is for."""
+        return self.summaries + self.history + self.new_message
+
+    @property
+    def total(self) -> int:
+        return self.system + self.memory + self.learnings + self.conversation + self.tools
+
+
+def exact(fraction: float) -> Fraction:
+    """A fraction as it was written: 0.07 of 100 is 7, not 7.000000000000001."""
+    return Fraction(str(fraction))
+
+
+def share(tokens: int, fraction: float) -> int:
+    """A fraction of so many tokens, floored."""
+    return floor(tokens * exact(fraction))

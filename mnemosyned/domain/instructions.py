@@ -1,0 +1,116 @@
+"""Recognises by rule what a user says to hold from now on: instructions, preferences, a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.memory import Memory, new_id
+from mnemosyned.domain.sensitive import masked
+from mnemosyned.domain.standing import Standing, standing_rules
+from mnemosyned.domain.standing_hints import hinted
+
+USER_ROLES = frozenset({"user", "human"})
+"""Whose words can be instructions; what an agent or a tool says is none."""
+TEXT_CHARS_MAX = 400
+"""A longer sentence is no instruction but a document."""
+SENTENCES_MAX = 200
+"""Further down, a text is no longer somebody speaking to an agent."""
+CLAUSES_MAX = 8
+"""Whoever puts so many words before an instruction gives none."""
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE_LINE = re.compile(r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE)
+_QUOTED = re.compile(
+    r"\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|„[^“”\n]{0,300}[“”]|«[^»\n]{0,300}»|「[^」\n]{0,300}」|『[^』\n]{0,300}』"
+    r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
+)
+_SENTENCE = re.compile(r"(?:(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)[.!?…]+(?=\s|$)|[。！？]+|\n)")
+_CLAUSE = re.compile(
+    r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)", re.IGNORECASE
+)
+_COLON = re.compile(r"^.{0,24}[:：]\s+")
+
+
+class Said(NamedTuple):
+    """A sentence that is to hold, word for word; apostrophes are all of one form."""
+
+    kind: LearningKind
+    text: str
+
+
+def stated_in(memory: Memory, *, now: datetime) -> tuple[Learning, ...]:
+    """What a user says in a memory that is to hold from now on, without the secrets in it.
+
+    `now` is for the ids, as a memory may come in long after it happened.
+    """
+    if memory.role.casefold() not in USER_ROLES or not hinted(memory.content):
+        return ()
+    return tuple(
+        Learning(
+            id=new_id(now),
+            kind=said.kind,
+            text=said.text,
+            created_at=memory.created_at,
+            session=memory.session,
+            source=memory.source,
+            memory=memory.id,
+        )
+        for said in standing(masked(memory.content))
+    )
+
+
+def standing(text: str) -> list[Said]:
+    """What of a user's words is to hold from now on, in order, each sentence once."""
+    rules = standing_rules()
+    found: dict[str, Said] = {}
+    for sentence, blanked in _sentences(text):
+        if kind := _kind(blanked, rules):
+            found.setdefault(sentence.casefold(), Said(kind, sentence))
+    return list(found.values())
+
+
+def _sentences(text: str) -> Iterator[tuple[str, str]]:
+    """Each sentence, and the same with what is quoted in it blanked out."""
+    plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
+    blanked = _QUOTED.sub(lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain)
+    start = 0
+    ends = [found.end() for found in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
+    for end in [*ends, len(blanked)]:
+        sentence = plain[start:end].strip()
+        if 2 < len(sentence) <= TEXT_CHARS_MAX:
+            yield sentence, re.sub('"_+"', '"_"', blanked[start:end].strip())
+        start = end
+
+
+def _kind(sentence: str, rules: Standing) -> LearningKind | None:
+    if sentence.endswith(("?", "？", "か。", "か")):
+        asked = rules.request.match(_led(sentence, rules))
+        return LearningKind.INSTRUCTION if asked else None
+    if rules.told_after.search(sentence):
+        return None
+    for before, clause in _clauses(sentence, rules):
+        if rules.told.search(before):
+            return None
+        for kind, rule in rules.rules:
+            if rule.match(clause):
+                return kind
+    return None
+
+
+def _clauses(sentence: str, rules: Standing) -> Iterator[tuple[str, str]]:
+    """Where an instruction may begin: what stands before, and the rest from there."""
+    yield "", _led(sentence, rules)
+    if lead := _COLON.match(sentence):
+        yield lead[0], _led(sentence[lead.end() :], rules)
+    for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX):
+        yield sentence[: pause.start()], _led(sentence[pause.end() :], rules)
+
+
+def _led(clause: str, rules: Standing) -> str:
+    lead = rules.lead.match(clause)
+    return clause[lead.end() :] if lead else clause

@@ -1,0 +1,82 @@
+"""Key facts of a conversation, by the Missy seed's rules, and the bullets they are written as."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from mnemosyned.domain.messages import (
+    Message,
+    PartKind,
+    is_plain,
+    parts,
+    stubbed_text,
+    text,
+    tool_names,
+)
+
+KEYWORDS = (
+    "result:", "decided:", "found:", "error:", "success:",
+    "created:", "updated:", "deleted:", "confirmed:", "output:",
+)  # fmt: skip
+RESULT_CHARS = 200
+SHORT_CHARS = 120
+"""A message of the user's up to this long is often an instruction or a decision."""
+NAMELESS = "tool"
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_INDENT = "  "
+
+
+def extract_facts(messages: Sequence[Message]) -> list[str]:
+    """Tool results, lines with a keyword and short words of the user's, in order, each once.
+
+    Of prose by the assistant only the lines with a keyword are facts.
+    """
+    names = tool_names(messages)
+    return unique(fact for message in messages for fact in facts_of(message, names))
+
+
+def unique(facts: Iterable[str]) -> list[str]:
+    """Each once, at its first place."""
+    return list(dict.fromkeys(facts))
+
+
+def bullets(facts: Iterable[str]) -> str:
+    """The facts as a list; the further lines of one are indented."""
+    return "\n".join("- " + fact.replace("\n", "\n" + _INDENT) for fact in facts)
+
+
+def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What `bullets` wrote, and the lines that belong to no bullet."""
+    facts: list[str] = []
+    others: list[str] = []
+    inside = False
+    for line in lines:
+        if line.startswith("- "):
+            facts.append(line[2:])
+            inside = True
+        elif inside and line.startswith(_INDENT):
+            facts[-1] += "\n" + line.removeprefix(_INDENT)
+        else:
+            others.append(line)
+            inside = inside and not line.strip()
+    return facts, others
+
+
+def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
+    """The key facts of one message; `names` are those of the tools, by the ids of their calls."""
+    if not is_plain(message):
+        for part in parts(message):
+            if part.kind is PartKind.RESULT:
+                found = stubbed_text(part.text).strip()[:RESULT_CHARS]
+                name = part.name or names.get(part.id) or NAMELESS
+                if found:
+                    yield f"[{name}] {found}"
+    words = text(message).strip()
+    for line in _LINE_END.split(words):
+        lower = line.lower()
+        if any(keyword in lower for keyword in KEYWORDS):
+            yield line.strip()
+    if message.get("role") == "user" and 0 < len(words) <= SHORT_CHARS:
+        yield words

@@ -1,0 +1,357 @@
+"""A conversation's messages: what is in them, which belong together, what each is called.
+
+They may have OpenAI's form, Anthropic's, or a plain role and content. None is ever changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+Message = Mapping[str, Any]
+"""As a model's API takes it; what we do not know of it is carried along."""
+
+ID_CHARS = 16
+TOOL_ROLES = ("tool", "function")  # tuples: a role may be anything, even what has no hash
+SYSTEM_ROLES = ("system", "developer")
+TIME_KEYS = ("created_at", "timestamp")
+STUB = "[archived tool result: "
+"""How a tool result begins that was archived; what stands in it tells where to get it back."""
+
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_MEDIA = frozenset(
+    "image image_url input_image document file input_file audio input_audio video".split()
+)
+_STUBBED = re.compile(re.escape(STUB) + r"[^\n\]]{0,200}\]")
+_ID = re.compile(r"[\w.:@/+-]{1,200}")
+
+
+class PartKind(StrEnum):
+    """What one part of a message is."""
+
+    TEXT = "text"
+    CALL = "call"
+    RESULT = "result"
+    MEDIA = "media"
+    OTHER = "other"
+
+
+class Part(NamedTuple):
+    """One part of a message: a text, a tool call, its result, or something that is no text."""
+
+    kind: PartKind
+    text: str = ""
+    """A call's arguments as JSON, a result's text; empty for media."""
+    id: str = ""
+    """What joins a call and its result."""
+    name: str = ""
+
+
+def parts(message: Message) -> Iterator[Part]:
+    """Everything a message holds, in order. Never raises on what an API would refuse."""
+    content, role = message.get("content"), message.get("role")
+    if role in TOOL_ROLES:
+        name = _word(message.get("name")) or _word(message.get("tool_name"))
+        yield Part(PartKind.RESULT, _text_in(content), _result_id(message), name)
+        yield from _media_in(content)
+    elif isinstance(content, str):
+        yield Part(PartKind.TEXT, content)
+    else:
+        for block in _blocks(content):
+            yield from _block(block)
+    yield from _calls(message)
+
+
+def text(message: Message) -> str:
+    """What was said in words; tool calls and results are left out."""
+    content = message.get("content")
+    if isinstance(content, str) and message.get("role") not in TOOL_ROLES:
+        return content
+    return "\n".join(part.text for part in parts(message) if part.kind is PartKind.TEXT)
+
+
+def is_plain(message: Message) -> bool:
+    """Whether a message is words and nothing else, as nearly all are."""
+    return (
+        isinstance(message.get("content"), str)
+        and "tool_calls" not in message
+        and "function_call" not in message
+        and message.get("role") not in TOOL_ROLES
+    )
+
+
+def is_system(message: Message) -> bool:
+    """Whether it instructs the model."""
+    return message.get("role") in SYSTEM_ROLES
+
+
+def is_intent(message: Message) -> bool:
+    """Whether a person says something in it: a message of the user's with more than results.
+
+    A picture in a tool's result is the tool's.
+    """
+    if message.get("role") != "user":
+        return False
+    content = message.get("content")
+    if not isinstance(content, str):
+        blocks = _blocks(content)
+        own = [block for block in blocks if not _is_result(block)]
+        message = {**message, "content": own}
+        if blocks and not own:
+            return False
+    found = list(parts(message))
+    return not found or any(
+        part.kind in (PartKind.TEXT, PartKind.MEDIA, PartKind.OTHER) for part in found
+    )
+
+
+def pinned(messages: Sequence[Message]) -> int:
+    """How many system messages lead the conversation; they are never compacted nor counted."""
+    return next((at for at, one in enumerate(messages) if not is_system(one)), len(messages))
+
+
+class Ties(NamedTuple):
+    """Which messages belong together: a tool call, its results and what stands between them."""
+
+    cuts: Sequence[int]
+    """Where the conversation can be cut without parting a call from its results, ascending."""
+    orphans: tuple[int, ...]
+    """Results without a call, and calls that were never answered."""
+    waiting: int | None
+    """The call whose results are still to come: nobody has spoken since."""
+
+    def cut(self, at: int) -> int:
+        """The nearest place at or before this one where a cut is harmless."""
+        return self.cuts[bisect_right(self.cuts, at) - 1]
+
+
+def ties(messages: Sequence[Message]) -> Ties:
+    """Find what belongs together. Calls without an id are answered by the results after them."""
+    found = _Pairing(len(messages))
+    for at, message in enumerate(messages):
+        if is_plain(message):
+            found.nameless, found.spoken = -1, at
+        else:
+            found.take(at, message)
+    cuts: Sequence[int] = range(len(messages) + 1)
+    if any(found.joined):
+        cuts = [at for at in cuts if not found.joined[at]]
+    waits = [at for at in found.unanswered.values() if at >= found.spoken]
+    orphans = {*found.orphans, *found.unanswered.values()} - set(waits)
+    return Ties(cuts, tuple(sorted(orphans)), min(waits, default=None))
+
+
+class _Pairing:
+    """What is known of calls and results so far."""
+
+    def __init__(self, count: int) -> None:
+        self.joined = bytearray(count + 1)
+        """1 where a cut would part what belongs together."""
+        self.unanswered: dict[str, int] = {}
+        self.orphans: list[int] = []
+        self.nameless = -1
+        """The call that results without an id answer."""
+        self.spoken = -1
+        """The last message that is no tool result."""
+        self._calls: dict[str, int] = {}
+
+    def take(self, at: int, message: Message) -> None:
+        answers = False
+        for kind, id in _links(message):
+            if kind is PartKind.CALL:
+                self.nameless = at
+                if id:
+                    self._calls[id] = self.unanswered[id] = at
+            else:
+                answers = True
+                self._answered(at, id)
+        if not answers:
+            self.spoken = at
+
+    def _answered(self, at: int, id: str) -> None:
+        call = self._calls.get(id, -1) if id else self.nameless
+        if call >= 0:
+            self.joined[call + 1 : at + 1] = b"\x01" * (at - call)
+            self.unanswered.pop(id, None)
+        elif id:
+            self.orphans.append(at)
+
+
+def _links(message: Message) -> list[tuple[PartKind, str]]:
+    """The calls and results of a message by their ids: what `parts` has, without their texts."""
+    if message.get("role") in TOOL_ROLES:
+        return [(PartKind.RESULT, _result_id(message))]
+    found: list[tuple[PartKind, str]] = []
+    content = message.get("content")
+    if content is not None and not isinstance(content, str):
+        for block in _blocks(content):
+            if not isinstance(block, Mapping):
+                continue
+            kind = _word(block.get("type"))
+            if kind in _CALLS:
+                found.append((PartKind.CALL, _word(block.get("id"))))
+            elif kind.endswith("tool_result"):
+                found.append((PartKind.RESULT, _word(block.get("tool_use_id"))))
+    calls = [call for call in _listed(message.get("tool_calls")) if isinstance(call, Mapping)]
+    found += [(PartKind.CALL, _word(call.get("id"))) for call in calls]
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        found.append((PartKind.CALL, f"function:{_word(legacy.get('name'))}"))
+    return found
+
+
+def tool_names(messages: Iterable[Message]) -> dict[str, str]:
+    """The names of the tools called, by the ids of the calls."""
+    return {
+        part.id: part.name
+        for message in messages
+        if not is_plain(message)
+        for part in parts(message)
+        if part.kind is PartKind.CALL and part.id and part.name
+    }
+
+
+def message_id(message: Message) -> str:
+    """What a message is called: its own `id`, else a digest of all that is in it.
+
+    The same message has the same id wherever it stands, so that archiving it twice is harmless.
+    """
+    own = message.get("id")
+    return own if isinstance(own, str) and _ID.fullmatch(own) else digest("m", message)
+
+
+def when(message: Message) -> datetime | None:
+    """When it was said, where it tells: an aware instant, what names no zone being UTC."""
+    for key in TIME_KEYS:
+        value = message.get(key)
+        if isinstance(value, str):
+            try:
+                value = datetime.fromisoformat(value)
+            except ValueError:
+                continue
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return None
+
+
+def digest(prefix: str, value: object) -> str:
+    """A short name for a value made of JSON, the same whenever the value is."""
+    written = json.dumps(_canonical(value), sort_keys=True)
+    return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
+
+
+def stubbed_text(result: str) -> str:
+    """A tool result's own words, without the mark that it was archived."""
+    return _STUBBED.sub("", result, count=1) if result.startswith(STUB) else result
+
+
+def _canonical(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _canonical(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(member) for member in value]
+    return value if value is None or isinstance(value, str | int | float) else _odd(value)
+
+
+def _odd(value: object) -> str:
+    """What stands for a value that JSON has not."""
+    return value.hex() if isinstance(value, bytes) else type(value).__name__
+
+
+def _word(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) else ""
+
+
+def _result_id(message: Message) -> str:
+    """What joins a tool's message to its call; the older form has but the function's name."""
+    id = _word(message.get("tool_call_id"))
+    legacy = message.get("role") == "function" and not id
+    return f"function:{_word(message.get('name'))}" if legacy else id
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _blocks(content: object) -> Sequence[object]:
+    if isinstance(content, list | tuple):
+        return content
+    return [content] if isinstance(content, Mapping) else []
+
+
+def _is_result(block: object) -> bool:
+    return isinstance(block, Mapping) and _word(block.get("type")).endswith("tool_result")
+
+
+def _block(block: object) -> Iterator[Part]:
+    if isinstance(block, str):
+        yield Part(PartKind.TEXT, block)
+    if not isinstance(block, Mapping):
+        return
+    kind = _word(block.get("type"))
+    if kind in _CALLS:
+        id, name = _word(block.get("id")), _word(block.get("name"))
+        yield Part(PartKind.CALL, _json(block.get("input")), id, name)
+    elif _is_result(block):
+        content = block.get("content")
+        yield Part(PartKind.RESULT, _text_in(content), _word(block.get("tool_use_id")))
+        yield from _media_in(content)
+    elif kind in _MEDIA:
+        yield Part(PartKind.MEDIA)
+    elif isinstance(block.get("text"), str):
+        yield Part(PartKind.TEXT, block["text"])
+    else:
+        yield Part(PartKind.OTHER, _json(block))
+
+
+def _calls(message: Message) -> Iterator[Part]:
+    for call in _listed(message.get("tool_calls")):
+        if isinstance(call, Mapping):
+            function = call.get("function")
+            told = function if isinstance(function, Mapping) else call
+            arguments = told.get("arguments")
+            yield Part(
+                PartKind.CALL,
+                arguments if isinstance(arguments, str) else _json(arguments),
+                _word(call.get("id")),
+                _word(told.get("name")),
+            )
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        name, arguments = _word(legacy.get("name")), legacy.get("arguments")
+        yield Part(
+            PartKind.CALL,
+            arguments if isinstance(arguments, str) else _json(arguments),
+            f"function:{name}",
+            name,
+        )
+
+
+def _text_in(content: object) -> str:
+    """The text of a tool's result, whose blocks are texts and media."""
+    if isinstance(content, str):
+        return content
+    found = [part for block in _blocks(content) for part in _block(block)]
+    return "\n".join(part.text for part in found if part.kind is PartKind.TEXT)
+
+
+def _media_in(content: object) -> Iterator[Part]:
+    if isinstance(content, str):
+        return
+    for block in _blocks(content):
+        if isinstance(block, Mapping) and _word(block.get("type")) in _MEDIA:
+            yield Part(PartKind.MEDIA)
+
+
+def _json(value: object) -> str:
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False, skipkeys=True, default=_odd)

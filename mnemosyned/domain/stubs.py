@@ -1,0 +1,92 @@
+"""Old tool results cut down to their beginning, their exact values and where to get the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mnemosyned.domain.condensed import VALUE_SEPARATOR, VALUES
+from mnemosyned.domain.details import details
+from mnemosyned.domain.keyfacts import NAMELESS, RESULT_CHARS
+from mnemosyned.domain.messages import (
+    STUB,
+    TOOL_ROLES,
+    Message,
+    PartKind,
+    is_plain,
+    message_id,
+    parts,
+    stubbed_text,
+)
+
+STUBBED_CHARS_MIN = 800
+"""A shorter result stays: a stub, which is never longer than this, would save little."""
+VALUES_CHARS = 300
+_NAME = re.compile(r"[^\w.-]+")
+_POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200})\]")
+
+
+def stubbed(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None:
+    """The message with its long tool results stubbed; None where it has none.
+
+    A stub begins as its result did, so that the key fact taken of it is the same.
+    """
+    if is_plain(message):
+        return None
+    long = [
+        part
+        for part in parts(message)
+        if part.kind is PartKind.RESULT and len(part.text.strip()) > STUBBED_CHARS_MIN
+    ]
+    if not long:
+        return None
+    id = message_id(message)
+    if message.get("role") in TOOL_ROLES:
+        name = long[0].name or names.get(long[0].id, NAMELESS)
+        return {**message, "content": _stub(long[0].text, name, id)}
+    stubs = {part.id: _stub(part.text, names.get(part.id, NAMELESS), id) for part in long}
+    content = [
+        {**block, "content": stubs[block["tool_use_id"]]}
+        if isinstance(block, Mapping) and block.get("tool_use_id") in stubs
+        else block
+        for block in message["content"]
+    ]
+    return {**message, "content": content}
+
+
+def pointer(message: Message) -> str:
+    """The id under which a stub says that the rest can be had; empty where there is none."""
+    if is_plain(message):
+        return ""
+    marks = (_POINTER.match(part.text) for part in parts(message) if part.kind is PartKind.RESULT)
+    return next((mark[1] for mark in marks if mark), "")
+
+
+def is_stub_of(message: Message, original: Message) -> bool:
+    """Whether it says nothing that the original does not: a tool could write a pointer itself."""
+    again = stubbed(original, {})
+    return again is not None and _told(message) == _told(again)
+
+
+def _told(message: Message) -> list[tuple[PartKind, str, str]]:
+    return [
+        (part.kind, stubbed_text(part.text) if part.kind is PartKind.RESULT else part.text, part.id)
+        for part in parts(message)
+    ]
+
+
+def _stub(result: str, name: str, id: str) -> str:
+    result = result.strip()
+    head = result[:RESULT_CHARS]
+    values: list[str] = []
+    room = VALUES_CHARS
+    for detail in details(result):
+        room -= len(detail.value) + len(VALUE_SEPARATOR)
+        if room < 0:
+            break
+        if not detail.sensitive and detail.value not in head:
+            values.append(detail.value)
+    rest = VALUES + VALUE_SEPARATOR.join(values) if values else "…"
+    called = _NAME.sub("_", name)[:40]
+    return f"{STUB}{called}, {len(result):,} characters; expand {id}] {head}\n{rest}"

@@ -1,0 +1,59 @@
+"""How `learn` and `learnings` are done: what agents state for good, shown and edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mnemosyned.admission import lesson
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.learnings import Learning
+from mnemosyned.domain.memory import new_id
+from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.requests import names
+from mnemosyned.verbs import Learn, Learned, LearningList, Learnings
+
+
+class Lessons:
+    """The verbs of what was learned for good, over one store."""
+
+    def __init__(
+        self, *, store: MemoryStore, clock: Clock, secrets: Callable[[], SecretRule]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._secrets = secrets
+        """The rule in force, which a reload may change."""
+
+    def learn(self, request: Learn) -> Learned:
+        now = self._clock.now()
+        learning, superseded = self._store.learn(
+            Learning(
+                id=new_id(now),
+                kind=request.kind,
+                text=lesson(request.content, self._secrets(), field="content"),
+                created_at=now,
+                session=request.session,
+                source=request.source,
+            )
+        )
+        return Learned(learning, superseded)
+
+    def learnings(self, request: Learnings) -> LearningList:
+        if (request.edit is None) != (request.text is None):
+            raise InvalidRequest("edit and text go together: which one, and its words")
+        if request.edit and request.text:
+            text = lesson(request.text, self._secrets(), field="text")
+            self._store.edit_learning(request.edit, text)
+        if request.remove:
+            self._store.remove_learning(request.remove)
+        if request.edit or request.remove:
+            self._store.scrub()
+        return LearningList(
+            self._store.learnings(
+                sources=names(request.source),
+                kind=request.kind,
+                superseded=request.superseded,
+                limit=request.limit,
+            )
+        )

@@ -1,0 +1,164 @@
+"""What compactions took out of conversations: how it is kept, and found again in its order."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from mnemosyned.domain.memory import Memory, Tier, content_hash
+from mnemosyned.domain.ports import Compacted, Compacting, Taken
+from mnemosyned.storage.sqlite import changes
+from mnemosyned.storage.sqlite.rows import (
+    ARCHIVE_FIELDS,
+    MEMORY_FIELDS,
+    instant,
+    instant_text,
+    memory_from,
+)
+
+IDS_PER_QUERY = 500
+ABOUT = timedelta(hours=1)
+"""So far apart an agent's own clock and ours may put the same words."""
+
+
+def keep(connection: sqlite3.Connection, compactings: Sequence[Compacting]) -> list[str]:
+    """Insert what is not known yet; the ids of the memories that hold the messages, in order."""
+    taken = {
+        part.draft.memory.id: part
+        for one in compactings
+        for part in one.parts
+        if isinstance(part, Taken)
+    }
+    homes = {id: _home(connection, part) for id, part in taken.items()}
+    changes.remember(connection, [taken[id].draft for id, home in homes.items() if home is None])
+    places = {id: home or id for id, home in homes.items()}
+    for one in compactings:
+        _insert(connection, one, places)
+    return list(dict.fromkeys(places.values()))
+
+
+def read(connection: sqlite3.Connection, id: str) -> tuple[Compacted, list[Memory]] | None:
+    """A compaction and what is left of its messages; None where the id is no compaction's."""
+    row = connection.execute(
+        "SELECT id, session_id, source, policy, created_at FROM compaction WHERE id = ?", (id,)
+    ).fetchone()
+    if row is None:
+        return None
+    *_, session, source, policy, created_at = row
+    compacted = Compacted(
+        id=id, session=session, source=source, policy=policy, created_at=instant(created_at)
+    )
+    ids = list(dict.fromkeys(_leaves(_below(connection, id), id)))
+    memories = _memories(connection, ids)
+    return compacted, [memories[one] for one in ids if one in memories]
+
+
+def saying(connection: sqlite3.Connection, text: str) -> str | None:
+    """The newest compaction with this summary."""
+    row = connection.execute(
+        "SELECT id FROM compaction WHERE text_hash = ? ORDER BY created_at DESC LIMIT 1",
+        (content_hash(text),),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _home(connection: sqlite3.Connection, taken: Taken) -> str | None:
+    """The memory that holds these words already, by its id or by what it says."""
+    memory = taken.draft.memory
+    row = connection.execute(
+        "SELECT id FROM working_memory WHERE id = ?1 "
+        "UNION ALL SELECT id FROM archive WHERE id = ?1",
+        (memory.id,),
+    ).fetchone()
+    if row is None and taken.draft.dedupe:
+        same = (
+            "+session_id = ?3 AND content_hash = ?1 AND content = ?2 AND source IS ?4 "
+            "AND role = ?5 AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
+        )
+        row = connection.execute(
+            f"SELECT id FROM working_memory WHERE {same} "
+            f"UNION ALL SELECT id FROM archive WHERE {same} LIMIT 1",
+            (
+                content_hash(memory.content),
+                memory.content,
+                memory.session,
+                memory.source,
+                memory.role,
+                instant_text(memory.created_at - ABOUT) if taken.timed else None,
+                instant_text(memory.created_at + ABOUT) if taken.timed else None,
+            ),
+        ).fetchone()
+    return row[0] if row else None
+
+
+def _insert(
+    connection: sqlite3.Connection, compacting: Compacting, places: Mapping[str, str]
+) -> None:
+    one = compacting.compacted
+    new = connection.execute(
+        "INSERT OR IGNORE INTO compaction VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            one.id,
+            one.session,
+            one.source,
+            one.policy,
+            content_hash(compacting.text),
+            instant_text(one.created_at),
+        ),
+    ).rowcount
+    if new:
+        parts = [
+            places[part.draft.memory.id] if isinstance(part, Taken) else part
+            for part in compacting.parts
+        ]
+        connection.executemany(
+            "INSERT INTO compacted VALUES (?, ?, ?)",
+            [(one.id, position, part) for position, part in enumerate(parts)],
+        )
+
+
+def _below(connection: sqlite3.Connection, id: str) -> dict[str, list[str]]:
+    """The parts of a compaction and of all those it goes on from, each in its order."""
+    rows = connection.execute(
+        "WITH RECURSIVE below (id) AS (SELECT ? UNION "
+        "SELECT c.part FROM compacted AS c JOIN below ON c.compaction = below.id) "
+        "SELECT c.compaction, c.part FROM compacted AS c JOIN below ON c.compaction = below.id "
+        "ORDER BY c.compaction, c.position",
+        (id,),
+    )
+    found: dict[str, list[str]] = {}
+    for compaction, part in rows:
+        found.setdefault(compaction, []).append(part)
+    return found
+
+
+def _leaves(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
+    """What is no compaction, in order; one that is its own part, as a stub's is, is a memory."""
+    opened = {id}
+    waiting = list(reversed(below.get(id, [])))
+    while waiting:
+        part = waiting.pop()
+        if part in opened or part not in below:
+            yield part
+        if part in below and part not in opened:
+            opened.add(part)
+            waiting += reversed(below[part])
+
+
+def _memories(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Memory]:
+    found: dict[str, Memory] = {}
+    for start in range(0, len(ids), IDS_PER_QUERY):
+        some = ids[start : start + IDS_PER_QUERY]
+        marks = ", ".join("?" * len(some))
+        for row in connection.execute(
+            f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id IN ({marks})", some
+        ):
+            found[row[0]] = memory_from(row, tier=Tier.WORKING)
+        for row in connection.execute(
+            f"SELECT {ARCHIVE_FIELDS}, e.id FROM archive AS a "
+            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.id IN ({marks})",
+            some,
+        ):
+            found[row[0]] = memory_from(row[:-1], tier=Tier.ARCHIVE, episode=row[-1])
+    return found

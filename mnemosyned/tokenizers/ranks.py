@@ -1,0 +1,110 @@
+"""Counts tokens by byte pairs, with a tiktoken vocabulary that is already on disk."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from mnemosyned.domain.errors import TokenizerUnusable
+
+BYTES_MAX = 16 << 20
+"""The largest published vocabulary takes 3.6 MB."""
+PIECES_MAX = 1 << 14
+PIECE_BYTES_MAX = 768
+"""Merging takes the square of a piece's length, so a longer one is merged in stretches."""
+NEVER = 1 << 32
+"""The rank of a pair that is not merged."""
+O200K_RANKS = 150_000
+"""With more ranks than this, a vocabulary was made with the later of the two patterns."""
+
+ASTRAL = 0x20000
+"""Beyond these code points there are neither capitals nor combining marks of living scripts."""
+
+# `re` knows no \p{L}: a letter is a word character that is no digit and no underscore.
+_REST = r"|\d{1,3}| ?(?:[^\s\w]|_)+%s|\s*[\r\n]+|\s+(?!\S)|\s+"
+_ELIDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
+
+
+def _pattern(ranks: int) -> re.Pattern[str]:
+    """The pieces that the vocabulary's own tokenizer takes a text apart into."""
+    if ranks <= O200K_RANKS:
+        return re.compile(_CL100K)
+    upper, marks = _class("Lu", "Lt"), _class("Mn", "Mc", "Me")
+    word = f"[{upper}]*(?:(?![{upper}])[^\\W\\d_]|[{marks}])+|[{upper}]+"
+    return re.compile(f"(?:[^\\r\\n\\w]|_)?(?:{word})(?:{_ELIDED})?" + _REST % r"[\r\n/]*")
+
+
+def _class(*categories: str) -> str:
+    """The characters of these Unicode categories, to stand between brackets."""
+    of_them = [chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories]
+    return "".join(of_them)
+
+
+class RanksCounter:
+    """Counts as tiktoken does with the same file; words such as `<|endoftext|>` are only words."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file. Raises `TokenizerUnusable`."""
+        self.name = f"tiktoken:{path.stem}"
+        self._ranks = _read(path)
+        self._pattern = _pattern(len(self._ranks))
+        self._size = lru_cache(PIECES_MAX)(self._count_piece)
+
+    def count(self, text: str) -> int:
+        return sum(map(self._size, self._pattern.findall(text)))
+
+    def _count_piece(self, piece: str) -> int:
+        data = piece.encode(errors="replace")
+        if data in self._ranks:
+            return 1
+        return sum(
+            self._merged(data[start : start + PIECE_BYTES_MAX])
+            for start in range(0, len(data), PIECE_BYTES_MAX)
+        )
+
+    def _merged(self, data: bytes) -> int:
+        """How many parts are left once pair after pair, lowest rank first, has been merged."""
+        parts = [data[at : at + 1] for at in range(len(data))]
+        ranks = [self._rank(one, two) for one, two in pairwise(parts)]
+        while ranks and (lowest := min(ranks)) < NEVER:
+            at = ranks.index(lowest)
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+            del ranks[at]
+            if at:
+                ranks[at - 1] = self._rank(parts[at - 1], parts[at])
+            if at < len(ranks):
+                ranks[at] = self._rank(parts[at], parts[at + 1])
+        return len(parts)
+
+    def _rank(self, one: bytes, two: bytes) -> int:
+        return self._ranks.get(one + two, NEVER)
+
+
+def _read(path: Path) -> dict[bytes, int]:
+    try:
+        if path.stat().st_size > BYTES_MAX:
+            raise TokenizerUnusable(f"{path} is too large for a vocabulary; name another file")
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise TokenizerUnusable(
+            f"the vocabulary {path} cannot be read ({error.strerror}); name another file"
+        ) from error
+    ranks: dict[bytes, int] = {}
+    try:
+        for line in lines:
+            if line:
+                token, rank = line.split()
+                ranks[base64.b64decode(token, validate=True)] = int(rank)
+    except (ValueError, binascii.Error) as error:
+        raise TokenizerUnusable(
+            f"{path} is no tiktoken vocabulary: line {len(ranks) + 1} is not a token and its rank"
+        ) from error
+    if not ranks:
+        raise TokenizerUnusable(f"{path} is empty, so it is no tiktoken vocabulary")
+    return ranks

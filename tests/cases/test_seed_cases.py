@@ -1,0 +1,82 @@
+"""The seeds' cases: what is given goes to the public functions, what is expected must come out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cases import conversations, memories
+from cases.dsl import Given, Holds, built, compare
+
+PURE: dict[str, Callable[[Given], dict[str, Any]]] = {
+    "assemble": conversations.assemble,
+    "budget": conversations.budget,
+    "consolidate": conversations.consolidate,
+    "consolidate_memories": memories.items_consolidated,
+    "consolidate_repeat": conversations.consolidate_repeat,
+    "details": memories.details,
+    "estimate_tokens": conversations.estimate,
+    "extract_facts": conversations.facts,
+    "memory_trigger": memories.memory_trigger,
+    "pyramid": memories.pyramid,
+    "rounds": conversations.rounds,
+    "rounds_repeat": conversations.rounds_repeat,
+    "rounds_trigger": conversations.rounds_trigger,
+    "should_consolidate": conversations.should_consolidate,
+}
+STORED = {"sleep": memories.sleep, "working_cap": memories.working_cap}
+
+
+def test_case(case: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    given, op = Given(case["given"]), case["op"]
+
+    found = STORED[op](given, request) if op in STORED else PURE[op](given)
+
+    assert compare(found, case["expect"]) == []
+    assert given.unread == [], "no runner reads what is given"
+
+
+# ------------------------------------------------------------ the runner itself
+
+
+def test_all_the_cases_are_here() -> None:
+    cases = json.loads((Path(__file__).parent / "seed_cases.json").read_text())["cases"]
+
+    assert len(cases) == 142
+    assert {case["op"] for case in cases} == PURE.keys() | STORED.keys()
+
+
+def test_the_forms_stand_for_values_at_any_depth() -> None:
+    given = {"a": [{"$cat": ["x", {"$rep": ["ab", 2]}]}], "b": {"$hist": {"sizes": [1, 3]}}}
+
+    assert built(given) == {
+        "a": ["xabab"],
+        "b": [
+            {"role": "user", "content": "m001"},
+            {"role": "assistant", "content": "m002 xxxxxxx"},
+        ],
+    }
+    with pytest.raises(ValueError, match="unknown form"):
+        built({"$other": []})
+
+
+def test_what_no_runner_knows_fails() -> None:
+    given = Given({"asked": 1, "unheard": 2})
+    given("asked")
+
+    assert given.unread == ["unheard"]
+    assert compare({"count": 1}, {"count": 1, "unheard": 2}) == [
+        "unheard: no runner knows this expectation"
+    ]
+
+
+def test_what_does_not_hold_is_told() -> None:
+    found = {"count": 1, "flag": True, "most": Holds(lambda most: most >= 5, 5)}
+
+    assert compare(found, {"count": 1, "flag": True, "most": 6}) == []
+    assert compare(found, {"count": 2}) == ["count: wanted 2, found 1"]
+    assert compare(found, {"count": True}) == ["count: wanted True, found 1"]
+    assert compare(found, {"most": 4}) == ["most: wanted 4, found 5"]

@@ -1,0 +1,90 @@
+"""What every `MemoryStore` promises of what compactions took out."""
+
+from datetime import timedelta
+
+from fakes import NOON, consolidate, keep, memory, promotion
+
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import Compacted, Compacting, Draft, MemoryStore, Taken
+
+
+def taken(id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0) -> Taken:
+    one = memory(id, content, role="user", hours_ago=hours_ago)
+    return Taken(Draft(one, dedupe=True), timed=timed)
+
+
+def compacting(id: str, *parts: Taken | str, text: str = "") -> Compacting:
+    made = Compacted(id=id, session="default", source=None, policy="facts", created_at=NOON)
+    return Compacting(made, text or f"summary {id}", parts)
+
+
+def left(store: MemoryStore, id: str) -> list[str]:
+    found = store.compaction(id)
+    assert found
+    return [one.content for one in found[1]]
+
+
+def test_a_compaction_brings_its_messages_back_in_their_order(store: MemoryStore) -> None:
+    ids = store.compact([compacting("c", taken("b", hours_ago=1), taken("a", hours_ago=5))])
+
+    assert ids == ["b", "a"]
+    assert left(store, "c") == ["note b", "note a"]
+    assert store.compaction("other") is None
+
+
+def test_one_goes_on_from_others_however_deep(store: MemoryStore) -> None:
+    store.compact([compacting("c1", taken("a"))])
+    store.compact([compacting("c2", "c1", "unknown", taken("b")), compacting("s", taken("a"))])
+    store.compact([compacting("c3", "c2", "s", taken("c")), compacting("round", "c3", "round")])
+
+    assert left(store, "c3") == ["note a", "note b", "note c"]
+    assert left(store, "round") == ["note a", "note b", "note c"]
+
+
+def test_a_stub_is_called_by_its_own_memory(store: MemoryStore) -> None:
+    store.compact([compacting("a", taken("a"))])
+    store.compact([compacting("c", "a", taken("b"))])
+
+    assert left(store, "a") == ["note a"]
+    assert left(store, "c") == ["note a", "note b"]
+
+
+def test_what_is_there_already_is_not_kept_twice(store: MemoryStore) -> None:
+    keep(store, *said("1", "2"))
+    store.compact([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
+    again = store.compact([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
+
+    assert again == ["1", "m-3"]
+    assert left(store, "c") == ["note 1", "note m-3"]
+    assert store.working_count() == 3
+
+
+def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> None:
+    keep(store, *said("1"))
+    near = taken("m-1", "note 1", timed=True, hours_ago=0.5)
+    far = taken("m-2", "note 1", timed=True, hours_ago=50)
+
+    assert store.compact([compacting("c", near, far)]) == ["1", "m-2"]
+
+
+def test_what_went_to_sleep_or_was_forgotten_since_is_told_so(store: MemoryStore) -> None:
+    store.compact([compacting("c", taken("a"), taken("b"), taken("z"))])
+    (a,) = store.working(["a"])
+
+    consolidate(store, promotion("e", a))
+    store.forget(["b"])
+
+    found = store.compaction("c")
+    assert found
+    assert [(one.id, one.episode) for one in found[1]] == [("a", "e"), ("z", None)]
+
+
+def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
+    store.compact([compacting("c", taken("a"), text="what was said")])
+
+    assert store.compaction_saying("what was said") == "c"
+    assert store.compaction_saying("what was not said") is None
+
+
+def said(*ids: str) -> list[Memory]:
+    return [memory(id, role="user", created_at=NOON - timedelta(minutes=5)) for id in ids]

@@ -1,0 +1,154 @@
+"""What every `MemoryStore` promises of what was learned for good."""
+
+from datetime import timedelta
+
+import pytest
+from fakes import NOON, consolidate, keep, memory, promotion
+
+from mnemosyned.domain.errors import IdTaken, NotFound
+from mnemosyned.domain.instructions import stated_in
+from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import Draft, MemoryStore
+
+
+def lesson(id: str, text: str, *, hours_ago: float = 0, source: str | None = None) -> Learning:
+    return Learning(
+        id=id,
+        kind=LearningKind.LESSON,
+        text=text,
+        created_at=NOON - timedelta(hours=hours_ago),
+        session="default",
+        source=source,
+    )
+
+
+def said(id: str, text: str, *, hours_ago: float = 0) -> Memory:
+    return memory(id, text, role="user", hours_ago=hours_ago)
+
+
+def tell(store: MemoryStore, *memories: Memory) -> None:
+    store.remember([Draft(one, learnings=stated_in(one, now=NOON)) for one in memories])
+
+
+def texts(store: MemoryStore) -> list[str]:
+    return [one.text for one in store.learnings(limit=100)]
+
+
+def test_what_a_memory_states_is_learned_with_it(store: MemoryStore) -> None:
+    tell(store, said("1", "Hi! Never use emojis. Call me Bob.", hours_ago=1))
+
+    found = store.learnings(limit=10)
+
+    assert [(one.text, one.kind, one.memory) for one in found] == [
+        ("Call me Bob.", LearningKind.NAME, "1"),
+        ("Never use emojis.", LearningKind.INSTRUCTION, "1"),
+    ]
+    assert found[0].created_at == NOON - timedelta(hours=1)
+
+
+def test_a_memory_that_is_refused_teaches_nothing(store: MemoryStore) -> None:
+    keep(store, memory("taken", "something else"))
+
+    with pytest.raises(IdTaken):
+        tell(store, said("1", "Never use emojis."), said("taken", "Call me Bob."))
+
+    assert store.learnings(limit=10) == []
+
+
+def test_a_memory_handed_in_twice_teaches_once(store: MemoryStore) -> None:
+    for _ in range(2):
+        tell(store, said("1", "Never use emojis."))
+
+    assert len(store.learnings(superseded=True, limit=100)) == 1
+
+
+def test_the_newer_takes_the_place_of_the_older(store: MemoryStore) -> None:
+    tell(store, said("1", "Call me Robert.", hours_ago=2))
+    tell(store, said("2", "Call me Bob.", hours_ago=1))
+
+    bob, robert = store.learnings(superseded=True, limit=100)
+
+    assert texts(store) == ["Call me Bob."]
+    assert robert.superseded_by == bob.id
+
+
+def test_what_comes_in_late_does_not_take_the_place_of_what_is_newer(store: MemoryStore) -> None:
+    tell(store, said("2", "Call me Bob.", hours_ago=1))
+    tell(store, said("1", "Call me Robert.", hours_ago=2))
+
+    assert texts(store) == ["Call me Bob."]
+
+
+def test_each_source_has_its_own(store: MemoryStore) -> None:
+    store.learn(lesson("1", "Always use tabs.", source="a", hours_ago=2))
+    _, superseded = store.learn(lesson("2", "Always use spaces.", source="b", hours_ago=1))
+    store.learn(lesson("3", "Taste first."))
+
+    assert superseded == []
+    assert [one.id for one in store.learnings(sources=["a"], limit=9)] == ["1"]
+    assert [one.id for one in store.learnings(sources=["a", None], limit=9)] == ["3", "1"]
+    assert [one.id for one in store.learnings(limit=2)] == ["3", "2"]
+
+
+def test_a_lesson_stated_again_is_the_one_that_is_there(store: MemoryStore) -> None:
+    first, _ = store.learn(lesson("1", "Taste first.", hours_ago=1))
+
+    again, superseded = store.learn(lesson("2", "taste first"))
+
+    assert (again, superseded) == (first, [])
+    assert len(store.learnings(superseded=True, limit=100)) == 1
+
+
+def test_words_said_again_hold_by_the_newer_memory(store: MemoryStore) -> None:
+    tell(store, said("1", "Never use emojis.", hours_ago=2))
+    tell(store, said("2", "Never use emojis!", hours_ago=1))
+
+    before = [one.memory for one in store.learnings(limit=9)]
+    store.forget(["2"])
+
+    assert before == ["2"]
+    assert [one.memory for one in store.learnings(limit=9)] == ["1"]
+
+
+def test_what_is_forgotten_is_unlearned_and_what_it_replaced_holds_again(
+    store: MemoryStore,
+) -> None:
+    robert, bob = said("1", "Call me Robert.", hours_ago=3), said("2", "Call me Bob.", hours_ago=2)
+    tell(store, robert, bob, said("3", "It rains."))
+    consolidate(store, promotion("e", robert, bob))
+
+    store.forget(["2"])
+
+    assert texts(store) == ["Call me Robert."]
+
+
+def test_learnings_outlive_sleep(store: MemoryStore) -> None:
+    one = said("1", "Never use emojis.", hours_ago=3)
+    tell(store, one)
+
+    consolidate(store, promotion("e", one))
+
+    assert texts(store) == ["Never use emojis."]
+
+
+def test_a_learning_can_be_given_other_words_and_deleted(store: MemoryStore) -> None:
+    store.learn(lesson("1", "Taste first."))
+
+    store.edit_learning("1", "Taste twice.")
+    edited = texts(store)
+    store.remove_learning("1")
+
+    assert (edited, texts(store)) == (["Taste twice."], [])
+    with pytest.raises(NotFound, match="learnings"):
+        store.edit_learning("1", "x")
+    with pytest.raises(NotFound, match="learnings"):
+        store.remove_learning("1")
+
+
+def test_learnings_are_listed_by_kind(store: MemoryStore) -> None:
+    tell(store, said("1", "Never use emojis. Call me Bob."))
+
+    assert [one.text for one in store.learnings(kind=LearningKind.NAME, limit=9)] == [
+        "Call me Bob."
+    ]

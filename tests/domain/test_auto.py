@@ -1,0 +1,237 @@
+"""The daemon's own compaction: the least that makes room, and nothing lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mnemosyned import AutoPolicy, extract_facts
+from mnemosyned.domain.condensed import condensed, is_summary
+from mnemosyned.domain.counting import FullCounter
+from mnemosyned.domain.messages import STUB, Message, text
+from mnemosyned.domain.tokens import Chars4
+
+FULL = FullCounter(Chars4())
+LOG = "exit 0: deployed 47 files to /opt/app\n" + "copied another file\n" * 400
+
+
+def says(at: int, words: str = "", role: str = "user", **more: Any) -> Message:  # noqa: ANN401
+    return {"role": role, "content": words or f"order {at}", "id": f"m{at}", **more}
+
+
+def worked(id: str, output: str = LOG) -> list[Message]:
+    calls = [{"id": id, "function": {"name": "deploy", "arguments": "{}"}}]
+    return [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": id, "content": output},
+    ]
+
+
+def prose(count: int, *, first: int = 100) -> list[Message]:
+    return [
+        says(at, f"In week {at} we talked at length. " + "Nothing came of it at all. " * 20)
+        for at in range(first, first + count)
+    ]
+
+
+class Model:
+    """Writes a summary, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[Sequence[Message]] = []
+
+    def __call__(self, messages: Sequence[Message]) -> str:
+        self.given.append(messages)
+        return f"Summary number {len(self.given)}."
+
+
+# ---------------------------------------------------------------- when it begins
+
+
+def test_it_begins_at_the_threshold_and_goes_down_to_the_target() -> None:
+    policy = AutoPolicy(10_000, counter=FULL)
+
+    done = policy.compact(prose(60))
+
+    assert (policy.due(7_999).due, policy.due(8_000).due) == (False, True)
+    assert done.tokens_before >= 8_000
+    assert done.tokens_after <= 6_000
+    assert policy.compact(done.messages).messages == done.messages
+
+
+def test_below_the_threshold_nothing_happens() -> None:
+    talk = prose(10)
+
+    done = AutoPolicy(10_000, counter=FULL).compact(talk)
+
+    assert not done.changed
+    assert done.messages == talk
+
+
+# -------------------------------------------------------------------- the stubs
+
+
+def test_old_tool_results_are_stubbed_before_any_model_is_asked() -> None:
+    model = Model()
+    talk = [says(0), *worked("c1"), *worked("c2"), *[says(at) for at in range(1, 6)]]
+
+    done = AutoPolicy(5_000, counter=FULL, summarize=model).compact(talk)
+
+    assert model.given == []
+    assert len(done.messages) == len(talk)
+    stub = done.messages[2]["content"]
+    assert stub.startswith(STUB)
+    assert f"expand {done.archived[0].id}]" in stub
+    assert done.archived[0].message is talk[2]
+    assert done.messages[2]["tool_call_id"] == "c1"
+    assert "/opt/app" in [detail.value for detail in done.details]
+
+
+def test_only_as_many_results_are_stubbed_as_make_room() -> None:
+    talk = [*worked("c1"), *worked("c2"), *[says(at) for at in range(6)]]
+
+    done = AutoPolicy(4_500, counter=FULL).compact(talk)
+
+    assert [one.message is talk[1] for one in done.archived] == [True]
+    assert done.messages[3] is talk[3]
+
+
+@pytest.mark.parametrize("padding", ["", " " * 50])
+def test_a_stub_has_the_key_fact_of_what_it_stands_for(padding: str) -> None:
+    talk = [*worked("c1", padding + LOG), *[says(at) for at in range(6)]]
+
+    done = AutoPolicy(2_000, counter=FULL).compact(talk)
+
+    assert done.changed
+    assert extract_facts(done.messages) == extract_facts(talk)
+
+
+def test_blocks_of_results_are_stubbed_in_their_own_form() -> None:
+    use = {"type": "tool_use", "id": "t1", "name": "sh", "input": {}}
+    answer = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": [{"type": "text", "text": LOG}],
+    }
+    talk: list[Message] = [
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [answer, {"type": "text", "text": "go on"}]},
+        *[says(at) for at in range(6)],
+    ]
+
+    done = AutoPolicy(2_000, counter=FULL).compact(talk)
+
+    stub, rest = done.messages[1]["content"]
+    assert (stub["type"], stub["tool_use_id"]) == ("tool_result", "t1")
+    assert stub["content"].startswith(f"{STUB}sh, ")
+    assert rest == {"type": "text", "text": "go on"}
+
+
+# ------------------------------------------------------------------- the summary
+
+
+def test_facts_and_exact_values_are_there_whatever_the_model_says() -> None:
+    talk = [says(0, "Ship it on 2026-04-01 to ops@example.org"), *prose(60)]
+
+    done = AutoPolicy(10_000, counter=FULL, summarize=Model()).compact(talk)
+
+    (summary,) = filter(is_summary, done.messages)
+    assert "Summary number 1." in text(summary)
+    assert "- Ship it on 2026-04-01 to ops@example.org" in text(summary)
+    assert {"2026-04-01", "ops@example.org"} <= set(condensed(summary).values)
+    assert f"expand {condensed(summary).id}" in text(summary)
+    assert condensed(summary).summary_of == done.expand
+
+
+def test_a_further_summary_is_merged_with_the_one_before() -> None:
+    model = Model()
+    policy = AutoPolicy(10_000, counter=FULL, summarize=model)
+    first = policy.compact([says(0, "decided: blue-green"), *prose(60)])
+
+    second = policy.compact([*first.messages, *prose(60, first=200)])
+
+    assert model.given[1][0] == {"role": "summary", "content": "Summary number 1."}
+    (summary,) = filter(is_summary, second.messages)
+    assert "Summary number 1." not in text(summary)
+    assert "- decided: blue-green" in text(summary)
+    assert condensed(summary).summary_of[: len(first.expand)] == first.expand
+
+
+def test_a_model_that_fails_costs_nothing_but_its_words() -> None:
+    def fail(_: Sequence[Message]) -> str:
+        raise TimeoutError("too slow")
+
+    talk = [says(0, "decided: blue-green"), *prose(60)]
+
+    done = AutoPolicy(10_000, counter=FULL, summarize=fail).compact(talk)
+
+    assert done.fallback_reason == "TimeoutError: too slow"
+    assert "decided: blue-green" in done.facts
+    assert done.tokens_after <= 6_000
+
+
+def test_secrets_reach_neither_the_model_nor_the_summary() -> None:
+    key = "sk-test-51HAbCdEfGhIjKlMnOp"
+    model = Model()
+    talk = [says(0, f"the staging key is {key}"), *prose(60)]
+
+    done = AutoPolicy(10_000, counter=FULL, summarize=model).compact(talk)
+
+    assert key not in str(model.given)
+    assert key not in str(done.messages[0])
+    assert [detail.value for detail in done.details if detail.sensitive] == [key]
+    assert done.archived[0].message is talk[0]
+
+
+def test_a_secret_told_once_is_masked_wherever_it_stands() -> None:
+    talk = [says(0, "the password is hunter2xyz"), says(1, "try hunter2xyz again"), *prose(60)]
+    model = Model()
+
+    done = AutoPolicy(10_000, counter=FULL, summarize=model).compact(talk)
+
+    assert "hunter2xyz" not in str(done.messages)
+    assert "hunter2xyz" not in str(model.given)
+    assert "try [secret:password] again" in done.facts
+
+
+def test_a_model_that_talks_on_and_on_is_not_kept() -> None:
+    done = AutoPolicy(10_000, counter=FULL, summarize=lambda _: "so " * 9_000).compact(prose(60))
+
+    assert done.fallback_reason == "the model's summary is too long"
+    assert done.tokens_after <= 6_000
+
+
+def test_what_has_a_time_is_told_with_absolute_dates() -> None:
+    said = "2026-03-17T12:00:00+00:00"
+    long = "It was quiet. " * 30 + "Yesterday the auditors found a leak in the vault of Basel."
+    talk = [says(0, long, created_at=said), says(1, "I saw it yesterday", created_at=said)]
+
+    done = AutoPolicy(3_000, counter=FULL, keep_recent=2).compact([*talk, *prose(20)])
+
+    assert "I saw it yesterday (16 March 2026)" in done.facts
+    assert any("leak in the vault of Basel" in fact for fact in done.facts)
+
+
+def test_a_summary_shows_the_most_telling_facts_and_keeps_all_of_them() -> None:
+    orders = [says(at, f"so it goes then, well well number{at}") for at in range(400)]
+    rule = says(1_000, "decided: never deploy to eu-west-1 on Fridays")
+
+    done = AutoPolicy(3_000, counter=FULL).compact([rule, *orders])
+
+    (summary,) = filter(is_summary, done.messages)
+    shown = text(summary)
+    assert "- decided: never deploy" in shown
+    assert "earlier facts are in the archive)" in shown
+    assert len(condensed(summary).facts) == len(done.facts) > shown.count("\n- ")
+    assert FULL.message(summary) <= 3_000 * 0.2
+
+
+def test_it_says_when_the_newest_messages_alone_are_too_much() -> None:
+    talk = [says(0), says(1), *prose(4), *[says(9, "x" * 40_000)]]
+
+    done = AutoPolicy(5_000, counter=FULL, keep_recent=1).compact(talk)
+
+    assert done.over_budget
+    assert done.messages[-1] is talk[-1]

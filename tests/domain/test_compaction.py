@@ -1,0 +1,195 @@
+"""Compaction by the seeds' two policies, beyond what their cases say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mnemosyned import MemoryConsolidator, RoundsPolicy, sendable, should_compact
+from mnemosyned.domain.condensed import HEADERS, Condensed, condensed, is_summary
+from mnemosyned.domain.counting import FullCounter
+from mnemosyned.domain.messages import Message, text
+from mnemosyned.domain.tokens import Chars4
+
+FULL = FullCounter(Chars4())
+TALK: list[Message] = [{"role": "user", "content": f"order {at}"} for at in range(6)]
+
+
+def says(content: str, role: str = "user") -> Message:
+    return {"role": role, "content": content}
+
+
+def stripped(messages: Sequence[Message]) -> list[Message]:
+    """As they come back from a client that knows of no metadata."""
+    return [{"role": one["role"], "content": one["content"]} for one in messages]
+
+
+# --------------------------------------------------------------------- summaries
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        "[Session context consolidated]\n\n- decided: x\n- second\n  line",
+        "[Summary]: decided: x",
+        "[Summary: depth 1, 4 messages]\ndecided: x",
+        "[Conversation Summary — depth 1]\ndecided: x",
+        "[Assistant Execution Summary]\n\ndecided: x",
+    ],
+)
+def test_earlier_summaries_of_any_form_are_known_and_merged(earlier: str) -> None:
+    result, summary = MemoryConsolidator().consolidate([says(earlier), *TALK])
+
+    assert [is_summary(one) for one in result] == [True, *[False] * 4]
+    assert "- decided: x" in summary
+    assert "- order 1" in summary
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_tools_answer_is_no_summary_whatever_it_says(header: str) -> None:
+    assert not is_summary({"role": "tool", "content": f"{header} x", "name": "sh"})
+
+
+def test_a_summary_without_its_metadata_is_read_from_its_words() -> None:
+    policy = MemoryConsolidator()
+    log: Message = {"role": "tool", "name": "sh", "content": "line one\n\n  line two \nthree"}
+    first, _ = policy.consolidate([log, *TALK])
+
+    again, _ = policy.consolidate([*stripped(first), says("last"), says("and last")])
+
+    assert condensed(again[0]).facts == (
+        "[sh] line one\n\n  line two \nthree",
+        *[f"order {at}" for at in range(4)],
+    )
+
+
+def test_nothing_to_say_of_what_was_removed_still_tells_where_it_is() -> None:
+    talk = [says("Well, let me think.", "assistant"), *TALK[:4]]
+
+    done = MemoryConsolidator().compact(talk)
+
+    summary = done.messages[0]
+    assert f"[expand {condensed(summary).id}]" in text(summary)
+    assert condensed(summary).summary_of == done.expand
+    again = MemoryConsolidator().compact([*stripped(done.messages), says("x")])
+    assert condensed(again.messages[0]).facts == ("order 0",)
+
+
+def test_a_summary_takes_the_role_that_keeps_turns_alternating() -> None:
+    first, _ = MemoryConsolidator().consolidate([*TALK, says("a", "assistant")])
+    rounds = [TALK[0], *first]
+
+    assert [one["role"] for one in sendable(rounds, alternate=True)][:2] == ["user", "assistant"]
+    assert sendable(rounds)[1] == {"role": "user", "content": first[0]["content"]}
+
+
+def test_metadata_of_any_shape_does_no_harm() -> None:
+    odd: Message = {
+        "role": "user",
+        "content": "[Summary]: x",
+        "metadata": {"kind": "summary", "facts": 3, "summary_of": [1, "m1"], "prose": None},
+    }
+
+    assert condensed(odd) == Condensed(summary_of=("m1",))
+
+
+# ------------------------------------------------------------------------- facts
+
+
+def test_leading_system_messages_stay_and_do_not_count() -> None:
+    system = says("You are X.", "system")
+
+    assert not MemoryConsolidator().compact([system, *TALK[:4]]).changed
+    done = MemoryConsolidator().compact([system, *TALK[:5]])
+    assert done.messages[0] is system
+    assert [text(one) for one in done.messages[2:]] == [f"order {at}" for at in range(1, 5)]
+
+
+def test_the_threshold_is_exact_and_names_its_rule() -> None:
+    policy = MemoryConsolidator(threshold_pct=0.07, max_tokens=100)
+
+    assert should_compact(policy, 7).rule == "7% of 100"
+    assert not should_compact(policy, 6).due
+    assert should_compact(RoundsPolicy(), 80_001).rule == "over 80,000"
+
+
+# ------------------------------------------------------------------------ rounds
+
+
+def worked(name: str, words: str = "long output " * 60) -> list[Message]:
+    calls = [{"id": name, "function": {"name": "sh", "arguments": "{}"}}]
+    return [
+        {"role": "assistant", "content": None, "tool_calls": calls, "id": f"A-{name}"},
+        {"role": "tool", "tool_call_id": name, "content": words, "id": f"T-{name}"},
+    ]
+
+
+def over(messages: Sequence[Message], **options: Any) -> RoundsPolicy:  # noqa: ANN401
+    """A policy to which these messages are one token too many."""
+    return RoundsPolicy(sum(map(FULL.message, messages)) - 1, counter=FULL, **options)
+
+
+def test_what_was_summarised_within_a_round_becomes_one_with_the_rest_of_it() -> None:
+    talk = [says("build it"), *worked("1"), *worked("2"), *worked("3"), *worked("4")]
+    first = over(talk).compact(talk).messages
+    longer = [*first, says("test it"), *worked("5")]
+
+    second = over(longer).compact(longer).messages
+
+    assert [is_summary(one) for one in first] == [False, True, *[False] * 4]
+    assert [is_summary(one) for one in second] == [False, True, False, False, False]
+    assert condensed(second[1]).summary_of == tuple(
+        f"{kind}-{number}" for number in "1234" for kind in "AT"
+    )
+
+
+def test_a_user_who_speaks_beside_results_keeps_their_call() -> None:
+    use = {"type": "tool_use", "id": "t1", "name": "sh", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": "t1", "content": "long output " * 60}
+    talk: list[Message] = [
+        says("build it"),
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [answer, {"type": "text", "text": "no, stop"}]},
+        *worked("2"),
+        says("go on"),
+    ]
+
+    done = over(talk).compact(talk)
+
+    assert [is_summary(one) for one in done.messages] == [False, False, False, True, False]
+
+
+def test_a_round_is_left_alone_where_its_summary_would_be_no_shorter() -> None:
+    def never(_: Sequence[Message]) -> str:
+        raise AssertionError("no model needs to be asked")
+
+    talk = [says("hi"), says("hello", "assistant"), says("x" * 400)]
+
+    done = over(talk, summarize=never).compact(talk)
+
+    assert done.messages == talk
+    assert done.fallback_reason == ""
+    assert done.over_budget
+
+
+def test_a_summary_by_rule_says_what_was_done() -> None:
+    talk = [says("build it"), *worked("1"), *worked("2"), says("Built.", "assistant"), says("ok")]
+
+    done = over(talk).compact(talk)
+
+    (summary,) = filter(is_summary, done.messages)
+    assert text(summary).startswith(
+        "[Summary]: 5 messages, tools called: sh ×2\nIn the end: Built."
+    )
+    assert "- [sh] long output" in text(summary)
+
+
+def test_a_model_that_says_more_than_was_done_is_not_kept() -> None:
+    talk = [says("build it"), *worked("1"), says("ok")]
+
+    done = over(talk, summarize=lambda _: "so " * 900).compact(talk)
+
+    assert done.fallback_reason == "the model's summary is too long"
+    assert "tools called: sh" in done.summaries[0]

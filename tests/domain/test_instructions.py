@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.instructions import SENTENCES_MAX, standing
+from mnemosyned.domain.learnings import LearningKind
+
+LABELLED = Path(__file__).with_name("instructions_labelled.txt")
+PRECISION_MIN, RECALL_MIN = 0.9, 0.8
+
+
+class Labelled(NamedTuple):
+    part: str
+    language: str
+    kind: str
+    """Empty for a look-alike."""
+    text: str
+
+
+def labelled() -> list[Labelled]:
+    found, part, language = [], "", ""
+    for line in LABELLED.read_text().splitlines():
+        if line.startswith("=== "):
+            part = line[4:]
+        elif line.startswith("== "):
+            language = line[3:]
+        elif line.startswith(("+ ", "- ")):
+            text, kind = line[2:], "instruction" if line[0] == "+" else ""
+            if kind and text.startswith("["):
+                kind, text = text[1:].split("] ", 1)
+            found.append(Labelled(part, language, kind, text.replace("\\n", "\n")))
+    return found
+
+
+SENTENCES = labelled()
+
+
+def figures(sentences: Iterable[Labelled]) -> tuple[float, float, list[str]]:
+    """Precision, recall, and what went wrong."""
+    counts: Counter[tuple[bool, bool]] = Counter()
+    wrong = []
+    for one in sentences:
+        kept = bool(standing(one.text))
+        counts[bool(one.kind), kept] += 1
+        if bool(one.kind) != kept:
+            wrong.append(f"{'missed' if one.kind else 'kept'} ({one.language}): {one.text}")
+    right = counts[True, True]
+    precision = right / max(right + counts[False, True], 1)
+    return precision, right / max(right + counts[True, False], 1), wrong
+
+
+def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
+    alike = sum(not one.kind for one in SENTENCES)
+
+    assert len(SENTENCES) >= 200
+    assert 0.45 <= alike / len(SENTENCES) <= 0.6
+    assert len({one.language for one in SENTENCES}) >= 9
+
+
+@pytest.mark.parametrize("part", ["written on", "held out", ""])
+def test_what_is_to_hold_is_told_from_what_sounds_like_it(part: str) -> None:
+    precision, recall, wrong = figures(one for one in SENTENCES if part in ("", one.part))
+
+    assert precision >= PRECISION_MIN, wrong
+    assert recall >= RECALL_MIN, wrong
+
+
+@pytest.mark.parametrize("language", sorted({one.language for one in SENTENCES}))
+def test_each_language_is_understood(language: str) -> None:
+    precision, recall, wrong = figures(one for one in SENTENCES if one.language == language)
+
+    assert precision >= PRECISION_MIN, wrong
+    assert recall >= RECALL_MIN, wrong
+
+
+def test_a_name_and_a_preference_are_told_from_an_instruction() -> None:
+    kept = [(one, standing(one.text)) for one in SENTENCES if one.kind]
+    wrong = [one.text for one, said in kept if said and said[0].kind != one.kind]
+
+    assert len(wrong) <= 0.05 * len(kept), wrong
+
+
+def test_the_words_are_kept_as_they_were_said_and_only_those() -> None:
+    text = "Hi! I was in Porto last week.\nFrom now on, answer in German. And call me Bob.\nThanks!"
+
+    assert standing(text) == [
+        (LearningKind.INSTRUCTION, "From now on, answer in German."),
+        (LearningKind.NAME, "And call me Bob."),
+    ]
+
+
+def test_the_same_words_twice_are_kept_once() -> None:
+    assert len(standing("Never use emojis. Really: never use emojis. never use emojis.")) == 2
+
+
+def test_code_and_quoted_mail_say_nothing_for_good() -> None:
+    text = (
+        "Why is this so?\n```yaml\nnever use tabs: always\n```\n> Always reply to all.\n"
+        "# never edit this file\nThe linter says “never use eval”."
+    )
+
+    assert standing(text) == []
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(text: str) -> None:
+    for said in standing(text):
+        assert said.text.strip() == said.text
+        assert said.text in text.replace("’", "'")
+
+
+@pytest.mark.parametrize(
+    "unit", ["a, ", "```", "\n", '"', "und, ", "no x ", "もう", "please ", "> "]
+)
+def test_an_endless_text_is_read_in_no_time(unit: str) -> None:
+    text = ((unit * (390 // len(unit))) + ". ") * 250
+
+    began = time.process_time()
+    standing(text)
+
+    assert time.process_time() - began < 1
+
+
+def test_a_document_is_not_read_to_its_end() -> None:
+    long = "It rained. " * (SENTENCES_MAX + 50) + "Never use emojis."
+
+    assert standing(long) == []

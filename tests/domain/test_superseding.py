@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mnemosyned.domain.instructions import standing
+from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.relevance import relevant
+from mnemosyned.domain.superseding import same, superseded
+from mnemosyned.domain.terms import terms
+from mnemosyned.domain.tokens import Chars4
+
+NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
+
+
+def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Learning:
+    said = standing(text)
+    return Learning(
+        id=text,
+        kind=LearningKind(kind) if kind else said[0].kind if said else LearningKind.INSTRUCTION,
+        text=text,
+        created_at=NOON - timedelta(days=days_ago),
+        session="default",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Call me Robert.", "Call me Bob."),
+        ("My name is Robert.", "Please call me Bobby."),
+        ("Always use tabs.", "Always use spaces."),
+        ("Always use tabs instead of spaces.", "From now on use spaces."),
+        ("Always use emojis.", "Never use emojis."),
+        ("Never use emojis.", "From now on, use emojis."),
+        ("From now on, answer in English.", "From now on answer in German."),
+        ("Antworte ab jetzt auf Deutsch.", "From now on answer in English."),
+        ("I prefer short answers.", "I prefer long, detailed answers."),
+        ("I prefer tea over coffee.", "I prefer coffee over tea."),
+        ("I prefer window seats.", "I prefer aisle seats."),
+        ("My favorite editor is Vim.", "My favorite editor is Helix."),
+        ("Always use metric units.", "Always use imperial units."),
+        ("Utilise toujours des émojis.", "N'utilise jamais d'émojis."),
+        ("Usa siempre emojis.", "Nunca uses emojis."),
+        ("Verwende immer Tabellen.", "Verwende nie wieder Tabellen."),
+        ("请始终使用表情符号。", "永远不要使用表情符号。"),
+        ("Всегда используй эмодзи.", "Никогда не используй эмодзи."),
+    ],
+)
+def test_the_newer_takes_the_place_of_what_it_contradicts(old: str, new: str) -> None:
+    assert superseded(learning(new), [learning(old, days_ago=1)])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Always use tabs.", "Always run the tests."),
+        ("Never push to main.", "Never use emojis."),
+        ("Never use emojis in commit messages.", "Use emojis in chats from now on."),
+        ("I prefer short answers.", "I prefer long walks."),
+        ("Always use spaces.", "Never use tabs."),
+        ("Call me Bob.", "Always call the API twice."),
+        ("My favorite editor is Vim.", "My favorite color is green."),
+        ("From now on answer in German.", "Never write German comments in code."),
+        ("Always answer in English.", "Always cite your sources."),
+        ("I prefer window seats.", "I prefer dark mode."),
+        ("Never delete files.", "Never delete branches."),
+        ("Always sign letters to Anna with love.", "Never mention Anna."),
+    ],
+)
+def test_what_may_hold_beside_it_stays(old: str, new: str) -> None:
+    assert not superseded(learning(new), [learning(old, days_ago=1)])
+
+
+def test_a_user_does_not_overrule_a_lesson_by_its_words() -> None:
+    lesson = learning("Always use tabs.", kind="lesson")
+
+    assert not superseded(learning("Always use spaces."), [lesson])
+
+
+def test_the_same_words_are_the_same_whatever_their_marks() -> None:
+    assert same("Never use emojis!", "never use  emojis")
+    assert not same("Never use emojis", "Never use tables")
+
+
+def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> None:
+    old = learning("Always quote invoices in euros.", days_ago=300)
+    new = learning("Never use emojis.", days_ago=1)
+    older = learning("Always cite your sources.", days_ago=90)
+
+    asked = relevant(
+        [older, new, old],
+        question=terms("Write the invoice for March"),
+        now=NOON,
+        budget_tokens=100,
+        count=Chars4().count,
+    )
+    unasked = relevant(
+        [older, new, old],
+        question=terms("Hello"),
+        now=NOON,
+        budget_tokens=100,
+        count=Chars4().count,
+    )
+
+    assert asked == [old, new, older]
+    assert unasked == [new, older, old]
+
+
+def test_what_was_superseded_or_does_not_fit_is_not_shown() -> None:
+    long = learning("Always " + "very " * 100 + "politely decline.", days_ago=1)
+    short = learning("Never use emojis.", days_ago=2)
+    gone = Learning(
+        id="gone",
+        kind=LearningKind.NAME,
+        text="Call me Robert.",
+        created_at=NOON,
+        session="default",
+        superseded_by="x",
+    )
+
+    shown = relevant(
+        [long, short, gone],
+        question=terms("emojis"),
+        now=NOON,
+        budget_tokens=10,
+        count=Chars4().count,
+    )
+
+    assert shown == [short]
+
+
+def test_no_more_are_shown_than_five() -> None:
+    many = [learning(f"Never use word{number}.", days_ago=number) for number in range(9)]
+
+    shown = relevant(
+        many, question=terms("anything"), now=NOON, budget_tokens=1_000, count=Chars4().count
+    )
+
+    assert shown == many[:5]

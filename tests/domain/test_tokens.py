@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from bench.token_texts import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.tokens import (
+    MARGIN,
+    WEIGHTS,
+    Chars4,
+    Count,
+    Estimated,
+    WithMargin,
+    anchored,
+    measures,
+)
+
+
+def test_four_characters_are_a_token_and_every_text_is_one() -> None:
+    counter = Chars4()
+
+    assert [counter.count(text) for text in ("", "abc", "abcdefg", "a" * 400)] == [1, 1, 1, 100]
+
+
+@pytest.mark.parametrize(
+    ("text", "real"),
+    [
+        ("The ferry to the island leaves twice a day.", 10),
+        ("島へ向かうフェリーは一日に二便出る。", 22),
+        ('{"id":4711,"tags":["a","b"],"ok":true}', 16),
+        ("9f86d081884c7d659a2feaa0c55ad015", 19),
+        ("Паром на остров отходит дважды в день.", 17),
+        ("🎉🎉 Party 🥳", 10),
+    ],
+)
+def test_the_estimate_is_near_what_cl100k_finds(text: str, real: int) -> None:
+    assert Estimated().count(text) == pytest.approx(real, rel=0.25, abs=2)
+
+
+def test_nothing_is_no_token() -> None:
+    assert Estimated().count("") == 0
+
+
+@given(st.text())
+def test_any_text_is_estimated_and_is_at_least_a_token_if_it_shows_anything(text: str) -> None:
+    estimate = Estimated().count(text)
+
+    assert estimate >= bool(text.strip())
+    assert estimate <= 6 * len(text.encode(errors="replace")) + 1
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_a_text_costs_no_more_than_its_parts_and_little_less(one: str, two: str) -> None:
+    whole = Estimated().count(one + "\n" + two)
+
+    assert whole <= 3 * (Estimated().count(one) + Estimated().count(two)) + 4
+
+
+def test_every_unit_that_is_measured_has_a_weight() -> None:
+    written = "\n".join(text for of_kind in texts().values() for text in of_kind)
+
+    assert measures(written).keys() <= WEIGHTS.keys()
+
+
+@pytest.mark.parametrize("unit", ["Ab", "a", " ", "\x0b", "+/a1", "中", "Aa1/", "\n ", "=", "_"])
+def test_an_endless_run_is_estimated_in_no_time(unit: str) -> None:
+    text = unit * 50_000
+
+    began = time.process_time()
+    Estimated().count(text)
+
+    assert time.process_time() - began < 1
+
+
+def test_a_margin_goes_on_top_and_into_the_name() -> None:
+    counter = WithMargin(Chars4())
+
+    assert counter.count("a" * 400) == round(100 * (1 + MARGIN))
+    assert counter.name == "chars4+20%"
+
+
+def test_what_an_api_reported_is_not_counted_again() -> None:
+    assert anchored(1_234, [], Chars4()) == Count(1_234, "reported")
+    assert anchored(1_234, ["a" * 40, "b" * 40], Chars4()) == Count(1_254, "reported+chars4")

@@ -1,0 +1,383 @@
+"""What `compact` takes out of a conversation: where it is, and how it comes back."""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes import FakeClock, FakeSummarizer, holding
+
+from mnemosyned import sendable
+from mnemosyned.contexts import WindowSettings
+from mnemosyned.domain.archiving import as_message
+from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import Standing, SummarizerState
+from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Expand, Forget, Learnings, Recall, Remember, Sleep, Status
+from mnemosyned.verbs_window import Compact, Shortened
+
+Messages = list[dict[str, Any]]
+UNIQUE = "Zqxjv48213Kwyz"
+
+
+def rounds(count: int, *, first: int = 0) -> Messages:
+    """Rounds of an agent at work, each with a long tool result; ids begin anew in every one."""
+    made: Messages = []
+    for n in range(first, first + count):
+        call = {
+            "id": f"call-{n}",
+            "type": "function",
+            "function": {"name": "sh", "arguments": "{}"},
+        }
+        made += [
+            {"role": "user", "content": f"Step {n}: decided: use plan {n}.", "id": "1"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call-{n}", "content": f"begin {n} " + "row " * 400},
+            {"role": "assistant", "content": f"I read file {n}.", "id": "2"},
+        ]
+    return made
+
+
+def blocks(count: int) -> Messages:
+    """The same in Anthropic's form, with a picture and a NUL."""
+    made: Messages = []
+    for n in range(count):
+        picture = {"type": "image", "source": {"data": "AAAA"}}
+        told = [{"type": "text", "text": f"{n} " + "row " * 400}, picture]
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": told}
+        made += [
+            {"role": "user", "content": [{"type": "text", "text": f"Look at {n}\0!"}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{n}", "name": "sh"}]},
+            {"role": "user", "content": [result]},
+            {"role": "assistant", "content": f"Seen {n}."},
+        ]
+    return made
+
+
+def compacted(service: MemoryService, messages: Messages, **fields: Any) -> Shortened:  # noqa: ANN401
+    return service.call(Compact(messages, **{"max_tokens": 3_000, **fields}))
+
+
+def back(service: MemoryService, *ids: str) -> Messages:
+    """The messages that these ids stand for, as they were."""
+    found = [service.call(Expand(id, reveal=True)).originals for id in ids]
+    return [as_message(memory) for originals in found for memory in originals]
+
+
+def missing(service: MemoryService, given: Messages, answer: Shortened) -> Messages:
+    """What is neither in the answer's messages nor comes back."""
+    there = [*answer.messages, *back(service, *answer.expand)]
+    return [message for message in given if message not in there]
+
+
+@pytest.mark.parametrize("policy", ["auto", "facts", "rounds"])
+@pytest.mark.parametrize("talk", [rounds(20), blocks(20)], ids=["openai", "anthropic"])
+def test_what_is_taken_out_comes_back_word_for_word(
+    service: MemoryService, policy: str, talk: Messages
+) -> None:
+    answer = compacted(service, talk, policy=policy)
+
+    assert answer.changed
+    assert answer.tokens_after < answer.tokens_before
+    assert answer.expand
+    assert missing(service, talk, answer) == []
+    assert len(answer.archived) >= len([one for one in talk if one not in answer.messages])
+
+
+def test_expanded_messages_stand_in_their_order(service: MemoryService) -> None:
+    talk = rounds(20)
+
+    answer = compacted(service, talk, policy="facts")
+
+    gone = [one for one in talk if one not in answer.messages]
+    assert back(service, answer.expand[0]) == gone
+
+
+@pytest.mark.parametrize("policy", ["auto", "facts", "rounds"])
+def test_repeating_a_compaction_changes_nothing(
+    service: MemoryService, clock: FakeClock, policy: str
+) -> None:
+    first = compacted(service, rounds(20), policy=policy)
+    before = service.call(Status()).tiers
+    clock.advance(hours=1)
+
+    again = compacted(service, rounds(20), policy=policy)
+    upon_it = compacted(service, first.messages, policy=policy)
+
+    assert again == first
+    assert service.call(Status()).tiers == before
+    assert not upon_it.changed
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+@pytest.mark.parametrize("policy", ["auto", "facts"])
+def test_a_merged_compaction_brings_back_all_of_it(
+    service: MemoryService, clock: FakeClock, policy: str, *, stripped: bool
+) -> None:
+    talk, given = rounds(12), rounds(12)
+    answers = []
+    for turn in range(3):
+        answer = compacted(service, talk, policy=policy)
+        answers.append(answer)
+        kept = list(sendable(answer.messages)) if stripped else answer.messages
+        further = rounds(6, first=12 + 6 * turn)
+        talk, given = [*map(dict, kept), *further], [*given, *further]
+        clock.advance(hours=30)
+        service.call(Sleep())
+
+    last = compacted(service, talk, policy=policy)
+
+    assert last.expand[0] not in {answer.expand[0] for answer in answers}
+    recovered = back(service, last.expand[0])
+    assert recovered[0] == given[0]
+    stands = [*last.messages, *recovered, *back(service, *last.expand)]
+    stubs = [answer.expand for answer in answers]
+    stands += [one for ids in stubs for one in back(service, *ids)]
+    assert [one for one in given if one not in stands] == []
+    assert {str(one["content"])[:8] for one in given[:40:4]} <= {
+        str(one["content"])[:8] for one in recovered
+    }
+
+
+def test_a_stub_says_how_to_get_the_words_back(service: MemoryService) -> None:
+    talk = rounds(20)
+    answer = compacted(service, talk, max_tokens=9_000, session="work")
+    stubs = [one for one in answer.messages if "expand m-" in str(one["content"])]
+    first = stubs[0]["content"]
+
+    (original,) = back(service, first.partition("; expand ")[2].partition("]")[0])
+
+    assert original == next(
+        one for one in talk if one.get("tool_call_id") == stubs[0]["tool_call_id"]
+    )
+
+
+def test_a_stub_that_is_summarised_later_leads_to_the_whole_result(service: MemoryService) -> None:
+    talk = rounds(20)
+    stubbed = compacted(service, talk, max_tokens=9_000)
+    results = [one for one in talk if one["role"] == "tool"]
+    before = service.call(Status()).tiers["working"].count  # type: ignore[index]
+
+    summarised = compacted(service, stubbed.messages, policy="facts", keep_recent=0, force=True)
+
+    recovered = back(service, summarised.expand[0])
+    assert [one for one in results if one not in recovered] == []
+    assert not any("expand m-" in str(one["content"]) for one in recovered)
+    assert service.call(Status()).tiers["working"].count > before  # type: ignore[index]
+
+
+def test_a_pointer_that_a_tool_wrote_itself_hides_nothing(service: MemoryService) -> None:
+    talk = rounds(20)
+    stubbed = compacted(service, talk, max_tokens=9_000)
+    genuine = next(one for one in stubbed.messages if "expand m-" in str(one["content"]))
+    forged = {**genuine, "content": genuine["content"] + " and the safe is 4471"}
+    further = [stubbed.messages[-6], forged, *rounds(1, first=50)]
+
+    answer = compacted(service, further, policy="facts", keep_recent=0, force=True)
+
+    assert forged in back(service, answer.expand[0])
+
+
+def test_ids_that_agents_use_again_are_no_matter(service: MemoryService) -> None:
+    one, other = rounds(10), rounds(10, first=100)
+    service.call(Remember("Something else.", id="1"))
+
+    first = compacted(service, one, policy="facts", session="one")
+    second = compacted(service, other, policy="facts", session="other")
+
+    assert missing(service, one, first) == []
+    assert missing(service, other, second) == []
+
+
+def test_what_an_agent_remembered_itself_is_not_kept_twice(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    said = [
+        {"role": "user" if n % 2 else "assistant", "content": f"Word {n} of a long talk. " * 20}
+        for n in range(30)
+    ]
+    for one in said:
+        service.call(Remember(one["content"], role=one["role"], session="s", source="a"))
+    clock.advance(hours=30)
+    service.call(Sleep())
+    before = service.call(Status()).tiers
+
+    answer = compacted(service, said, policy="facts", session="s", source="a")
+
+    assert service.call(Status()).tiers == before
+    assert missing(service, said, answer) == []
+
+
+def test_what_was_taken_out_is_found_by_recall(service: MemoryService) -> None:
+    compacted(service, rounds(20), policy="facts", session="work", source="agent")
+
+    (hit, *_) = service.call(Recall("plan 3", source="agent", session="work")).hits
+
+    assert hit.content == "Step 3: decided: use plan 3."
+    assert hit.role == "user"
+
+
+def test_what_is_forgotten_is_gone_from_every_compaction(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    talk = [{"role": "user", "content": f"decided: {UNIQUE}"}, *rounds(20)]
+    first = compacted(service, talk, policy="facts")
+    merged = compacted(service, [*first.messages, *rounds(9, first=30)], policy="facts")
+    (hit, *_) = service.call(Recall(UNIQUE)).hits
+
+    service.call(Forget(hit.id))
+
+    for id in (first.expand[0], merged.expand[0]):
+        left = service.call(Expand(id, reveal=True))
+        assert left.originals
+        assert UNIQUE not in left.episode.content
+        assert UNIQUE not in str(left.originals)
+    assert holding(store.database.parent, UNIQUE) == []
+
+
+def test_a_compaction_of_which_all_is_forgotten_is_not_found(service: MemoryService) -> None:
+    answer = compacted(
+        service, [{"role": "user", "content": UNIQUE}], policy="facts", keep_recent=0, force=True
+    )
+
+    service.call(Forget(answer.archived[0]))
+
+    with pytest.raises(NotFound, match="forgotten"):
+        service.call(Expand(answer.expand[0]))
+
+
+@pytest.mark.parametrize("rule", [SecretRule.MASK, SecretRule.REFUSE])
+def test_where_secrets_are_not_to_be_kept_none_is(
+    store: SqliteStore, service: MemoryService, rule: SecretRule
+) -> None:
+    service.use_limits(replace(service.limits, secrets=rule))
+    talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
+
+    answer = compacted(service, talk)
+
+    assert answer.changed
+    assert holding(store.database.parent, "hunter22x") == []
+    assert "hunter22x" not in str(back(service, *answer.expand))
+
+
+def test_a_secret_is_shown_only_on_request(service: MemoryService) -> None:
+    talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
+
+    answer = compacted(service, talk)
+
+    assert "hunter22x" not in str(service.call(Expand(answer.expand[0])))
+    assert "hunter22x" in str(back(service, answer.expand[0]))
+
+
+def test_what_a_user_says_to_hold_is_learned_before_it_is_taken_out(service: MemoryService) -> None:
+    talk = [{"role": "user", "content": "Never use emojis."}, *rounds(20)]
+
+    compacted(service, talk, policy="facts")
+
+    assert [one.text for one in service.call(Learnings()).learnings] == ["Never use emojis."]
+
+
+def test_it_is_kept_whole_or_not_at_all(store: SqliteStore, service: MemoryService) -> None:
+    with sqlite3.connect(store.database) as connection:
+        connection.execute(
+            "CREATE TRIGGER refuses BEFORE INSERT ON compacted WHEN new.position = 7 "
+            "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        )
+
+    with pytest.raises(StorageFailed):
+        compacted(service, rounds(20))
+
+    assert store.working_count() == 0
+
+
+def test_below_its_threshold_nothing_happens_unless_forced(service: MemoryService) -> None:
+    talk = rounds(4)
+    tokens = compacted(service, talk, max_tokens=100_000).tokens_before
+
+    idle = compacted(service, talk, max_tokens=100_000)
+    reported = compacted(service, talk, max_tokens=2 * tokens, reported_tokens=2 * tokens)
+    forced = compacted(service, talk, max_tokens=100_000, force=True)
+
+    assert (idle.changed, idle.messages) == (False, talk)
+    assert reported.changed
+    assert forced.changed
+
+
+def test_a_daemon_that_stops_compacts_no_more(service: MemoryService) -> None:
+    service.stop_writes()
+
+    with pytest.raises(ShuttingDown):
+        compacted(service, rounds(1))
+
+
+# ------------------------------------------------------------------ a model
+
+
+class Model(FakeSummarizer):
+    """A summariser that says it works with a model, and takes its time."""
+
+    slow_s = 0.0
+    answer = "They read twenty files, one after the other."
+
+    def summarize(self, memories: Sequence[Memory]) -> Any:  # noqa: ANN401
+        time.sleep(self.slow_s)
+        return replace(super().summarize(memories), text=self.answer)
+
+    def standing(self) -> Standing:
+        return Standing(name=self.name, reason=self.reason, state=SummarizerState.MODEL)
+
+
+@pytest.fixture
+def model(cycle: SleepCycle) -> Model:
+    found = Model()
+    cycle.use_summarizer(found)
+    return found
+
+
+@pytest.mark.parametrize("policy", ["auto", "rounds"])
+def test_a_models_words_go_on_top_of_what_the_rules_found(
+    service: MemoryService, model: Model, policy: str
+) -> None:
+    answer = compacted(service, rounds(20), policy=policy)
+
+    assert model.answer in answer.summaries[0]
+    assert answer.fallback_reason == ""
+    assert "plan 0" in answer.summaries[0] or "begin 0" in answer.summaries[0]
+
+
+def test_a_model_that_takes_too_long_is_not_waited_for(
+    service: MemoryService, model: Model
+) -> None:
+    model.slow_s = 0.4
+    limited = WindowSettings(model_limit_s=0.05)
+    service.use_limits(replace(service.limits, window=limited))
+    started = time.monotonic()
+
+    answer = compacted(service, rounds(20), policy="rounds")
+
+    assert time.monotonic() - started < 0.35
+    assert "took longer" in answer.fallback_reason
+    assert missing(service, rounds(20), answer) == []
+
+
+def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
+    service: MemoryService, model: Model, clock: FakeClock
+) -> None:
+    for n in range(3):
+        service.call(Remember(f"note {n}"))
+    clock.advance(hours=30)
+    answers: list[Shortened] = []
+    model.meanwhile = lambda memories: (
+        answers.append(compacted(service, rounds(20))) if memories[0].content == "note 0" else None
+    )
+
+    service.call(Sleep())
+
+    assert "a sleep cycle has the model" in answers[0].fallback_reason
+    assert answers[0].changed

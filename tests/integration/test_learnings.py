@@ -1,0 +1,144 @@
+"""What users say to hold, from the words in session 1 to the context of session 20."""
+
+from datetime import UTC, datetime
+
+import pytest
+from fakes import FakeClock, holding
+
+from mnemosyned.domain.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
+from mnemosyned.domain.learnings import LearningKind
+from mnemosyned.domain.relevance import relevant
+from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.domain.terms import terms
+from mnemosyned.domain.tokens import Estimated
+from mnemosyned.service import Limits, MemoryService
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Forget, Learn, Learnings, Remember, RememberMany, Sleep
+
+UNIQUE = "Zqxjv48213Kwyz"
+
+
+def texts(service: MemoryService, **fields: object) -> list[str]:
+    return [one.text for one in service.call(Learnings(**fields)).learnings]  # type: ignore[arg-type]
+
+
+def test_what_is_said_in_session_1_is_shown_in_session_20_after_three_sleeps(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    said = "By the way: from now on, quote every price in Swiss francs. And never use emojis."
+    service.call(Remember(said, session="1", role="user", source="agent"))
+    for session in range(1, 21):
+        for turn in range(4):
+            words = f"Session {session}, turn {turn}: what about the harbour, the boat, the rope?"
+            service.call(Remember(words, session=str(session), role="user", source="agent"))
+        clock.advance(hours=6)
+        if session in (5, 11, 17):
+            assert service.call(Sleep(force=True)).promoted
+
+    holding = service.call(Learnings(source="agent")).learnings
+    shown = relevant(
+        holding,
+        question=terms("What is the price of the ticket?"),
+        now=clock.now(),
+        budget_tokens=1_300,
+        count=Estimated().count,
+    )
+
+    assert [one.text for one in shown] == [
+        "By the way: from now on, quote every price in Swiss francs.",
+        "And never use emojis.",
+    ]
+    assert {one.session for one in shown} == {"1"}
+
+
+@pytest.mark.parametrize("role", ["assistant", "tool", "", "system"])
+def test_only_a_user_gives_instructions(service: MemoryService, role: str) -> None:
+    service.call(Remember("Never use emojis.", role=role))
+
+    assert texts(service) == []
+
+
+def test_a_batch_teaches_too_and_a_dry_run_nothing(service: MemoryService) -> None:
+    batch = [Remember("Never use emojis.", role="user"), Remember("Call me Bob.", role="User")]
+
+    service.call(RememberMany(batch, dry_run=True))
+    nothing = texts(service)
+    service.call(RememberMany(batch))
+
+    assert nothing == []
+    assert sorted(texts(service)) == ["Call me Bob.", "Never use emojis."]
+
+
+def test_no_secret_is_learned(service: MemoryService) -> None:
+    service.call(Remember("Remember that my password is hunter22x!", role="user"))
+    service.call(Learn("Always log in with the password hunter22x!, and password: hunter22x!"))
+
+    assert texts(service)
+    assert not any("hunter22x" in text for text in texts(service))
+
+
+def test_a_secret_in_a_lesson_is_refused_where_secrets_are(service: MemoryService) -> None:
+    service.use_limits(Limits(content_bytes_max=1_000, wm_max=100, secrets=SecretRule.REFUSE))
+
+    with pytest.raises(SecretRefused) as refused:
+        service.call(Learn("The password is hunter22x!"))
+
+    assert refused.value.field == "content"
+    assert "hunter22x" not in refused.value.message
+
+
+def test_a_lesson_is_kept_edited_and_removed(service: MemoryService) -> None:
+    kept = service.call(Learn("Taste first.", source="cook")).learning
+
+    edited = texts(service, edit=kept.id, text="Taste twice.")
+    removed = texts(service, remove=kept.id)
+
+    assert (kept.kind, kept.memory) == (LearningKind.LESSON, None)
+    assert (edited, removed) == (["Taste twice."], [])
+
+
+def test_a_lesson_says_what_it_takes_the_place_of(service: MemoryService, clock: FakeClock) -> None:
+    old = service.call(Learn("Always use tabs.")).learning
+    clock.advance(hours=1)
+
+    answer = service.call(Learn("Always use spaces."))
+
+    assert answer.superseded == [old.id]
+    assert texts(service) == ["Always use spaces."]
+    assert texts(service, superseded=True) == ["Always use spaces.", "Always use tabs."]
+
+
+def test_what_cannot_be_learned_is_refused(service: MemoryService) -> None:
+    with pytest.raises(EmptyContent):
+        service.call(Learn("  \n"))
+    with pytest.raises(InvalidRequest, match="go together"):
+        service.call(Learnings(edit="x"))
+    with pytest.raises(InvalidRequest, match="go together"):
+        service.call(Learnings(text="x"))
+    with pytest.raises(NotFound):
+        service.call(Learnings(remove="x"))
+
+
+def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    words = f"Always call the boat {UNIQUE}."
+    kept = service.call(Remember(words, role="user"))
+    lesson = service.call(Learn(f"The boat is the {UNIQUE}.")).learning
+    before = texts(service)
+
+    service.call(Forget(kept.id))
+    service.call(Learnings(remove=lesson.id))
+
+    assert len(before) == 2
+    assert texts(service) == []
+    assert holding(store.database.parent, UNIQUE) == []
+
+
+def test_words_from_before_the_epoch_are_learned_too(service: MemoryService) -> None:
+    long_ago = datetime(1869, 5, 1, tzinfo=UTC)
+
+    for words in ("Never use emojis.", "Call me Ada."):
+        service.call(Remember(words, role="user", created_at=long_ago))
+
+    assert sorted(texts(service)) == ["Call me Ada.", "Never use emojis."]

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from mnemosyned.domain.errors import SummarizerFailed, TokenizerUnusable
+from mnemosyned.domain.ports import TextModel
+from mnemosyned.domain.tokens import Chars4
+from mnemosyned.tokenizers import open_counter
+from mnemosyned.tokenizers.model import ModelCounter
+
+
+class WordModel(TextModel):
+    """Counts words, until it is broken."""
+
+    name = "words"
+    context_tokens = 100
+    broken = False
+
+    def count_tokens(self, text: str) -> int:
+        if self.broken:
+            raise SummarizerFailed("words cannot be asked any more")
+        return len(text.split())
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+    ) -> str:
+        raise AssertionError(messages, max_tokens, temperature)
+
+    def close(self) -> None:
+        return
+
+
+def vocabulary(path: Path, *merged: str) -> Path:
+    """All bytes, then these in the order in which they are merged."""
+    tokens = [bytes([value]) for value in range(256)] + [word.encode() for word in merged]
+    lines = [f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens)]
+    path.write_text("".join(lines))
+    return path
+
+
+def test_pairs_are_merged_in_the_order_of_their_ranks(tmp_path: Path) -> None:
+    counter = open_counter(vocabulary(tmp_path / "own.tiktoken", "lo", "el", "hel", " w", "or"))
+
+    assert counter.name == "tiktoken:own"
+    assert counter.count("hello") == 2  # hel lo
+    assert counter.count("hello world") == 2 + 4  # " w" or l d
+    assert counter.count("") == 0
+
+
+def test_words_that_end_a_turn_elsewhere_are_only_words(tmp_path: Path) -> None:
+    counter = open_counter(vocabulary(tmp_path / "own.tiktoken"))
+
+    assert counter.count("<|endoftext|>") == len("<|endoftext|>")
+
+
+def test_half_a_character_is_counted_too(tmp_path: Path) -> None:
+    assert open_counter(vocabulary(tmp_path / "own.tiktoken")).count("\ud800") == 1
+
+
+def test_an_endless_word_is_counted_in_bounded_time(tmp_path: Path) -> None:
+    counter = open_counter(vocabulary(tmp_path / "own.tiktoken", "aa", "aaaa"))
+
+    began = time.process_time()
+    tokens = counter.count("a" * 50_000)
+
+    assert tokens == 12_500
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("v.tiktoken", b"", "is empty"),
+        ("v.tiktoken", b"YQ== 0\nnot base64!\n", "line 2"),
+        ("v.tiktoken", b"YQ== one\n", "line 1"),
+        ("v.tiktoken", None, "cannot be read"),
+        ("v.bin", b"YQ== 0\n", "is neither"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused_with_the_reason(
+    tmp_path: Path, name: str, content: bytes | None, why: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(TokenizerUnusable, match=why):
+        open_counter(path)
+
+
+def test_without_its_package_a_tokenizer_json_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({"version": "1.0"}))
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+
+    with pytest.raises(TokenizerUnusable, match=r"mnemosyned\[tokenizers\]"):
+        open_counter(path)
+
+
+def test_a_model_counts_until_it_cannot_and_each_count_says_who_made_it() -> None:
+    model = WordModel()
+    counter = ModelCounter(model, otherwise=Chars4())
+
+    first = counter.count("a b c"), counter.name
+    model.broken = True
+    second = counter.count("a b c d e f g h"), counter.name
+
+    assert first == (3, model.name)
+    assert second == (3, "chars4")
