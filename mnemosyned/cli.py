@@ -20,7 +20,7 @@ from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import render
 from mnemosyned.requests import Request, parse_text
-from mnemosyned.verbs import VERBS, Recalled, Sleep
+from mnemosyned.verbs import VERBS, Forgotten, Pruned, Recalled, Sleep
 
 EXIT_OF_KIND = {
     Kind.INVALID: 2,
@@ -198,10 +198,11 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields[name] = _listed(fields[name], field=name)
         request = parse_text(verb, fields)
         with _client(context) as client:
-            if not (yes or fields.get("dry_run") or _confirmed(client, request)):
-                return 0
-            if isinstance(request, Sleep) and not request.dry_run and sys.stderr.isatty():
-                result: Any = _with_bar(client, request)
+            asks = not (yes or fields.get("dry_run"))
+            if asks and (nothing := _confirm(client, request)) is not None:
+                result: Any = nothing
+            elif isinstance(request, Sleep) and not request.dry_run and sys.stderr.isatty():
+                result = _with_bar(client, request)
             else:
                 result = client.call(request)
         _say(msgspec.json.encode(result) if as_json else render(result))
@@ -212,18 +213,19 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
     return run
 
 
-def _confirmed(client: Client, request: Request[Any]) -> bool:
+def _confirm(client: Client, request: Request[Any]) -> Forgotten | Pruned | None:
     """Show what would be done, and ask; where nobody can answer, --yes does.
 
-    False where there is nothing to do it to.
+    Where nothing would be done nobody is asked, and that is the answer.
     """
-    foreseen = client.call(msgspec.structs.replace(request, dry_run=True))
-    click.echo(render(foreseen), err=True)
+    foreseen: Forgotten | Pruned = client.call(msgspec.structs.replace(request, dry_run=True))
     if not foreseen.memories:
-        return False
+        return foreseen
+    click.echo(render(foreseen), err=True)
     if not sys.stdin.isatty():
         raise InvalidRequest("nothing was done: there is nobody to ask; add --yes to do it")
-    return click.confirm("Do it?", abort=True, err=True)
+    click.confirm("Do it?", abort=True, err=True)
+    return None
 
 
 def _with_bar(client: Client, request: Sleep) -> CycleReport:
@@ -302,7 +304,7 @@ def _configured_socket() -> str | None:
 
 @mnem.group(context_settings={"help_option_names": ["-h", "--help"]})
 def archive() -> None:
-    """Limit how many originals the archive keeps."""
+    """Limit what the archive keeps."""
 
 
 for _name, _verb in VERBS.items():

@@ -230,7 +230,7 @@ def _restored(result: Restored) -> str:
 
 def _pruned(result: Pruned) -> str:
     if not result.memories:
-        return "nothing to prune: the settings keep every original that has its words"
+        return "nothing to prune: every original that has its words is kept"
     return (
         f"{'would prune' if result.dry_run else 'pruned'}: the words of "
         f"{counted(result.memories, 'original')}, {result.characters:,} characters, from "

@@ -163,9 +163,11 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
 @pytest.mark.parametrize("words", [["forget", "--query", "zeppelin"], ["archive", "prune"]])
 def test_where_nothing_would_go_nobody_is_asked(filled: Daemon, words: list[str]) -> None:
     done = filled.mnem(*words)
+    as_json = filled.mnem(*words, "--json")
 
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.startswith(b"nothing to ")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"nothing to ")
+    assert json.loads(as_json.stdout)["memories"] == 0
 
 
 @pytest.mark.parametrize(("answer", "status"), [(b"n\n", 200), (b"y\n", 404)])
