@@ -123,7 +123,7 @@ class Archivist:
             before: list[Taken | str] = []
             for summary, its in merged:
                 if set(its.summary_of) <= set(holds.summary_of):
-                    before += self._known_as(summary, its)
+                    before += self._known_as(summary, its, named)
             taken = [parts[one] for one in holds.summary_of if one in parts]
             kept.append((holds.id, masked(message["content"]), [*before, *taken]))
         kept += [(one, "", [parts[one]]) for one in named.stubbed(done)]
@@ -198,10 +198,12 @@ class Archivist:
         originals = found[1] if found else []
         return any(is_stub_of(message, as_message(memory)) for memory in originals)
 
-    def _known_as(self, summary: Message, holds: Condensed) -> list[str]:
+    def _known_as(self, summary: Message, holds: Condensed, named: Named) -> list[str]:
         """The ids of the compaction that wrote a summary, also where it lost its metadata."""
         if not holds.summary_of:
-            id = self._store.compaction_saying(masked(text(summary)))
+            id = self._store.compaction_saying(
+                masked(text(summary)), session=named.session, source=named.source
+            )
             return [id] if id else []
         return [holds.id, *(one for one in holds.summary_of if one.startswith("c-"))]
 

@@ -227,8 +227,8 @@ class MemoryStore(Protocol):
         """A compaction and what is left of its messages, in the order of the conversation."""
         ...
 
-    def compaction_saying(self, text: str) -> str | None:
-        """The id of the compaction whose summary says this, where one does."""
+    def compaction_saying(self, text: str, *, session: str, source: str | None) -> str | None:
+        """The id of the session's compaction whose summary says this, where one does."""
         ...
 
     def get(self, id: str) -> Memory | Episode:

@@ -195,6 +195,20 @@ def test_ids_that_agents_use_again_are_no_matter(service: MemoryService) -> None
     assert missing(service, other, second) == []
 
 
+def test_a_session_never_brings_back_the_words_of_another(service: MemoryService) -> None:
+    """Not even where both say the same, and the summary lost its metadata."""
+    said = [{"role": "user", "content": "ok"}, {"role": "assistant", "content": "Fine."}]
+    secret = {"role": "assistant", "content": "The safe is behind the picture. " * 9}
+    force: dict[str, Any] = {"policy": "facts", "keep_recent": 0, "force": True}
+    first = compacted(service, [*said, secret], session="one", **force)
+    compacted(service, said, session="two", **force)
+
+    stripped = list(map(dict, sendable(first.messages)))
+    answer = compacted(service, [*stripped, *said], session="three", **force)
+
+    assert back(service, answer.expand[0]) == said
+
+
 def test_what_an_agent_remembered_itself_is_not_kept_twice(
     service: MemoryService, clock: FakeClock
 ) -> None:

@@ -54,11 +54,14 @@ def read(connection: sqlite3.Connection, id: str) -> tuple[Compacted, list[Memor
     return compacted, [memories[one] for one in ids if one in memories]
 
 
-def saying(connection: sqlite3.Connection, text: str) -> str | None:
-    """The newest compaction with this summary."""
+def saying(
+    connection: sqlite3.Connection, text: str, *, session: str, source: str | None
+) -> str | None:
+    """The newest compaction of a session with this summary: another's may read the same."""
     row = connection.execute(
-        "SELECT id FROM compaction WHERE text_hash = ? ORDER BY created_at DESC LIMIT 1",
-        (content_hash(text),),
+        "SELECT id FROM compaction WHERE text_hash = ? AND session_id = ? AND source IS ? "
+        "ORDER BY created_at DESC LIMIT 1",
+        (content_hash(text), session, source),
     ).fetchone()
     return row[0] if row else None
 
