@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -189,8 +188,9 @@ class Archivist:
             memory = as_memory(
                 own, id=one.id, said=said[one.id], session=named.session, source=named.source
             )
-            draft = replace(self._admit(memory), dedupe=is_plain(own))
-            parts[one.id] = Taken(draft, timed=when(own) is not None)
+            parts[one.id] = Taken(
+                self._admit(memory), alike=is_plain(own), timed=when(own) is not None
+            )
         return parts
 
     def _is_stub(self, message: Message, id: str) -> bool:

@@ -177,13 +177,14 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A message taken out, as a memory; with `draft.dedupe` one with the same words stands for it.
+    """A message taken out, as a memory.
 
-    That is one of the same session, source and speaker, and said within the hour where the
-    message tells when it was said.
+    What its agent remembered in the same words stands for it, where that is allowed: of the same
+    session, source and speaker, and within the hour where the message tells when it was said.
     """
 
     draft: Draft
+    alike: bool
     timed: bool
 
 

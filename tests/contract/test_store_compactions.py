@@ -10,7 +10,7 @@ from mnemosyned.domain.ports import Compacted, Compacting, Draft, MemoryStore, T
 
 def taken(id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0) -> Taken:
     one = memory(id, content, role="user", hours_ago=hours_ago)
-    return Taken(Draft(one, dedupe=True), timed=timed)
+    return Taken(Draft(one), alike=True, timed=timed)
 
 
 def compacting(id: str, *parts: Taken | str, text: str = "") -> Compacting:

@@ -1,17 +1,23 @@
 """What `compact` takes out of a conversation: where it is, and how it comes back."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
+from domain.talks import talks
 from fakes import FakeClock, FakeSummarizer, holding
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from mnemosyned import sendable
 from mnemosyned.contexts import WindowSettings
 from mnemosyned.domain.archiving import as_message
+from mnemosyned.domain.condensed import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports import Standing, SummarizerState
@@ -400,3 +406,26 @@ def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
 
     assert "a sleep cycle has the model" in answers[0].fallback_reason
     assert answers[0].changed
+
+
+# ------------------------------------------------------------------ whatever comes
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(talk=talks(), policy=st.sampled_from(["auto", "facts", "rounds"]), force=st.booleans())
+def test_nothing_of_any_conversation_is_lost(
+    service: MemoryService, talk: Messages, policy: str, *, force: bool
+) -> None:
+    try:
+        talk = msgspec.json.decode(msgspec.json.encode(talk))
+    except (TypeError, UnicodeEncodeError):
+        assume(False)  # noqa: FBT003 hypothesis' own signature
+    session = os.urandom(8).hex()  # the store is the same for all examples
+
+    first = compacted(service, talk, policy=policy, max_tokens=300, force=force, session=session)
+    again = compacted(
+        service, [*first.messages, *rounds(2)], policy=policy, session=session, max_tokens=300
+    )
+
+    there = [*again.messages, *back(service, *first.expand, *again.expand)]
+    assert [one for one in talk if one not in there and not is_summary(one)] == []

@@ -67,17 +67,20 @@ def saying(
 
 
 def _home(connection: sqlite3.Connection, taken: Taken) -> str | None:
-    """The memory that holds these words already, by its id or by what it says."""
+    """The memory that holds this message already, by its id or as the agent remembered it.
+
+    What a compaction took out before is another message, although it may say the same.
+    """
     memory = taken.draft.memory
     row = connection.execute(
         "SELECT id FROM working_memory WHERE id = ?1 "
         "UNION ALL SELECT id FROM archive WHERE id = ?1",
         (memory.id,),
     ).fetchone()
-    if row is None and taken.draft.dedupe:
+    if row is None and taken.alike:
         same = (
             "content_hash = ?1 AND content = ?2 AND session_id = ?3 AND source IS ?4 "
-            "AND role = ?5 AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
+            "AND role = ?5 AND id NOT GLOB 'm-*' AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
         )
         row = connection.execute(
             f"SELECT id FROM working_memory WHERE {same} "
