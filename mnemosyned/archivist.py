@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +14,7 @@ from mnemosyned.domain.keyfacts import extract_facts
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.messages import Message, digest, is_plain, text, when
 from mnemosyned.domain.ports import Clock, Compacted, Compacting, Draft, MemoryStore, Taken
-from mnemosyned.domain.sensitive import masked, masked_memory
+from mnemosyned.domain.sensitive import SecretRule, masked, masked_memory, masked_values
 from mnemosyned.domain.stubs import is_stub_of, pointer
 from mnemosyned.verbs import Expand, Expanded
 
@@ -31,13 +30,20 @@ class Named:
     """
 
     def __init__(
-        self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session: str,
+        source: str | None,
+        stored: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
+        """`stored` gives a message as it may be kept: nothing else may go into its id."""
         self.session = session
         self.source = source
         self.own = messages
         self.messages = [
-            {**message, "id": digest("m", [source, session, message])} for message in messages
+            {**message, "id": digest("m", [source, session, stored(message)])}
+            for message in messages
         ]
         self._own = {
             id(named): message for named, message in zip(self.messages, messages, strict=True)
@@ -81,12 +87,25 @@ class Archivist:
     """Remembers the messages that compactions take out, and under which ids they are asked for."""
 
     def __init__(
-        self, *, store: MemoryStore, clock: Clock, admit: Callable[[Memory], Draft]
+        self,
+        *,
+        store: MemoryStore,
+        clock: Clock,
+        admit: Callable[[Memory], Draft],
+        secrets: Callable[[], SecretRule],
     ) -> None:
         self._store = store
         self._clock = clock
         self._admit = admit
         """The draft of a memory, as settings of secrets and learnings would have it."""
+        self._secrets = secrets
+
+    def named(
+        self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
+    ) -> Named:
+        """A conversation for a policy to work on."""
+        stored = dict if self._secrets() is SecretRule.KEEP else masked_values
+        return Named(messages, session=session, source=source, stored=stored)
 
     def keep(self, done: Compaction, named: Named) -> list[str]:
         """Put what was taken out on disk; the ids of the memories that hold it."""
@@ -103,9 +122,9 @@ class Archivist:
             before: list[Taken | str] = []
             for summary, its in merged:
                 if set(its.summary_of) <= set(holds.summary_of):
-                    before += self._known_as(summary, its)
+                    before += self._known_as(summary, its, named)
             taken = [parts[one] for one in holds.summary_of if one in parts]
-            kept.append((holds.id, message["content"], [*before, *taken]))
+            kept.append((holds.id, masked(message["content"]), [*before, *taken]))
         kept += [(one, "", [parts[one]]) for one in named.stubbed(done)]
         return self._store.compact(
             [
@@ -169,8 +188,9 @@ class Archivist:
             memory = as_memory(
                 own, id=one.id, said=said[one.id], session=named.session, source=named.source
             )
-            draft = replace(self._admit(memory), dedupe=is_plain(own))
-            parts[one.id] = Taken(draft, timed=when(own) is not None)
+            parts[one.id] = Taken(
+                self._admit(memory), alike=is_plain(own), timed=when(own) is not None
+            )
         return parts
 
     def _is_stub(self, message: Message, id: str) -> bool:
@@ -178,10 +198,12 @@ class Archivist:
         originals = found[1] if found else []
         return any(is_stub_of(message, as_message(memory)) for memory in originals)
 
-    def _known_as(self, summary: Message, holds: Condensed) -> list[str]:
+    def _known_as(self, summary: Message, holds: Condensed, named: Named) -> list[str]:
         """The ids of the compaction that wrote a summary, also where it lost its metadata."""
         if not holds.summary_of:
-            id = self._store.compaction_saying(text(summary))
+            id = self._store.compaction_saying(
+                masked(text(summary)), session=named.session, source=named.source
+            )
             return [id] if id else []
         return [holds.id, *(one for one in holds.summary_of if one.startswith("c-"))]
 

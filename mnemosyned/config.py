@@ -104,7 +104,7 @@ class ContextConfig(_Section, frozen=True):
     learnings_fraction: Fraction = 0.05
     fresh_tail: Annotated[int, Meta(ge=0, le=100_000)] = 16
     tokenizer: str | None = None
-    model_limit_s: Annotated[float, Meta(gt=0, le=600)] = 20.0
+    model_limit_s: Annotated[float, Meta(gt=0, le=50)] = 20.0  # clients wait for 60 s
 
 
 class LearningsConfig(_Section, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mnemosyned.archivist import Archivist, Named
+from mnemosyned.archivist import Archivist
 from mnemosyned.domain.auto import AutoPolicy
 from mnemosyned.domain.budget import TokenBudget
 from mnemosyned.domain.compaction import THRESHOLD, MemoryConsolidator, Policy
@@ -28,6 +28,7 @@ from mnemosyned.domain.rounds import RoundsPolicy
 from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.tokens import Estimated, WithMargin
+from mnemosyned.logs import logger
 from mnemosyned.requests import names
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs import QUERY_CHARS_MAX, Recall, Recalled
@@ -39,6 +40,8 @@ QUOTED_CHARS_MAX = 600
 """Of a longer memory the stretch is shown that matches best."""
 LEARNINGS_MAX = 1_000
 """So many of the newest are looked at; a context shows five."""
+
+log = logger()
 
 
 def estimating() -> MessageCounter:
@@ -172,10 +175,20 @@ class Contexts:
         policy = self._policy(request, limit)
         if not (request.force or policy.due(tokens).due):
             return _unchanged(request, counter.name, tokens=tokens, limit=limit)
-        named = Named(request.messages, session=request.session, source=request.source)
+        named = self._archivist.named(
+            request.messages, session=request.session, source=request.source
+        )
         done = policy.compact(named.messages, keep_recent=request.keep_recent)
         ids = self._archivist.keep(done, named) if done.changed else []
         written = named.written(done)
+        log.info(
+            "compacted",
+            policy=done.policy,
+            taken_out=len(done.archived),
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
+            fallback_reason=done.fallback_reason or None,
+        )
         return Shortened(
             changed=done.changed,
             messages=[named.restored(message) for message in done.messages],
@@ -212,9 +225,11 @@ class Contexts:
         if self._cycle.summarizer.standing().state is SummarizerState.RULES:
             return None
         limit_s = self.settings.model_limit_s
-        ends = time.monotonic() + limit_s
+        ends: float | None = None
 
         def summarize(messages: Sequence[Message]) -> str:
+            nonlocal ends
+            ends = ends or time.monotonic() + limit_s
             left_s = ends - time.monotonic()
             if left_s <= 0:
                 raise SummarizerFailed(f"its {limit_s:g} s for one compaction are used up")

@@ -132,7 +132,9 @@ class MemoryService:
         self._started = time.monotonic()
         self._stopping = False
         self._relieving = threading.Lock()
-        self._archivist = Archivist(store=store, clock=clock, admit=self._taken)
+        self._archivist = Archivist(
+            store=store, clock=clock, admit=self._taken, secrets=lambda: self.limits.secrets
+        )
         self._contexts = Contexts(
             store=store, cycle=cycle, clock=clock, recall=self.recall, archivist=self._archivist
         )

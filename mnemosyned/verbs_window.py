@@ -86,6 +86,7 @@ class Shortened(msgspec.Struct, frozen=True, kw_only=True):
     tokens_before: int
     tokens_after: int
     limit: int
+    """What it was held to, in the counter's tokens."""
     over_budget: bool
     """Whether what must stay is itself more than the limit."""
     summaries: list[str] = msgspec.field(default_factory=list)

@@ -9,8 +9,8 @@ from typing import Any
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.messages import Message, PartKind, parts, when
 
-REST = "message"
-"""The key of the metadata under which stands what role and content do not hold."""
+REST, WHOLE = "rest_of_message", "message"
+"""The keys of the metadata for what role and content do not hold, or else for all of a message."""
 NAMELESS_CALL = "tool"
 
 
@@ -19,26 +19,25 @@ def as_memory(
 ) -> Memory:
     """The memory of a message; `as_message` gives the message back."""
     role, content = message.get("role"), message.get("content")
-    kept: dict[str, str] = {}
-    if isinstance(role, str) and "\0" not in role:
-        kept["role"] = role
-    if isinstance(content, str) and "\0" not in content:
-        kept["content"] = content
-    rest = {key: value for key, value in message.items() if key not in kept}
+    plain = all(isinstance(one, str) and "\0" not in one for one in (role, content))
+    rest = {key: one for key, one in message.items() if key not in ("role", "content")}
+    metadata = {REST: rest} if rest else {}
     return Memory(
         id=id,
-        content=kept.get("content", words(message)),
+        content=str(content) if plain else words(message),
         created_at=said,
         session=session,
         source=source,
-        role=kept.get("role", ""),
-        metadata={REST: rest} if rest else {},
+        role=_named(role),
+        metadata=metadata if plain else {WHOLE: dict(message)},
     )
 
 
 def as_message(memory: Memory) -> dict[str, Any]:
     """The message that a memory was made of; that of any other memory is its role and content."""
-    rest = memory.metadata.get(REST)
+    whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
+    if isinstance(whole, Mapping):
+        return dict(whole)
     plain = {"role": memory.role, "content": memory.content}
     return {**plain, **rest} if isinstance(rest, Mapping) else plain
 
@@ -60,6 +59,11 @@ def times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
         last = said or last
         found.append(min(last, now))
     return found
+
+
+def _named(role: object) -> str:
+    """Who speaks, as a memory can tell it: without NUL."""
+    return role.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(role, str) else ""
 
 
 def _instant(message: Message) -> datetime | None:

@@ -181,13 +181,14 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A message taken out, as a memory; with `draft.dedupe` one with the same words stands for it.
+    """A message taken out, as a memory.
 
-    That is one of the same session, source and speaker, and said within the hour where the
-    message tells when it was said.
+    What its agent remembered in the same words stands for it, where that is allowed: of the same
+    session, source and speaker, and within the hour where the message tells when it was said.
     """
 
     draft: Draft
+    alike: bool
     timed: bool
 
 
@@ -256,8 +257,8 @@ class MemoryStore(Protocol):
         """A compaction and what is left of its messages, in the order of the conversation."""
         ...
 
-    def compaction_saying(self, text: str) -> str | None:
-        """The id of the compaction whose summary says this, where one does."""
+    def compaction_saying(self, text: str, *, session: str, source: str | None) -> str | None:
+        """The id of the session's compaction whose summary says this, where one does."""
         ...
 
     def get(self, id: str) -> Memory | Episode:

@@ -10,7 +10,7 @@ from mnemosyned.domain.ports import Compacted, Compacting, Draft, MemoryStore, T
 
 def taken(id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0) -> Taken:
     one = memory(id, content, role="user", hours_ago=hours_ago)
-    return Taken(Draft(one, dedupe=True), timed=timed)
+    return Taken(Draft(one), alike=True, timed=timed)
 
 
 def compacting(id: str, *parts: Taken | str, text: str = "") -> Compacting:
@@ -82,8 +82,12 @@ def test_what_went_to_sleep_or_was_forgotten_since_is_told_so(store: MemoryStore
 def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
     store.compact([compacting("c", taken("a"), text="what was said")])
 
-    assert store.compaction_saying("what was said") == "c"
-    assert store.compaction_saying("what was not said") is None
+    def found(text: str, *, session: str = "default") -> str | None:
+        return store.compaction_saying(text, session=session, source=None)
+
+    assert found("what was said") == "c"
+    assert found("what was not said") is None
+    assert found("what was said", session="another") is None
 
 
 def said(*ids: str) -> list[Memory]:

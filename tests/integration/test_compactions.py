@@ -1,17 +1,23 @@
 """What `compact` takes out of a conversation: where it is, and how it comes back."""
 
+import os
 import sqlite3
-import time
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
+from domain.talks import talks
 from fakes import FakeClock, FakeSummarizer, holding
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from mnemosyned import sendable
 from mnemosyned.contexts import WindowSettings
 from mnemosyned.domain.archiving import as_message
+from mnemosyned.domain.condensed import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports import Standing, SummarizerState
@@ -195,6 +201,20 @@ def test_ids_that_agents_use_again_are_no_matter(service: MemoryService) -> None
     assert missing(service, other, second) == []
 
 
+def test_a_session_never_brings_back_the_words_of_another(service: MemoryService) -> None:
+    """Not even where both say the same, and the summary lost its metadata."""
+    said = [{"role": "user", "content": "ok"}, {"role": "assistant", "content": "Fine."}]
+    secret = {"role": "assistant", "content": "The safe is behind the picture. " * 9}
+    force: dict[str, Any] = {"policy": "facts", "keep_recent": 0, "force": True}
+    first = compacted(service, [*said, secret], session="one", **force)
+    compacted(service, said, session="two", **force)
+
+    stripped = list(map(dict, sendable(first.messages)))
+    answer = compacted(service, [*stripped, *said], session="three", **force)
+
+    assert back(service, answer.expand[0]) == said
+
+
 def test_what_an_agent_remembered_itself_is_not_kept_twice(
     service: MemoryService, clock: FakeClock
 ) -> None:
@@ -262,8 +282,14 @@ def test_where_secrets_are_not_to_be_kept_none_is(
     answer = compacted(service, talk)
 
     assert answer.changed
+    assert answer.expand[0] == compacted(service, _with_another_password(talk)).expand[0]
     assert holding(store.database.parent, "hunter22x") == []
     assert "hunter22x" not in str(back(service, *answer.expand))
+
+
+def _with_another_password(talk: Messages) -> Messages:
+    """What may not be kept is not in an id either, where it could be guessed."""
+    return [{**talk[0], "content": talk[0]["content"].replace("22x", "33y")}, *talk[1:]]
 
 
 def test_a_secret_is_shown_only_on_request(service: MemoryService) -> None:
@@ -320,13 +346,11 @@ def test_a_daemon_that_stops_compacts_no_more(service: MemoryService) -> None:
 
 
 class Model(FakeSummarizer):
-    """A summariser that says it works with a model, and takes its time."""
+    """A summariser that says it works with a model."""
 
-    slow_s = 0.0
     answer = "They read twenty files, one after the other."
 
     def summarize(self, memories: Sequence[Memory]) -> Any:  # noqa: ANN401
-        time.sleep(self.slow_s)
         return replace(super().summarize(memories), text=self.answer)
 
     def standing(self) -> Standing:
@@ -354,16 +378,17 @@ def test_a_models_words_go_on_top_of_what_the_rules_found(
 def test_a_model_that_takes_too_long_is_not_waited_for(
     service: MemoryService, model: Model
 ) -> None:
-    model.slow_s = 0.4
+    done = threading.Event()
+    model.meanwhile = lambda _: done.wait(20)
     limited = WindowSettings(model_limit_s=0.05)
     service.use_limits(replace(service.limits, window=limited))
-    started = time.monotonic()
 
     answer = compacted(service, rounds(20), policy="rounds")
 
-    assert time.monotonic() - started < 0.35
+    assert not done.is_set()
     assert "took longer" in answer.fallback_reason
     assert missing(service, rounds(20), answer) == []
+    done.set()
 
 
 def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
@@ -381,3 +406,26 @@ def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
 
     assert "a sleep cycle has the model" in answers[0].fallback_reason
     assert answers[0].changed
+
+
+# ------------------------------------------------------------------ whatever comes
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(talk=talks(), policy=st.sampled_from(["auto", "facts", "rounds"]), force=st.booleans())
+def test_nothing_of_any_conversation_is_lost(
+    service: MemoryService, talk: Messages, policy: str, *, force: bool
+) -> None:
+    try:
+        talk = msgspec.json.decode(msgspec.json.encode(talk))
+    except (TypeError, UnicodeEncodeError):
+        assume(False)  # noqa: FBT003 hypothesis' own signature
+    session = os.urandom(8).hex()  # the store is the same for all examples
+
+    first = compacted(service, talk, policy=policy, max_tokens=300, force=force, session=session)
+    again = compacted(
+        service, [*first.messages, *rounds(2)], policy=policy, session=session, max_tokens=300
+    )
+
+    there = [*again.messages, *back(service, *first.expand, *again.expand)]
+    assert [one for one in talk if one not in there and not is_summary(one)] == []

@@ -54,27 +54,33 @@ def read(connection: sqlite3.Connection, id: str) -> tuple[Compacted, list[Memor
     return compacted, [memories[one] for one in ids if one in memories]
 
 
-def saying(connection: sqlite3.Connection, text: str) -> str | None:
-    """The newest compaction with this summary."""
+def saying(
+    connection: sqlite3.Connection, text: str, *, session: str, source: str | None
+) -> str | None:
+    """The newest compaction of a session with this summary: another's may read the same."""
     row = connection.execute(
-        "SELECT id FROM compaction WHERE text_hash = ? ORDER BY created_at DESC LIMIT 1",
-        (content_hash(text),),
+        "SELECT id FROM compaction WHERE text_hash = ? AND session_id = ? AND source IS ? "
+        "ORDER BY created_at DESC LIMIT 1",
+        (content_hash(text), session, source),
     ).fetchone()
     return row[0] if row else None
 
 
 def _home(connection: sqlite3.Connection, taken: Taken) -> str | None:
-    """The memory that holds these words already, by its id or by what it says."""
+    """The memory that holds this message already, by its id or as the agent remembered it.
+
+    What a compaction took out before is another message, although it may say the same.
+    """
     memory = taken.draft.memory
     row = connection.execute(
         "SELECT id FROM working_memory WHERE id = ?1 "
         "UNION ALL SELECT id FROM archive WHERE id = ?1",
         (memory.id,),
     ).fetchone()
-    if row is None and taken.draft.dedupe:
+    if row is None and taken.alike:
         same = (
             "+session_id = ?3 AND content_hash = ?1 AND content = ?2 AND source IS ?4 "
-            "AND role = ?5 AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
+            "AND role = ?5 AND id NOT GLOB 'm-*' AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
         )
         row = connection.execute(
             f"SELECT id FROM working_memory WHERE {same} "

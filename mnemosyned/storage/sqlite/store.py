@@ -201,9 +201,9 @@ class SqliteStore:
         with self._readers.snapshot() as connection:
             return compactions.read(connection, id)
 
-    def compaction_saying(self, text: str) -> str | None:
+    def compaction_saying(self, text: str, *, session: str, source: str | None) -> str | None:
         with self._readers.snapshot() as connection:
-            return compactions.saying(connection, text)
+            return compactions.saying(connection, text, session=session, source=source)
 
     def originals(self, episode: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
