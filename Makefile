@@ -31,11 +31,11 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 BENCHES := peer recall write sleep locomo start grounding summaries model-latency context replay tokens plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fault test-lifetime test-packaging test-systemd test-year test-llm \
+.PHONY: help demo test test-e2e test-fault test-lifetime test-packaging test-systemd test-year test-llm \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm uninstall lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -50,10 +50,13 @@ demo: $(READY) ## a week of memory, a sleep, and recall before and after it
 	@$(BIN)/python tests/demo/demo.py
 
 test: $(READY) ## the tests that take less than a minute
-	$(PYTEST) -n 2 -m "not ($(SLOW))"
+	$(PYTEST) -n 2 --dist worksteal -m "not ($(SLOW))"
+
+test-e2e: $(READY) ## the end-to-end tests, every process started anew and not forked (slow)
+	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "e2e and not ($(SLOW))"
 
 test-fault: $(READY) ## kill the daemon again and again (slow)
-	$(PYTEST) -m fault
+	E2E_ANEW=1 $(PYTEST) -m fault
 
 test-lifetime: $(READY) ## many long lives of a store against a plain model (slow)
 	$(PYTEST) -m lifetime

@@ -70,7 +70,7 @@ def _porter(word: str) -> str:
 
 
 def _step_1(word: str) -> str:
-    if word.endswith(("sses", "ies")):
+    if word.endswith(("sses", "ies")) and word not in ("sses", "ies"):
         word = word[:-2]
     elif word.endswith("s") and not word.endswith("ss"):
         word = word[:-1]

@@ -9,7 +9,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -21,12 +20,13 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from e2e.programs import BIN, Process, start
+
 from mnemosyned import Client
 
 Json = Any
 """What JSON can hold."""
 
-BIN = Path(sys.executable).parent
 BYTECODE = Path(__file__).parents[2] / ".pytest_cache" / "bytecode"
 """Where started programs keep what they compiled, so that each start is as fast as installed."""
 WAIT_S = 20.0
@@ -127,7 +127,7 @@ class Daemon:
     database: Path
     socket: Path
     home: Path
-    process: subprocess.Popen[bytes]
+    process: Process
     notices: Notices
     log: Path
 
@@ -159,9 +159,12 @@ class Daemon:
         ends = (datetime.fromisoformat(line["timestamp"]) for line in self.events(end))
         return min((one - begun).total_seconds() for one in ends if one >= begun)
 
-    def mnem(self, *words: str | bytes, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def mnem(
+        self, *words: str | bytes, stdin: bytes = b"", anew: bool = False
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run the shell client against it."""
-        return mnem("--socket", str(self.socket), *words, home=self.home, stdin=stdin)
+        words = ("--socket", str(self.socket), *words)
+        return mnem(*words, home=self.home, stdin=stdin, anew=anew)
 
     def wait(self) -> int:
         """Its exit code, once it has ended."""
@@ -179,30 +182,43 @@ class Daemon:
 
 
 def mnem(
-    *words: str | bytes, home: Path, stdin: bytes = b"", **settings: str | None
+    *words: str | bytes, home: Path, stdin: bytes = b"", anew: bool = False, **settings: str | None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the shell client as its own process."""
-    return subprocess.run(
-        [str(BIN / "mnem"), *words],
-        input=stdin,
-        capture_output=True,
-        env=environment(home, **settings),
-        timeout=WAIT_S,
-        check=False,
-    )
+    command = [str(BIN / "mnem"), *words]
+    env = environment(home, **settings)
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as said,
+    ):
+        given.write(stdin)
+        given.seek(0)
+        process = start(command, env, stdin=given, stdout=out, stderr=said, anew=anew)
+        try:
+            code = process.wait(WAIT_S)
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+        out.seek(0)
+        said.seek(0)
+        return subprocess.CompletedProcess(command, code, out.read(), said.read())
 
 
 def spawn(
-    *options: str, home: Path, log: Path, programs: Path = BIN, **settings: str | None
-) -> subprocess.Popen[bytes]:
+    *options: str,
+    home: Path,
+    log: Path,
+    programs: Path = BIN,
+    anew: bool = False,
+    **settings: str | None,
+) -> Process:
     """Start `mnemosyned`; its log goes to the file."""
+    command = [str(programs / "mnemosyned"), *options]
+    env = environment(home, **settings)
     with log.open("wb") as output:
-        return subprocess.Popen(
-            [str(programs / "mnemosyned"), *options],
-            env=environment(home, **settings),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
+        return start(
+            command, env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, anew=anew
         )
 
 
@@ -212,6 +228,7 @@ def running(
     *options: str,
     database: Path | None = None,
     programs: Path = BIN,
+    anew: bool = False,
     **settings: str | None,
 ) -> Iterator[Daemon]:
     """A daemon that has said READY=1, killed in the end if it still runs."""
@@ -224,6 +241,7 @@ def running(
             home=home,
             log=log,
             programs=programs,
+            anew=anew,
             NOTIFY_SOCKET=str(notices.path),
             **settings,
         )
@@ -243,7 +261,7 @@ def running(
             notices.close()
 
 
-def _wait_ready(process: subprocess.Popen[bytes], notices: Notices, log: Path) -> None:
+def _wait_ready(process: Process, notices: Notices, log: Path) -> None:
     eventually(
         lambda: "READY=1" in notices.received or process.poll() is not None, "READY=1 or an end"
     )

@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import BIN, WAIT_S, Daemon, environment, eventually, rows
+from e2e.daemons import WAIT_S, Daemon, environment, eventually, rows
+from e2e.programs import BIN
 
 pytestmark = pytest.mark.e2e
 

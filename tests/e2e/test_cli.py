@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import BIN, WAIT_S, Daemon, Json, environment, mnem, short_room
+from e2e.daemons import WAIT_S, Daemon, Json, environment, mnem, short_room
+from e2e.programs import BIN
 
 from mnemosyned.verbs import ALIASES, VERBS
 
@@ -82,7 +83,7 @@ def test_what_is_printed_is_plain_or_json(
     words = words_of(command, episode, tmp_path / "m.jsonl")
     filled.post("remember", id="said", content="said")
 
-    printed = filled.mnem(*words)
+    printed = filled.mnem(*words, anew=True)
     filled.post("remember", id="said", content="said")
     as_json = filled.mnem(*words, "--json")
 

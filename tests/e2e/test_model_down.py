@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import BIN, WAIT_S, Daemon, environment, eventually, rows
+from e2e.daemons import WAIT_S, Daemon, environment, eventually, rows
+from e2e.programs import BIN
 from endpoints import process, says, serving, waits
 
 pytestmark = pytest.mark.e2e

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from e2e.conftest import Start
 from e2e.daemons import (
-    BIN,
     WAIT_S,
     Daemon,
     Json,
@@ -26,6 +25,7 @@ from e2e.daemons import (
     short_room,
     spawn,
 )
+from e2e.programs import BIN
 
 pytestmark = pytest.mark.e2e
 
@@ -40,12 +40,12 @@ def test_it_serves_in_the_foreground_without_systemd(tmp_path: Path, manager: st
     with short_room() as room:
         log = room / "log"
         options = ("--database", str(tmp_path / "memory.db"), "--socket", str(room / "s"))
-        process = spawn(*options, home=tmp_path, log=log, NOTIFY_SOCKET=manager)
+        process = spawn(*options, home=tmp_path, log=log, anew=True, NOTIFY_SOCKET=manager)
         try:
             eventually(
                 lambda: b'"ready"' in log.read_bytes() or process.poll() is not None, "ready"
             )
-            answer = mnem("--socket", str(room / "s"), "status", home=tmp_path)
+            answer = mnem("--socket", str(room / "s"), "status", home=tmp_path, anew=True)
             process.terminate()
 
             assert (answer.returncode, process.wait(WAIT_S)) == (0, 0)

@@ -337,7 +337,7 @@ def live(blank: Path, *, examples: int, steps: int) -> None:
 
 
 def test_a_short_life_loses_nothing_doubles_nothing_and_revives_nothing(blank: Path) -> None:
-    live(blank, examples=30, steps=16)
+    live(blank, examples=15, steps=16)
 
 
 @pytest.mark.lifetime

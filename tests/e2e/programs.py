@@ -1,0 +1,122 @@
+"""Starts `mnem` and `mnemosyned`: forked from a template that has loaded them, or anew.
+
+Both are processes of their own. E2E_ANEW=1 starts all anew, as `make test-e2e` does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+BIN = Path(sys.executable).parent
+START_S = 20.0
+ANEW = os.environ.get("E2E_ANEW") == "1"
+
+
+class Forked:
+    """A program the template has forked, with the words of `subprocess.Popen`."""
+
+    def __init__(self, told: int) -> None:
+        self.returncode: int | None = None
+        self._told = os.fdopen(told, "rb", buffering=0)
+        line = self._line(START_S)
+        if not line:
+            raise subprocess.SubprocessError("the template forked nothing")
+        self.pid = int(line)
+
+    def _line(self, timeout_s: float | None) -> bytes | None:
+        """The keeper's next line; None when it does not come in time."""
+        if not select.select([self._told], [], [], timeout_s)[0]:
+            return None
+        return self._told.readline()
+
+    def poll(self) -> int | None:
+        """Its exit code, minus the signal that ended it, or None while it runs."""
+        if self.returncode is None and (line := self._line(0)) is not None:
+            self._ended(line)
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+        if self.returncode is None:
+            line = self._line(timeout)
+            if line is None:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+            self._ended(line)
+        assert self.returncode is not None
+        return self.returncode
+
+    def _ended(self, line: bytes) -> None:
+        self._told.close()
+        self.returncode = int(line)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self.send_signal(signal.SIGKILL)
+
+
+Process = subprocess.Popen[bytes] | Forked
+
+
+def start(
+    words: Sequence[str | bytes],
+    env: Mapping[str, str],
+    *,
+    stdin: IO[bytes] | int,
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+    anew: bool = False,
+) -> Process:
+    """Start the program that the first of the words names by its path."""
+    if anew or ANEW or Path(os.fsdecode(words[0])).parent != BIN:
+        return subprocess.Popen(words, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+    order = {"words": [os.fsdecode(word) for word in words], "environment": dict(env)}
+    with tempfile.TemporaryFile() as file, open(os.devnull, "rb") as nothing:  # noqa: PTH123
+        file.write(json.dumps(order).encode())
+        file.flush()
+        given = nothing if isinstance(stdin, int) else stdin
+        ours, theirs = os.pipe()
+        files = [file.fileno(), given.fileno(), stdout.fileno(), stderr.fileno(), theirs]
+        try:
+            socket.send_fds(_template(), [b"."], files)
+        finally:
+            os.close(theirs)
+    return Forked(ours)
+
+
+@cache
+def _template() -> socket.socket:
+    """Where orders go; the template starts with the first and ends with this process."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("template.py"), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+        )
+
+    def end() -> None:
+        ours.close()
+        process.wait(START_S)
+
+    atexit.register(end)
+    return ours

@@ -1,0 +1,81 @@
+"""A process that has loaded the programs and forks one for each order it is sent.
+
+Loading is most of what a start costs; a fork of what is loaded is a process like any other. Run as
+`python -P template.py FD`, where FD is a socket that brings orders; ends when that is closed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import sqlite_utils  # noqa: F401 a daemon loads it for a new database, and nearly all here are new
+
+from mnemosyned.cli import main as mnem
+from mnemosyned.daemon import main as mnemosyned
+
+Program = Callable[[], int | None]
+PROGRAMS: dict[str, Program] = {"mnem": mnem, "mnemosyned": mnemosyned}
+FDS = 5
+"""What comes with an order: its JSON, the three standard streams, and where its end is told."""
+
+
+def next_program(orders: socket.socket) -> Program:
+    """Fork as ordered; returns in the programs, and in the template itself once all is over.
+
+    Returning lets the program end as every Python program ends, with its own exit code.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the programs alone
+    gc.freeze()  # or a program's last collection goes through all that was loaded: 0.1 s
+    while True:
+        _, fds, _, _ = socket.recv_fds(orders, 1, FDS)
+        if not fds:
+            return lambda: None
+        if os.fork() == 0:
+            orders.close()
+            return _kept(*fds)
+        for fd in fds:
+            os.close(fd)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+
+
+def _kept(order: int, stdin: int, stdout: int, stderr: int, told: int) -> Program:
+    """Fork once more: the child becomes the program, the parent tells its id and how it ended."""
+    child = os.fork()
+    if child == 0:
+        for number, fd in enumerate((stdin, stdout, stderr)):
+            os.dup2(fd, number)
+        return _become(**json.loads(os.pread(order, os.fstat(order).st_size, 0)))
+    os.closerange(0, told)
+    os.write(told, b"%d\n" % child)
+    _, status = os.waitpid(child, 0)
+    os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def _become(words: list[str], environment: dict[str, str]) -> Program:
+    """Take over the words and the environment of an order, as a new interpreter would."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.argv = words
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 descriptors, for the whole life
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    return PROGRAMS[Path(sys.argv[0]).name]
+
+
+if __name__ == "__main__":
+    sys.exit(next_program(socket.socket(fileno=int(sys.argv[1])))())
