@@ -108,11 +108,10 @@ class Contexts:
         window, recalled = assembled(()), []
         if hits := self._hits(request, question):
             # What stands in the window anyway, or is shown as a learning, is not quoted beside it.
-            standing = {_plain(text(request.messages[at])) for at in window.kept}
+            seen = {_plain(text(request.messages[at])) for at in window.kept}
+            seen |= {_plain(text(new)), *map(_plain, self._superseded(request))}
             known = {learning.memory for learning in learnings if learning.memory}
-            recalled = list(
-                _quotable(hits, question, seen={*standing, _plain(text(new))}, known=known)
-            )
+            recalled = list(_quotable(hits, question, seen=seen, known=known))
             window = assembled(recalled)
         return Assembled(
             system=window.system,
@@ -142,11 +141,8 @@ class Contexts:
         )
 
     def _learnings(self, request: Context, question: str, *, tokens: int) -> list[Learning]:
-        """What holds for the request's sources; what has no source holds for all of them."""
-        sources = names(request.source)
-        holding = self._store.learnings(
-            sources=(*sources, None) if sources else (), limit=LEARNINGS_MAX
-        )
+        """What holds for the request, most telling first."""
+        holding = self._store.learnings(sources=_scope(request), limit=LEARNINGS_MAX)
         return relevant(
             holding,
             question=terms(question),
@@ -154,6 +150,11 @@ class Contexts:
             budget_tokens=tokens,
             count=self.settings.counter.text,
         )
+
+    def _superseded(self, request: Context) -> list[str]:
+        """The words that were to hold and hold no more: quoting them would contradict what does."""
+        found = self._store.learnings(sources=_scope(request), superseded=True, limit=LEARNINGS_MAX)
+        return [learning.text for learning in found if learning.superseded_by]
 
     def _hits(self, request: Context, question: str) -> list[Hit]:
         if not question:
@@ -249,6 +250,12 @@ class Contexts:
             return summary.text
 
         return summarize
+
+
+def _scope(request: Context) -> tuple[str | None, ...]:
+    """Whose learnings hold: those of the sources, and those of none."""
+    sources = names(request.source)
+    return (*sources, None) if sources else ()
 
 
 def _quotable(
