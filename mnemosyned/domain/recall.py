@@ -113,8 +113,7 @@ class Found:
     corpus: Corpus = field(default_factory=Corpus)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """One place in the answer: a memory, or an episode with the originals that matched."""
 
     score: float
