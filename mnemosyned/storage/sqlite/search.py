@@ -156,7 +156,7 @@ def _matches(
 ) -> list[Match]:
     """The memories that match, best first by the engine's score."""
     narrow = _memory_filter(query)
-    asked = (connection, _WORDS, query.terms, corpus.frequencies)
+    asked = (connection, _WORDS, query.terms, corpus)
     words = best(*asked, narrow, limit=limit, kept=kept)
     for span in query.spans:
         then = _memory_filter(_during(query, span.around()))
