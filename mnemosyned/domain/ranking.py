@@ -143,10 +143,10 @@ def _read(reader: Reader, match: Match) -> _Read:
     scores, phrase = reader.read(match.content)
     # What the engine found and the reading did not: pairs of characters, or the end of a long text.
     rest = match.grams
-    if not any(scores) and not roles:
+    if len(match.content) >= READ_CHARS_MAX:
+        rest += reader.beyond(scores, match.score - match.grams)
+    elif not any(scores) and not roles:
         rest = match.score
-    elif len(match.content) >= READ_CHARS_MAX:
-        rest = max(rest, match.score - sum(scores))
     return _Read(match, (*scores, rest), phrase, roles)
 
 
@@ -297,6 +297,7 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
     repeats: dict[int, list[Place]] = {}
     first: dict[str, int] = {}
     alike: dict[str, list[int]] = {}
+    crowded = False
     for at, place in enumerate(places):
         full = len(shown) == limit
         if full and at >= FOLDED_PER_PLACE * limit:
@@ -305,6 +306,8 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
         if texts and all(text in first for text in texts):
             repeats.setdefault(first[texts[0]], []).append(place)
             continue
+        if full and not crowded:
+            continue
         kinds = [_FIGURES.sub("0", text) for text in texts]
         if texts and all(len(alike.get(kind, ())) >= ALIKE_MAX for kind in kinds):
             spare.append((place, alike[kinds[0]][0]))
@@ -312,6 +315,7 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
             for text, kind in zip(texts, kinds, strict=True):
                 first.setdefault(text, len(shown))
                 alike.setdefault(kind, []).append(len(shown))
+                crowded = crowded or len(alike[kind]) >= ALIKE_MAX
             shown.append(place)
     room = limit - len(shown)
     for place, known in spare[room:]:

@@ -64,6 +64,7 @@ class Reader:
         """What a text says that says nothing."""
         self._average = max(1.0, corpus.average_chars)
         self._stretch = max(PASSAGE_CHARS_MIN, round(self._average))
+        self._most = tuple(idf * (K1 + 1) for idf in self.idf)
         self._forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
             for form in _forms(number, word):
@@ -78,22 +79,32 @@ class Reader:
             return Reading(self.nothing, 0.0)
         scores = self._scores(counts, len(text))
         if len(text) > self._stretch:
-            scores = tuple(
-                PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole
-                for best, whole in zip(self._passage(where), scores, strict=True)
-            )
+            best = self._passage(where)
+            both = zip(best, scores, strict=True)
+            scores = tuple([whole + PASSAGE_SHARE * (part - whole) for part, whole in both])
         return Reading(scores, _phrase(folded, scores, where) if len(where) > 1 else 0.0)
+
+    def beyond(self, scores: Sequence[float], worth: float) -> float:
+        """What the words count for that stand beyond what is read: as any in so long a text.
+
+        `worth` is what all the words are worth that the text has, read or not.
+        """
+        read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
+        length = K1 * (1 - B + B * READ_CHARS_MAX / self._average)
+        return max(0.0, worth - read) * (K1 + 1) / (1 + length)
 
     def _scores(self, counts: Mapping[int, float], chars: float) -> tuple[float, ...]:
         length = K1 * (1 - B + B * chars / self._average)
         scores = list(self.nothing)
         for term, count in counts.items():
-            scores[term] = self.idf[term] * count * (K1 + 1) / (count + length)
+            scores[term] = self._most[term] * count / (count + length)
         return tuple(scores)
 
     def _passage(self, where: Mapping[int, Sequence[int]]) -> tuple[float, ...]:
         """The scores of the best stretch of a long text, as if it stood alone."""
         places = sorted((at, term) for term, found in where.items() for at in found)
+        if places[-1][0] < places[0][0] + self._stretch:
+            return self._scores({term: len(found) for term, found in where.items()}, self._stretch)
         best, most, end = self.nothing, 0.0, 0
         for first, (start, _) in enumerate(places[:PASSAGES_MAX]):
             reached = end

@@ -44,7 +44,7 @@ class Match(NamedTuple):
     position: int
     """Where it stands in the order in which memories came in; the store knows it by this."""
     score: float
-    """The engine's, higher is better."""
+    """What the words and pairs of characters are worth that the index has of it."""
     session: str
     importance: float = 0.5
     episode: int | None = None

@@ -120,3 +120,12 @@ def test_an_answer_stays_within_its_filters(service: MemoryService) -> None:
     hits = recall(service, "canoe", since=NOON - timedelta(minutes=6), until=until)
 
     assert {hit.id for hit in hits} == {"m3", "m4"}
+
+
+def test_a_word_that_stood_nowhere_is_found_once_it_does(service: MemoryService) -> None:
+    lunches(service)
+    assert recall(service, "zebra") == []
+
+    keep(service, "zebra", "a zebra in the garden")
+
+    assert [hit.id for hit in recall(service, "zebra")] == ["zebra"]

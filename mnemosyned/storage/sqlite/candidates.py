@@ -1,15 +1,14 @@
 """Which memories the index holds for a question, without scoring every row that shares a word.
 
-bm25 scores each row that matches, some 3 µs each: a question of common words would score half of
-a large database. So the terms' frequencies are estimated first, and what would score too many
-rows is asked for in steps, the most telling words and combinations first.
+bm25 takes some 2 µs for each row that matches, and reading scores the candidates anyway. So the
+index only names the rows of each word, the rarest first, and a row counts by the words it has.
+What even so would be too many rows is asked for in steps, the most telling combinations first.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ SCORED_MAX = 8_000
 """So many rows bm25 may score in the second index."""
 STEPS_MAX = 12
 TELLING, PAIR = 4, 2
-WEAK = 0.35
+WEAK = 0.5
 """What is worth less than this share of the best is left out, beyond the first."""
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
@@ -120,16 +119,26 @@ def best(
     words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
     if not words:
         return {}
-    search = _Words(connection, index, narrow, words, terms, corpus)
+    search = _Words(connection, index, narrow, words, terms=terms, corpus=corpus)
     walked = sum(frequencies[word] for word in words)
     found = search.counted(kept) if walked <= WALKED_MAX else search.stepped(kept)
-    return _strong(nlargest(limit, zip(found.values(), found, strict=True)), kept)
+    return _strong(found, limit, kept)
 
 
-def _strong(found: Sequence[tuple[float, int]], kept: int) -> dict[int, float]:
-    """The best, and of the rest what is not weak beside them."""
-    bar = WEAK * found[0][0] if found else 0.0
-    return {seq: worth for at, (worth, seq) in enumerate(found) if at < kept or worth >= bar}
+def _strong(found: Mapping[int, float], limit: int, kept: int) -> dict[int, float]:
+    """The best, the newest among equals; beyond `kept` only what is not weak beside them."""
+    if not found:
+        return {}
+    least = _nth(found, limit)
+    strong = sorted(((worth, seq) for seq, worth in found.items() if worth >= least), reverse=True)
+    bar = WEAK * strong[0][0]
+    ranked = enumerate(strong[:limit])
+    return {seq: worth for at, (worth, seq) in ranked if at < kept or worth >= bar}
+
+
+def _nth(found: Mapping[int, float], number: int) -> float:
+    """What the last of so many of the best is worth, or 0 where there are not as many."""
+    return sorted(found.values())[-number] if len(found) >= number else 0.0
 
 
 class _Words:
@@ -141,6 +150,7 @@ class _Words:
         index: Index,
         narrow: Narrow,
         words: Sequence[str],
+        *,
         terms: Terms,
         corpus: Corpus,
     ) -> None:
@@ -168,7 +178,7 @@ class _Words:
         rest = sum(self._worth[word] for word in words)
         for word in words:
             asked, worth = self._asked[word], self._worth[word]
-            enough = len(held) >= kept and nlargest(kept, held.values())[-1] > rest
+            enough = _nth(held, kept) > rest
             rows = self._rows(f"{asked} AND ({' OR '.join(before)})" if enough else asked)
             for seq in rows & held.keys():
                 held[seq] += worth

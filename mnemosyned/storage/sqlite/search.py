@@ -44,7 +44,7 @@ ROLE_WEIGHT = 1.0
 """A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
-LENDERS = 40
+LENDERS = 24
 LENDER_WEAK = 0.4
 """What stands beside so many of the best is looked for, if they have this share of the best."""
 BESIDE_REACH = 8
