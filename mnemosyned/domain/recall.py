@@ -32,6 +32,8 @@ class Query:
     until: datetime | None = None
     spans: tuple[Span, ...] = ()
     """The times it speaks of: what happened then is preferred, not required."""
+    only_then: bool = False
+    """Whether it asks for nothing but what happened at these times: then they are required."""
     explain: bool = False
     """Whether the answer tells what each score is made of."""
     now: datetime | None = None

@@ -21,6 +21,7 @@ from mnemosyned.storage.sqlite.candidates import (
     newest,
     scored,
 )
+from mnemosyned.storage.sqlite.listing import listed
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -68,9 +69,9 @@ def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
         wide = limit * CANDIDATES_ALIKE
         matches = _matches(connection, query, corpus, limit=wide, kept=wide)
     known = {match.position: match for match in matches}
-    beside = _beside(connection, query, matches, known)
+    beside = {} if query.only_then else _beside(connection, query, matches, known)
     memories = list(known.values())
-    if not slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
+    if not slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories, beside=beside, corpus=corpus)
     episodes = _episode_scores(connection, query, limit)
     return Found(memories, episodes, beside=beside, corpus=corpus)
@@ -157,15 +158,23 @@ def _matches(
     """The memories that match, best first by the engine's score."""
     narrow = _memory_filter(query)
     asked = (connection, _WORDS, query.terms, corpus)
-    words = best(*asked, narrow, limit=limit, kept=kept)
+    words = {} if query.only_then else best(*asked, narrow, limit=limit, kept=kept)
     for span in query.spans:
-        then = _memory_filter(_during(query, span.around()))
+        then = _memory_filter(_during(query, span if query.only_then else span.around()))
         words = {**best(*asked, then, limit=CANDIDATES_THEN, kept=kept), **words}
     grams: dict[int, float] = {}
-    for seq, score in _gram_scores(connection, "memory_gram_fts", query, narrow, limit).items():
-        grams[seq] = GRAM_WEIGHT * score
-        words[seq] = words.get(seq, 0.0) + grams[seq]
-    return _read(connection, dict(sorted(words.items(), key=lambda item: -item[1])), grams)
+    if not query.only_then:
+        grams = _gram_scores(connection, "memory_gram_fts", query, narrow, limit)
+    for seq, score in grams.items():
+        words[seq] = words.get(seq, 0.0) + score
+    if query.only_then or not words:
+        for span in query.spans:
+            words = {**listed(connection, query, span, limit=limit), **words}
+    return _read(connection, _sorted(words), grams)
+
+
+def _sorted(scores: Mapping[int, float]) -> dict[int, float]:
+    return dict(sorted(scores.items(), key=lambda item: -item[1]))
 
 
 def _during(query: Query, span: Span) -> Query:
@@ -179,7 +188,8 @@ def _gram_scores(
     connection: sqlite3.Connection, table: str, query: Query, narrow: Narrow, limit: int
 ) -> dict[int, float]:
     every = (*query.terms.words, *query.terms.grams)  # parts of names stand in the second index
-    return dict(newest(connection, Index(table), any_of(every), narrow, limit=limit))
+    found = newest(connection, Index(table), any_of(every), narrow, limit=limit)
+    return {seq: GRAM_WEIGHT * score for seq, score in found}
 
 
 def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
@@ -189,7 +199,7 @@ def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) ->
     if forms:
         found = scored(connection, Index("episode_fts"), any_of(forms), narrow, limit=limit)
     for seq, score in _gram_scores(connection, "episode_gram_fts", query, narrow, limit).items():
-        found[seq] = found.get(seq, 0.0) + GRAM_WEIGHT * score
+        found[seq] = found.get(seq, 0.0) + score
     return found
 
 

@@ -125,7 +125,7 @@ class SqliteStore:
         return [memory_from(row, tier=Tier.ARCHIVE, episode=episode) for row in rows]
 
     def search(self, query: Query) -> Found:
-        if not query.terms:
+        if not query.terms and not query.only_then:
             return Found()
         with self._readers.snapshot() as connection:
             return search(connection, query, self._frequencies)
