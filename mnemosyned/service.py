@@ -33,7 +33,7 @@ from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.terms import telling, terms
 from mnemosyned.domain.when import times
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.lessons import Lessons
@@ -308,9 +308,10 @@ class MemoryService:
         asked_at = request.asked_at or self._clock.now().astimezone()
         said = times(request.query, asked_at)
         query = Query(
-            terms=terms(said.rest) or terms(request.query),
+            terms=telling(said.rest) if said.alone else terms(said.rest) or terms(request.query),
             limit=request.limit,
             spans=said.spans,
+            only_then=said.alone,
             now=asked_at,
             explain=request.explain,
             sessions=names(request.session),

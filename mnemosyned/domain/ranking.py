@@ -6,17 +6,22 @@ import heapq
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.reading import READ_CHARS_MAX, Reader
-from mnemosyned.domain.recall import LINES_MAX, Found, Match, Parts, Place, Query
+from mnemosyned.domain.recall import BEGINNING, LINES_MAX, Found, Match, Parts, Place, Query
 
 NEIGHBOUR_SHARES = (0.6, 0.4)
 """What a term is worth that stands one and two places beside: an answer often follows the line
 that names its subject, and need not repeat a word of it."""
+_NEXT_TO = [
+    (step * distance, distance)
+    for distance in range(1, len(NEIGHBOUR_SHARES) + 1)
+    for step in (-1, 1)
+]
 BESIDE_WITHIN = timedelta(minutes=30)
 """Lines further apart than this are not one talk, whatever their session is called."""
 SESSION_SHARE = 0.3
@@ -70,38 +75,41 @@ def rank(query: Query, found: Found) -> list[Place]:
     worth = _worths(query, found)
     by_position = {match.position: match for match in found.memories}
     grouped = query.tier in (None, Tier.EPISODIC)
-    places: list[Place] = []
+    places: list[_Dated] = []
     lines: dict[int, list[tuple[int, Parts]]] = {}
     for position, parts in worth.items():
-        episode = by_position[position].episode
-        if episode is not None and grouped:
-            lines.setdefault(episode, []).append((position, parts))
+        match = by_position[position]
+        if match.episode is not None and grouped:
+            lines.setdefault(match.episode, []).append((position, parts))
         else:
-            places.append(Place(sum(parts), memory=position, parts=parts))
+            place = Place(sum(parts), memory=position, parts=parts)
+            places.append(_Dated(place.score, match.created_at, position, place))
     matched = found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
     owed = set(heapq.nlargest(query.limit, worth, key=lambda at: (sum(worth[at]), at)))
-    places.extend(
-        _episode_place(episode, found.episodes.get(episode, 0.0), lines.get(episode, []), owed)
-        for episode in matched
-    )
-    places.sort(key=lambda place: (-place.score, -_moment(place, by_position), _order(place)))
-    return _folded(one_of_each_line(places, found.above), by_position, limit=query.limit)
+    for episode in matched:
+        own = found.episodes.get(episode, 0.0)
+        place = _episode_place(episode, own, lines.get(episode, []), owed)
+        shown = (by_position[position].created_at for position, _ in place.lines)
+        places.append(_Dated(place.score, max(shown, default=BEGINNING), -episode, place))
+    places.sort(key=_BY_SCORE, reverse=True)
+    told = one_of_each_line([dated.place for dated in places], found.above)
+    return _folded(told, by_position, limit=query.limit)
 
 
-def _moment(place: Place, matches: Mapping[int, Match]) -> float:
-    """When what is shown happened, as the later comes first among equals."""
-    positions = _positions(place)
-    return max((matches[position].created_at.timestamp() for position in positions), default=0.0)
+class _Dated(NamedTuple):
+    """A place in its order: by score, and the later first among equals.
+
+    An episode comes before the day that says the same, which has the higher number.
+    """
+
+    score: float
+    moment: datetime
+    """When the latest of what is shown happened."""
+    latest: int
+    place: Place
 
 
-def _order(place: Place) -> int:
-    """The later memory first, and an episode before the day that says the same."""
-    return -place.memory if place.memory is not None else place.episode or 0
-
-
-def _positions(place: Place) -> list[int]:
-    alone = [] if place.memory is None else [place.memory]
-    return [*alone, *(position for position, _ in place.lines)]
+_BY_SCORE = itemgetter(0, 1, 2)
 
 
 # --------------------------------------------------------------------- worth
@@ -117,33 +125,36 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     sittings = _sittings(reads, terms)
     worth: dict[int, Parts] = {}
     for position, read in reads.items():
-        own = terms[position]
         gained = lent.get(position)
         if read.match.score <= 0 and gained is None:
             continue
-        best = tuple(map(max, own, gained)) if gained else own
-        base = Parts(
-            words=sum(own),
-            neighbours=sum(best) - sum(own),
-            session=SESSION_SHARE * sittings.get(position, 0.0),
+        own = sum(terms[position])
+        neighbours = sum(map(max, terms[position], gained)) - own if gained else 0.0
+        worth[position] = _with_priors(
+            query,
+            read,
+            words=own,
             phrase=PHRASE_SHARE * read.phrase,
+            neighbours=neighbours,
+            session=SESSION_SHARE * sittings.get(position, 0.0),
+            about=_about(read, names),
         )
-        worth[position] = _with_priors(query, read, base, about=_about(read, names))
     return worth
 
 
 def _read(reader: Reader, match: Match) -> _Read:
-    if match.score <= 0:
-        return _Read(match, (0.0,) * (len(reader.words) + 1), 0.0, sum(reader.role(match.role)))
-    scores, phrase = reader.read(match.content)
     role = reader.role(match.role)
+    roles = sum(role)
+    if match.score <= 0:
+        return _Read(match, (*reader.nothing, 0.0), 0.0, roles)
+    scores, phrase = reader.read(match.content)
     # What the engine found and the reading did not: pairs of characters, or the end of a long text.
     rest = match.grams
-    if not any(scores) and not any(role):
+    if len(match.content) >= READ_CHARS_MAX:
+        rest += reader.beyond(scores, match.score - match.grams)
+    elif not any(scores) and not roles:
         rest = match.score
-    elif len(match.content) >= READ_CHARS_MAX:
-        rest = max(rest, match.score - sum(scores))
-    return _Read(match, (*scores, rest), phrase, sum(role))
+    return _Read(match, (*scores, rest), phrase, roles)
 
 
 def _names(reader: Reader, reads: Mapping[int, _Read]) -> set[int]:
@@ -176,22 +187,16 @@ def _lent(
             continue
         own = terms[position]
         beside = found.beside.get(position)
-        pairs = beside if beside is not None else _next_to(position)
+        pairs = beside if beside is not None else [(position + at, far) for at, far in _NEXT_TO]
         for other, distance in pairs:
             near = reads.get(other)
             if near is None or not one_talk(read.match, near.match):
                 continue
             share = NEIGHBOUR_SHARES[distance - 1]
-            gained = lent.setdefault(other, [0.0] * len(own))
-            for at, score in enumerate(own):
-                gained[at] = max(gained[at], score * share)
+            shared = [score * share for score in own]
+            known = lent.get(other)
+            lent[other] = list(map(max, known, shared)) if known else shared
     return lent
-
-
-def _next_to(position: int) -> Iterator[tuple[int, int]]:
-    for distance in range(1, len(NEIGHBOUR_SHARES) + 1):
-        yield position - distance, distance
-        yield position + distance, distance
 
 
 def one_talk(one: Match, other: Match) -> bool:
@@ -212,7 +217,8 @@ def _sittings(
         by_session.setdefault((read.match.session, read.match.source), []).append(read.match)
     sums: dict[int, float] = {}
     for matches in by_session.values():
-        matches.sort(key=lambda match: match.created_at)
+        if len(matches) > 1:
+            matches.sort(key=_CREATED_AT)
         start = 0
         for at in range(1, len(matches) + 1):
             if (
@@ -221,27 +227,38 @@ def _sittings(
             ):
                 continue
             sitting = [match.position for match in matches[start:at]]
-            best = sum(map(max, zip(*(terms[position] for position in sitting), strict=True)))
-            sums.update(dict.fromkeys(sitting, best))
+            said = [terms[position] for position in sitting]
+            best = map(max, *said) if len(said) > 1 else said[0]
+            sums.update(dict.fromkeys(sitting, sum(best)))
             start = at
     return sums
 
 
-def _with_priors(query: Query, read: _Read, base: Parts, *, about: bool) -> Parts:
+_CREATED_AT = attrgetter("created_at")
+
+
+def _with_priors(
+    query: Query,
+    read: _Read,
+    *,
+    words: float,
+    phrase: float,
+    neighbours: float,
+    session: float,
+    about: bool,
+) -> Parts:
     """The parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = read.match
-    score = sum(base)
+    score = words + phrase + neighbours + session
     asks = -ASKING_SHARE * score if match.content.rstrip().endswith(("?", "？")) else 0.0
     score += asks
     speaker = SPEAKER_SHARE * score * about + ROLE_WEIGHT * read.roles
     score += speaker
-    time = _time_share(query, match) * score
+    time = _time_share(query, match) * score if query.spans else 0.0
     score += time
     recency = RECENCY_SHARE * _recency(query, match) * score
     importance = IMPORTANCE_SHARE * (match.importance - 0.5) * score
-    return base._replace(
-        asks=asks, speaker=speaker, time=time, recency=recency, importance=importance
-    )
+    return Parts(words, phrase, neighbours, session, asks, speaker, time, recency, importance)
 
 
 def _time_share(query: Query, match: Match) -> float:
@@ -323,19 +340,25 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
     repeats: dict[int, list[Place]] = {}
     first: dict[str, int] = {}
     alike: dict[str, list[int]] = {}
+    crowded = False
     for at, place in enumerate(places):
-        if len(shown) == limit and at >= FOLDED_PER_PLACE * limit:
+        full = len(shown) == limit
+        if full and at >= FOLDED_PER_PLACE * limit:
             break
         texts = list(_texts(place, matches))
-        kinds = [_FIGURES.sub("0", text) for text in texts]
         if texts and all(text in first for text in texts):
             repeats.setdefault(first[texts[0]], []).append(place)
-        elif texts and all(len(alike.get(kind, ())) >= ALIKE_MAX for kind in kinds):
+            continue
+        if full and not crowded:
+            continue
+        kinds = [_FIGURES.sub("0", text) for text in texts]
+        if texts and all(len(alike.get(kind, ())) >= ALIKE_MAX for kind in kinds):
             spare.append((place, alike[kinds[0]][0]))
-        elif len(shown) < limit:
+        elif not full:
             for text, kind in zip(texts, kinds, strict=True):
                 first.setdefault(text, len(shown))
                 alike.setdefault(kind, []).append(len(shown))
+                crowded = crowded or len(alike[kind]) >= ALIKE_MAX
             shown.append(place)
     room = limit - len(shown)
     for place, known in spare[room:]:
@@ -353,12 +376,13 @@ def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
     for repeat in repeats:
         lines += [(repeat.memory, repeat.score)] if repeat.memory is not None else repeat.lines
     shown = max(len(place.lines), LINES_MAX)
-    return replace(place, lines=tuple(lines[:shown]), duplicates=len(repeats))
+    return place._replace(lines=tuple(lines[:shown]), duplicates=len(repeats))
 
 
 def _texts(place: Place, matches: Mapping[int, Match]) -> Iterator[str]:
     """Who said what: what two places that say the same have in common."""
-    for position in _positions(place):
+    alone = () if place.memory is None else (place.memory,)
+    for position in (*alone, *(position for position, _ in place.lines)):
         match = matches[position]
         if match.content:
             yield f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from mnemosyned.domain.inflections import other_forms
 from mnemosyned.domain.recall import Corpus
-from mnemosyned.domain.stemming import WORD, fold, stem
+from mnemosyned.domain.stemming import WORD, beginning, fold, stem
 from mnemosyned.domain.terms import Terms
 
 K1, B = 1.2, 0.75
@@ -16,12 +18,12 @@ STEM_ONLY = 0.9
 """What another form of a word is worth beside the word as typed."""
 CODE_STEM_ONLY = 0.25
 """The same for what has a digit in it, where the ending may be the point."""
-CLOSE_TOKENS = 3
-PASSAGE_TOKENS_MIN = 20
+CLOSE_TOKENS, CLOSE_CHARS = 3, 60
+"""How near each other two words stand as a phrase."""
+PASSAGE_CHARS_MIN = 110
 """The least a stretch has: a longer text is also read as its best stretch of the average length,
 as a page that answers in one sentence must not lose to a line that has half of the words (hit@10
 .99 on records of mixed length, .90 without)."""
-TOKEN_CHARS = 5.5
 PASSAGE_SHARE = 0.8
 PASSAGES_MAX = 50
 READ_CHARS_MAX = 4_000
@@ -49,80 +51,96 @@ class _Form(NamedTuple):
 
 
 class Reader:
-    """Reads texts for the terms of one question."""
+    """Reads texts for the terms of one question.
+
+    A text is searched for the beginnings of the terms rather than parted into words: a fifth of
+    the time.
+    """
 
     def __init__(self, terms: Terms, corpus: Corpus) -> None:
         self.words = terms.words
         self.idf = tuple(corpus.idf(word) for word in terms.words)
+        self.nothing = (0.0,) * len(terms.words)
+        """What a text says that says nothing."""
         self._average = max(1.0, corpus.average_chars)
-        self._stretch = max(PASSAGE_TOKENS_MIN, round(self._average / TOKEN_CHARS))
-        self._by_stem: dict[str, list[_Form]] = {}
+        self._stretch = max(PASSAGE_CHARS_MIN, round(self._average))
+        self._most = tuple(idf * (K1 + 1) for idf in self.idf)
+        self._forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
             for form in _forms(number, word):
-                self._by_stem.setdefault(form.stems[0], []).append(form)
-        self._starts = {start[:2] for start in self._by_stem}
+                self._forms.setdefault(beginning(form.stems[0]), []).append(form)
         self._roles: dict[str, tuple[float, ...]] = {}
 
     def read(self, text: str) -> Reading:
         """What the beginning of a text says of each term."""
-        tokens = WORD.findall(fold(text[:READ_CHARS_MAX]))
-        counts, first = self._found(tokens)
-        if not first:
-            return Reading((0.0,) * len(self.words), 0.0)
+        folded = fold(text[:READ_CHARS_MAX])
+        counts, where = self._found(folded)
+        if not where:
+            return Reading(self.nothing, 0.0)
         scores = self._scores(counts, len(text))
-        if len(tokens) > self._stretch:
-            passage = self._passage(first, len(text) / len(tokens))
-            scores = tuple(
-                PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole
-                for best, whole in zip(passage, scores, strict=True)
-            )
-        return Reading(scores, _phrase(scores, first))
+        if len(text) > self._stretch:
+            best = self._passage(where)
+            both = zip(best, scores, strict=True)
+            scores = tuple([whole + PASSAGE_SHARE * (part - whole) for part, whole in both])
+        return Reading(scores, _phrase(folded, scores, where) if len(where) > 1 else 0.0)
 
-    def _scores(self, counts: Sequence[float], chars: float) -> tuple[float, ...]:
+    def beyond(self, scores: Sequence[float], worth: float) -> float:
+        """What the words count for that stand beyond what is read: as any in so long a text.
+
+        `worth` is what all the words are worth that the text has, read or not.
+        """
+        read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
+        length = K1 * (1 - B + B * READ_CHARS_MAX / self._average)
+        return max(0.0, worth - read) * (K1 + 1) / (1 + length)
+
+    def _scores(self, counts: Mapping[int, float], chars: float) -> tuple[float, ...]:
         length = K1 * (1 - B + B * chars / self._average)
-        return tuple(
-            idf * count * (K1 + 1) / (count + length) if count else 0.0
-            for idf, count in zip(self.idf, counts, strict=True)
-        )
+        scores = list(self.nothing)
+        for term, count in counts.items():
+            scores[term] = self._most[term] * count / (count + length)
+        return tuple(scores)
 
-    def _passage(self, where: Mapping[int, Sequence[int]], token_chars: float) -> tuple[float, ...]:
+    def _passage(self, where: Mapping[int, Sequence[int]]) -> tuple[float, ...]:
         """The scores of the best stretch of a long text, as if it stood alone."""
         places = sorted((at, term) for term, found in where.items() for at in found)
-        best: tuple[float, ...] = ()
-        for start, _ in places[:PASSAGES_MAX]:
-            counts = [0.0] * len(self.words)
-            for at, term in places:
-                if start <= at < start + self._stretch:
-                    counts[term] += 1.0
-            scores = self._scores(counts, self._stretch * token_chars)
-            if sum(scores) > sum(best):
-                best = scores
+        if places[-1][0] < places[0][0] + self._stretch:
+            return self._scores({term: len(found) for term, found in where.items()}, self._stretch)
+        best, most, end = self.nothing, 0.0, 0
+        for first, (start, _) in enumerate(places[:PASSAGES_MAX]):
+            reached = end
+            while end < len(places) and places[end][0] < start + self._stretch:
+                end += 1
+            if end == reached:  # nothing but what the stretch before has, too
+                continue
+            counts = Counter(term for _, term in places[first:end])
+            scores = self._scores(counts, self._stretch)
+            if sum(scores) > most:
+                best, most = scores, sum(scores)
         return best
 
     def role(self, role: str) -> tuple[float, ...]:
         """For each term, how telling it is as who said it."""
         known = self._roles.get(role)
         if known is None:
-            counts, _ = self._found(WORD.findall(fold(role)))
-            known = tuple(
-                idf if count else 0.0 for idf, count in zip(self.idf, counts, strict=True)
-            )
+            counts, _ = self._found(fold(role))
+            known = tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
             self._roles[role] = known
         return known
 
-    def _found(self, tokens: Sequence[str]) -> tuple[list[float], dict[int, list[int]]]:
-        """How often each term stands there, other forms counting less, and where."""
-        starts, by_stem = self._starts, self._by_stem
-        counts = [0.0] * len(self.words)
+    def _found(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
+        """How often each term stands in a folded text, other forms counting less, and where."""
+        counts: dict[int, float] = {}
         where: dict[int, list[int]] = {}
-        for at, token in enumerate(tokens):
-            if token[:2] not in starts:
-                continue
-            for form in by_stem.get(stem(token), ()):
-                worth = _worth(form, tokens[at : at + len(form.stems)])
-                if worth:
-                    counts[form.term] += worth
-                    where.setdefault(form.term, []).append(at)
+        for start, forms in self._forms.items():
+            at = text.find(start)
+            while at >= 0:
+                if at == 0 or not text[at - 1].isalnum():
+                    for form in forms:
+                        worth = _worth(form, text, at)
+                        if worth:
+                            counts[form.term] = counts.get(form.term, 0.0) + worth
+                            where.setdefault(form.term, []).append(at)
+                at = text.find(start, at + len(start))
         return counts, where
 
 
@@ -138,17 +156,29 @@ def _forms(number: int, word: str) -> list[_Form]:
     return forms
 
 
-def _worth(form: _Form, tokens: Sequence[str]) -> float:
-    if tuple(tokens) == form.tokens:
+def _worth(form: _Form, text: str, at: int) -> float:
+    """What a form is worth that may stand in a text where a word begins."""
+    if len(form.tokens) == 1:
+        token = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
+        if token == form.tokens[0]:
+            return 1.0
+        return form.other if stem(token) == form.stems[0] else 0.0
+    found = islice(WORD.finditer(text, at), len(form.tokens))
+    tokens = tuple(token[0] for token in found)
+    if tokens == form.tokens:
         return 1.0
     return form.other if tuple(map(stem, tokens)) == form.stems else 0.0
 
 
-def _phrase(scores: Sequence[float], where: Mapping[int, Sequence[int]]) -> float:
+def _phrase(text: str, scores: Sequence[float], where: Mapping[int, Sequence[int]]) -> float:
     """The lesser score of each pair of neighbouring terms that stand within a few words."""
     total = 0.0
     for number, places in where.items():
         following = where.get(number + 1)
-        if following and any(0 < b - a <= CLOSE_TOKENS for a in places for b in following):
+        if following and any(_close(text, a, b) for a in places for b in following):
             total += min(scores[number], scores[number + 1])
     return total
+
+
+def _close(text: str, one: int, other: int) -> bool:
+    return 0 < other - one <= CLOSE_CHARS and len(WORD.findall(text, one, other)) <= CLOSE_TOKENS

@@ -33,6 +33,8 @@ class Query:
     until: datetime | None = None
     spans: tuple[Span, ...] = ()
     """The times it speaks of: what happened then is preferred, not required."""
+    only_then: bool = False
+    """Whether it asks for nothing but what happened at these times: then they are required."""
     explain: bool = False
     """Whether the answer tells what each score is made of."""
     now: datetime | None = None
@@ -49,7 +51,7 @@ class Match(NamedTuple):
     position: int
     """Where it stands in the order in which memories came in; the store knows it by this."""
     score: float
-    """The engine's, higher is better."""
+    """What the words and pairs of characters are worth that the index has of it."""
     session: str
     importance: float = 0.5
     episode: int | None = None
@@ -120,8 +122,7 @@ class Found:
     """By episode, day or week: the day, week or month that it was folded into."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """One place in the answer: a memory, or an episode with the originals that matched."""
 
     score: float

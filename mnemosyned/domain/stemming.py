@@ -13,6 +13,7 @@ WORD = re.compile(r"[^\W_]+")
 STEMMED_CHARS_MAX = 64
 """FTS5 leaves longer words as they are."""
 STEMS_KEPT_MAX = 20_000
+_MARKS = re.compile("[\u0300-\u036f]+")
 
 _stems: dict[str, str] = {}
 
@@ -38,8 +39,7 @@ def fold(text: str) -> str:
     lower = text.lower()
     if lower.isascii():
         return lower
-    parted = unicodedata.normalize("NFD", lower.replace("ς", "σ"))
-    return "".join(char for char in parted if not "\u0300" <= char <= "\u036f")
+    return _MARKS.sub("", unicodedata.normalize("NFD", lower.replace("ς", "σ")))
 
 
 def stem(word: str) -> str:
@@ -50,6 +50,11 @@ def stem(word: str) -> str:
             _stems.clear()
         known = _stems[word] = _porter(word)
     return known
+
+
+def beginning(stem: str) -> str:
+    """What every word of this stem begins with: an ending may have become i, e or (b)l."""
+    return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
 def _porter(word: str) -> str:

@@ -8,7 +8,7 @@ from string import ascii_letters
 
 from mnemosyned.domain.inflections import other_forms
 from mnemosyned.domain.stemming import fold
-from mnemosyned.domain.stopwords import FUNCTION_WORDS
+from mnemosyned.domain.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TERMS_MAX = 48
 """A longer question is cut here: each further word costs time and adds little."""
@@ -58,6 +58,12 @@ def terms(text: str) -> Terms:
     grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
     words = found or ({} if grams else stopped)
     return Terms(tuple(words.values())[:TERMS_MAX], grams)
+
+
+def telling(text: str) -> Terms:
+    """The same without words that carry no content of their own, even if there is nothing else."""
+    found = terms(text)
+    return Terms(tuple(word for word in found.words if word.lower() not in STOP_WORDS), found.grams)
 
 
 def grams(text: str) -> str:

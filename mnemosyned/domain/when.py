@@ -8,8 +8,11 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from mnemosyned.domain.dates import MONTHS
+from mnemosyned.domain.stemming import WORD, fold, stem
+from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 
 _DAY = timedelta(days=1)
+_VAGUE = STOP_WORDS | COMMON_WORDS
 SPANS_MAX = 4
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _COUNTS = {
@@ -79,6 +82,8 @@ class Times:
     spans: tuple[Span, ...] = ()
     rest: str = ""
     """The question without what a memory would not repeat, such as "last week"."""
+    alone: bool = False
+    """Whether it asks for nothing but a time, as "what happened last Tuesday?" does."""
 
 
 def times(text: str, now: datetime) -> Times:
@@ -102,7 +107,13 @@ def times(text: str, now: datetime) -> Times:
                 written.append(_written(groups))
             if "name" in groups or not groups.keys() & _AS_WRITTEN:
                 rest = rest[: match.start()] + " " * len(blank) + rest[match.end() :]
-    return Times(tuple(spans), " ".join([rest.strip(), *written]))
+    alone = bool(spans) and all(map(_vague, WORD.findall(fold(left))))
+    return Times(tuple(spans), " ".join([rest.strip(), *written]), alone)
+
+
+def _vague(word: str) -> bool:
+    """Whether a word of a question, or its stem, singles nothing out."""
+    return not _VAGUE.isdisjoint((word, stem(word)))
 
 
 def _written(said: dict[str, str]) -> str:

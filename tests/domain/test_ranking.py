@@ -103,10 +103,11 @@ def test_equal_worth_puts_the_later_first() -> None:
     assert order("bike", far(1, "bike a"), far(2, "bike b"), far(3, "bike c")) == [3, 2, 1]
 
 
-def test_the_end_of_a_long_text_counts_by_the_engines_score() -> None:
+def test_what_stands_beyond_what_is_read_counts_as_in_a_long_text() -> None:
     long = far(1, "and so on " * 500, score=9.0)
 
-    assert order("bike", long, far(2, "bike")) == [1, 2]
+    assert order("bike", long, far(2, "bike")) == [2, 1]
+    assert order("bike", long, far(2, "bike", score=0.0), frequencies={"bike": 1}) == [1]
 
 
 # ---------------------------------------------------------------- neighbours

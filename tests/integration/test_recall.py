@@ -120,3 +120,58 @@ def test_an_answer_stays_within_its_filters(service: MemoryService) -> None:
     hits = recall(service, "canoe", since=NOON - timedelta(minutes=6), until=until)
 
     assert {hit.id for hit in hits} == {"m3", "m4"}
+
+
+def test_a_word_that_stood_nowhere_is_found_once_it_does(service: MemoryService) -> None:
+    lunches(service)
+    assert recall(service, "zebra") == []
+
+    keep(service, "zebra", "a zebra in the garden")
+
+    assert [hit.id for hit in recall(service, "zebra")] == ["zebra"]
+
+
+@pytest.mark.parametrize("slept", [False, True])
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("what happened yesterday?", ["dentist", "tram", "cake"]),
+        ("What did I do yesterday morning?", ["dentist", "tram"]),
+        ("who called yesterday?", ["cake", "dentist", "tram"]),
+        ("what happened on 28 February", ["boat"]),
+        ("yesterday", ["dentist", "tram", "cake"]),
+        ("yesterday's activities", ["dentist", "tram", "cake"]),
+        ("the boat yesterday", ["boat", "talk"]),
+        ("what happened 5 days ago?", []),
+    ],
+)
+def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
+    service: MemoryService, question: str, answers: list[str], *, slept: bool
+) -> None:
+    day = NOON - timedelta(days=1)
+    told = [
+        ("tram", "the tram was late", day - timedelta(hours=4), 0.5),
+        ("dentist", "the dentist wants to see me again in May", day - timedelta(hours=1), 0.9),
+        ("cake", "grandmother called about the cake", day + timedelta(hours=6), 0.5),
+        ("boat", "the boat was sold", NOON - timedelta(days=17), 0.5),
+        ("talk", "what happened at the boat show yesterday", NOON - timedelta(days=9), 0.9),
+    ]
+    for id, content, when, importance in told:
+        keep(service, id, content, created_at=when, importance=importance, session=id)
+    if slept:
+        service.call(Sleep(force=True))
+
+    hits = recall(service, question)
+
+    shown = [hit.lines[0].content if slept else hit.content for hit in hits]
+    assert [next(id for id, content, *_ in told if content == text) for text in shown] == answers
+
+
+def test_a_list_of_what_happened_stays_within_its_filters(service: MemoryService) -> None:
+    lunches(service)
+    keep(service, "call", "call with Ann", session="calls", created_at=NOON - timedelta(days=3))
+
+    assert [hit.id for hit in recall(service, "what happened 3 days ago", session="calls")] == [
+        "call"
+    ]
+    assert recall(service, "what happened 4 days ago", session="calls") == []

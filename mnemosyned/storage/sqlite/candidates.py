@@ -1,32 +1,31 @@
 """Which memories the index holds for a question, without scoring every row that shares a word.
 
-bm25 scores each row that matches, some 3 µs each: a question of common words would score half of
-a large database. So the terms' frequencies are estimated first, and what would score too many
-rows is asked for in steps, the most telling words and combinations first.
+bm25 takes some 2 µs for each row that matches, and reading scores the candidates anyway. So the
+index only names the rows of each word, the rarest first, and a row counts by the words it has.
+What even so would be too many rows is asked for in steps, the most telling combinations first.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
+from mnemosyned.domain.recall import Corpus, Query
 from mnemosyned.domain.terms import Terms
+from mnemosyned.storage.sqlite.rows import instant_text
 
+WALKED_MAX = 8_000
+"""So many rows a question may have in all to be found exactly, and one of its words at once."""
+STEP_ROWS_MAX = 2_000
+"""So many rows one step of a larger question finds, the newest."""
 SCORED_MAX = 8_000
-"""So many rows bm25 may score for a question at once; a smaller database never has more."""
-STEP_SCORED_MAX = 2_000
-"""The same for one step of a larger question, newest first."""
+"""So many rows bm25 may score in the second index."""
 STEPS_MAX = 12
 TELLING, PAIR = 4, 2
-WEAK = 0.35
-"""What scores less than this share of the best is left out, beyond the first."""
-WHOLE_WORDS_MIN, WHOLE_WORDS_MAX = 3, 5
-WHOLE_KEPT = 40
-"""So many texts that have nearly all the words are candidates, however long they are."""
-UNSCORED = 1e-9
-"""The score of what was not scored: it matches, and reading tells how well."""
+WEAK = 0.5
+"""What is worth less than this share of the best is left out, beyond the first."""
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
 FREQUENCIES_KEPT_MAX = 5_000
@@ -47,6 +46,17 @@ class Index(NamedTuple):
 
     table: str
     weights: str = ""
+
+
+def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
+    """Leaves out what has expired and, unless asked for, what was superseded."""
+    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
+    moment = [instant_text(query.valid_at)] if query.valid_at else []
+    past += ["s.valid_until <= ?"] if moment else []
+    if not past:
+        return "", []
+    gone = f"s.memory_seq = {seq} AND ({' OR '.join(past)})"
+    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
 
 
 def quoted(term: str) -> str:
@@ -82,6 +92,8 @@ class Frequencies:
         if found == SAMPLE:
             (newest,) = connection.execute("SELECT max(rowid) FROM memory_fts_docsize").fetchone()
             found = min(count, found * newest // max(1, newest - oldest + 1))
+        if not found:  # it is looked for again: the next memory may have it
+            return 0
         if len(self._known) >= FREQUENCIES_KEPT_MAX:
             self._known.clear()
         self._known[key] = (found, count)
@@ -105,68 +117,111 @@ def best(
     connection: sqlite3.Connection,
     index: Index,
     terms: Terms,
-    frequencies: Mapping[str, int],
+    corpus: Corpus,
     narrow: Narrow,
     *,
     limit: int,
     kept: int,
 ) -> dict[int, float]:
-    """Candidates for any of the words, the best so far as the limits on work allow.
+    """Candidates for any of the words with what those that they have are worth, the most first.
 
-    The first `kept` stay however weak they are; there are `limit` at most, and those that have
-    nearly all of the words.
+    The first `kept` stay however weak they are; there are `limit` at most.
     """
+    frequencies = corpus.frequencies
     words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
     if not words:
         return {}
-    asked = {word: any_of(terms.forms(word)) for word in words}
-    if sum(frequencies[word] for word in words) <= SCORED_MAX:
-        found = scored(connection, index, " OR ".join(asked.values()), narrow, limit=limit)
-        whole = _whole(connection, index, words, asked, narrow)
-        return {**whole, **_strong(found, kept)}
-    found = {}
-    for step, group in enumerate(_steps(words, frequencies)):
-        if len(found) >= kept or step == STEPS_MAX:
-            break
-        rows = newest(
-            connection,
-            index,
-            _expression(group, asked),
-            narrow,
-            limit=limit,
-            scored_max=SCORED_MAX if group[0] == "OR" else STEP_SCORED_MAX,
-        )
-        for seq, score in rows:
-            found[seq] = max(score, found.get(seq, 0.0))
-    return found
+    search = _Words(connection, index, narrow, words, terms=terms, corpus=corpus)
+    walked = sum(frequencies[word] for word in words)
+    found = search.counted(kept) if walked <= WALKED_MAX else search.stepped(kept)
+    return _strong(found, limit, kept)
 
 
-def _strong(found: Mapping[int, float], kept: int) -> dict[int, float]:
-    """The best, and of the rest what is not weak beside them."""
-    ordered = list(found.items())
-    bar = WEAK * ordered[0][1] if ordered else 0.0
-    return dict(ordered[:kept] + [item for item in ordered[kept:] if item[1] >= bar])
-
-
-def _whole(
-    connection: sqlite3.Connection,
-    index: Index,
-    words: Sequence[str],
-    asked: Mapping[str, str],
-    narrow: Narrow,
-) -> dict[int, float]:
-    """What has all the words but one at most: bm25 alone passes long texts over for short ones."""
-    if len(words) < WHOLE_WORDS_MIN:
+def _strong(found: Mapping[int, float], limit: int, kept: int) -> dict[int, float]:
+    """The best, the newest among equals; beyond `kept` only what is not weak beside them."""
+    if not found:
         return {}
-    telling = words[:WHOLE_WORDS_MAX]
-    groups = combinations(telling, max(2, len(telling) - 1))
-    match = " OR ".join(f"({_expression(('AND', group), asked)})" for group in groups)
-    rows = connection.execute(
-        f"SELECT f.rowid FROM {index.table} AS f {narrow.joins} "
-        f"WHERE {index.table} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?",
-        (match, *narrow.values, WHOLE_KEPT),
-    )
-    return {seq: UNSCORED for (seq,) in rows}
+    least = _nth(found, limit)
+    strong = sorted(((worth, seq) for seq, worth in found.items() if worth >= least), reverse=True)
+    bar = WEAK * strong[0][0]
+    ranked = enumerate(strong[:limit])
+    return {seq: worth for at, (worth, seq) in ranked if at < kept or worth >= bar}
+
+
+def _nth(found: Mapping[int, float], number: int) -> float:
+    """What the last of so many of the best is worth, or 0 where there are not as many."""
+    return sorted(found.values())[-number] if len(found) >= number else 0.0
+
+
+class _Words:
+    """The words of a question, rarest first, and the rows that have them."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        index: Index,
+        narrow: Narrow,
+        words: Sequence[str],
+        *,
+        terms: Terms,
+        corpus: Corpus,
+    ) -> None:
+        self._connection = connection
+        self._narrow = narrow
+        self._words = words
+        self._frequencies = corpus.frequencies
+        self._asked = {word: f"({any_of(terms.forms(word))})" for word in words}
+        self._worth = {word: corpus.idf(word) for word in words}
+        self._select = (
+            f"SELECT f.rowid FROM {index.table} AS f {narrow.joins} "
+            f"WHERE {index.table} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
+        )
+
+    def counted(self, kept: int, words: Sequence[str] = ()) -> dict[int, float]:
+        """The rows that have some of the words; all that can be among the best `kept`.
+
+        Once a row with none of the words so far would be worth too little, only those found are
+        looked for by the other words: the index holds two lists against each other much faster
+        than it names the rows of one.
+        """
+        words = words or self._words
+        held: dict[int, float] = {}
+        before: list[str] = []
+        rest = sum(self._worth[word] for word in words)
+        for word in words:
+            asked, worth = self._asked[word], self._worth[word]
+            enough = _nth(held, kept) > rest
+            rows = self._rows(f"{asked} AND ({' OR '.join(before)})" if enough else asked)
+            for seq in rows & held.keys():
+                held[seq] += worth
+            held.update(dict.fromkeys(rows - held.keys(), worth))
+            rest -= worth
+            before.append(asked)
+        return held
+
+    def stepped(self, kept: int) -> dict[int, float]:
+        """The same for words so common that not all rows with one of them can be looked at.
+
+        The newest rows of the most telling combinations; a row keeps its best step's worth.
+        """
+        found: dict[int, float] = {}
+        for step, (operator, words) in enumerate(_steps(self._words, self._frequencies)):
+            if len(found) >= kept or step == STEPS_MAX:
+                break
+            if operator == "OR":
+                rows = self.counted(kept, words)
+            else:
+                match = " AND ".join(self._asked[word] for word in words)
+                worth = sum(self._worth[word] for word in words)
+                rows = dict.fromkeys(self._rows(match, limit=STEP_ROWS_MAX), worth)
+            for seq, worth in rows.items():
+                found[seq] = max(worth, found.get(seq, 0.0))
+        return found
+
+    def _rows(self, match: str, *, limit: int = WALKED_MAX) -> set[int]:
+        """The newest rows for an expression."""
+        rows = self._connection.execute(self._select, (match, *self._narrow.values, limit))
+        return set(chain.from_iterable(rows.fetchall()))
 
 
 def _steps(
@@ -182,21 +237,16 @@ def _steps(
     telling = words[:TELLING]
     if len(words) > PAIR:
         yield from (("AND", few) for few in combinations(telling, len(telling) - 1))
-    scored_rows = 0
+    walked = 0
     rare: list[str] = []
     for word in words:
-        scored_rows += frequencies[word]
-        if scored_rows > SCORED_MAX:
+        walked += frequencies[word]
+        if walked > WALKED_MAX:
             break
         rare.append(word)
     yield "OR", rare or words[:1]
     if len(words) > PAIR:
         yield from (("AND", pair) for pair in combinations(words, PAIR))
-
-
-def _expression(group: tuple[str, Sequence[str]], asked: Mapping[str, str]) -> str:
-    operator, words = group
-    return f" {operator} ".join(f"({asked[word]})" for word in words)
 
 
 def newest(
@@ -206,7 +256,6 @@ def newest(
     narrow: Narrow,
     *,
     limit: int,
-    scored_max: int = SCORED_MAX,
 ) -> list[tuple[int, float]]:
     """The best of the newest rows for an expression."""
     table = index.table
@@ -215,5 +264,5 @@ def newest(
         f"SELECT f.rowid AS seq, -bm25({table}{index.weights}) AS score "
         f"FROM {table} AS f {narrow.joins} WHERE {table} MATCH ? {narrow.where} "
         "ORDER BY f.rowid DESC LIMIT ?) ORDER BY score DESC LIMIT ?",
-        (match, *narrow.values, scored_max, limit),
+        (match, *narrow.values, SCORED_MAX, limit),
     ).fetchall()

@@ -19,10 +19,12 @@ from mnemosyned.storage.sqlite.candidates import (
     Narrow,
     any_of,
     best,
+    in_force,
     newest,
     scored,
 )
 from mnemosyned.storage.sqlite.levels import BELOW, ancestors, chunks
+from mnemosyned.storage.sqlite.listing import listed
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -46,7 +48,7 @@ ROLE_WEIGHT = 1.0
 """A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
-LENDERS = 40
+LENDERS = 24
 LENDER_WEAK = 0.4
 """What stands beside so many of the best is looked for, if they have this share of the best."""
 BESIDE_REACH = 8
@@ -70,9 +72,9 @@ def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
         wide = limit * CANDIDATES_ALIKE
         matches = _matches(connection, query, corpus, limit=wide, kept=wide)
     known = {match.position: match for match in matches}
-    beside = _beside(connection, query, matches, known)
+    beside = {} if query.only_then else _beside(connection, query, matches, known)
     memories = list(known.values())
-    if not slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
+    if not slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories, beside=beside, corpus=corpus)
     episodes = _episode_scores(connection, query, limit)
     above = ancestors(connection, _met(memories, episodes))
@@ -179,16 +181,24 @@ def _matches(
 ) -> list[Match]:
     """The memories that match, best first by the engine's score."""
     narrow = _memory_filter(query)
-    asked = (connection, _WORDS, query.terms, corpus.frequencies)
-    words = best(*asked, narrow, limit=limit, kept=kept)
+    asked = (connection, _WORDS, query.terms, corpus)
+    words = {} if query.only_then else best(*asked, narrow, limit=limit, kept=kept)
     for span in query.spans:
-        then = _memory_filter(_during(query, span.around()))
+        then = _memory_filter(_during(query, span if query.only_then else span.around()))
         words = {**best(*asked, then, limit=CANDIDATES_THEN, kept=kept), **words}
     grams: dict[int, float] = {}
-    for seq, score in _gram_scores(connection, "memory_gram_fts", query, narrow, limit).items():
-        grams[seq] = GRAM_WEIGHT * score
-        words[seq] = words.get(seq, 0.0) + grams[seq]
-    return _read(connection, dict(sorted(words.items(), key=lambda item: -item[1])), grams)
+    if not query.only_then:
+        grams = _gram_scores(connection, "memory_gram_fts", query, narrow, limit)
+    for seq, score in grams.items():
+        words[seq] = words.get(seq, 0.0) + score
+    if query.only_then or not words:
+        for span in query.spans:
+            words = {**listed(connection, query, span, limit=limit), **words}
+    return _read(connection, _sorted(words), grams)
+
+
+def _sorted(scores: Mapping[int, float]) -> dict[int, float]:
+    return dict(sorted(scores.items(), key=lambda item: -item[1]))
 
 
 def _during(query: Query, span: Span) -> Query:
@@ -202,7 +212,8 @@ def _gram_scores(
     connection: sqlite3.Connection, table: str, query: Query, narrow: Narrow, limit: int
 ) -> dict[int, float]:
     every = (*query.terms.words, *query.terms.grams)  # parts of names stand in the second index
-    return dict(newest(connection, Index(table), any_of(every), narrow, limit=limit))
+    found = newest(connection, Index(table), any_of(every), narrow, limit=limit)
+    return {seq: GRAM_WEIGHT * score for seq, score in found}
 
 
 def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
@@ -212,7 +223,7 @@ def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) ->
     if forms:
         found = scored(connection, Index("episode_fts"), any_of(forms), narrow, limit=limit)
     for seq, score in _gram_scores(connection, "episode_gram_fts", query, narrow, limit).items():
-        found[seq] = found.get(seq, 0.0) + GRAM_WEIGHT * score
+        found[seq] = found.get(seq, 0.0) + score
     return found
 
 
@@ -237,19 +248,8 @@ def _memory_filter(query: Query) -> Narrow:
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
-    in_force, moment = _in_force(query)
-    return Narrow(joins if clauses else "", where + in_force, [*values, *moment])
-
-
-def _in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
-    """Leaves out what has expired and, unless asked for, what was superseded."""
-    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
-    moment = [instant_text(query.valid_at)] if query.valid_at else []
-    past += ["s.valid_until <= ?"] if moment else []
-    if not past:
-        return "", []
-    gone = f"s.memory_seq = {seq} AND ({' OR '.join(past)})"
-    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
+    holds, moment = in_force(query)
+    return Narrow(joins if clauses else "", where + holds, [*values, *moment])
 
 
 def _episode_filter(query: Query) -> Narrow:
@@ -324,7 +324,7 @@ def _beside(
 def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[Sequence[Any]]:
     """The rows of its session that came in around a match, within the filters, in order."""
     reach = (match.position - BESIDE_REACH, match.position + BESIDE_REACH, match.session)
-    in_force, moment = _in_force(query, seq="seq")
+    holds, moment = in_force(query, seq="seq")
     rows: list[Sequence[Any]] = []
     for tier, table, episode in (
         (Tier.WORKING, "working_memory", "NULL"),
@@ -334,7 +334,7 @@ def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[
             continue
         rows += connection.execute(
             f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} "
-            f"WHERE seq BETWEEN ? AND ? AND session_id = ?{in_force}",
+            f"WHERE seq BETWEEN ? AND ? AND session_id = ?{holds}",
             (*reach, *moment),
         )
     since = instant_text(query.since) if query.since else ""

@@ -254,7 +254,7 @@ class SqliteStore:
             return returning.prunable(connection, retention, now=now, limit=limit)
 
     def search(self, query: Query) -> Found:
-        if not query.terms:
+        if not query.terms and not query.only_then:
             return Found()
         with self._readers.snapshot() as connection:
             return search(connection, query, self._frequencies)
