@@ -21,13 +21,17 @@ LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
 LLAMA_WHEEL := $(LLAMA_WHEELS)/llama_cpp_python-$(LLAMA_VERSION)-py3-none-*.whl
 LLAMA_OPTIONS := $(CURDIR)/build/llama-options.cmake
+# What it needs is pinned by hash like all else; the wheel itself was built here.
+LLAMA_PIP = $$home/bin/python -m pip install -q --disable-pip-version-check
+LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
+	&& $(LLAMA_PIP) --no-deps $(LLAMA_WHEEL); } || exit 1
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fault test-packaging test-systemd test-llm check format run bench \
-	bench-peer bench-locomo bench-start bench-grounding bench-summaries bench-model-latency install install-llm \
-	wheel-llm uninstall lock clean
+	bench-peer bench-recall bench-write bench-locomo bench-start bench-grounding bench-summaries \
+	bench-model-latency bench-plots install install-llm wheel-llm uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,7 +76,7 @@ format: $(READY) ## mend what a machine can mend
 run: $(READY) ## the daemon in the foreground, on your own memory
 	$(BIN)/mnemosyned
 
-bench: bench-peer bench-start ## all benchmarks that need no outside data
+bench: bench-peer bench-start bench-recall bench-write ## all benchmarks that need no outside data
 
 bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 	$(BIN)/python tests/bench/bench_peer.py
@@ -80,16 +84,28 @@ bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
 
-bench-locomo: $(READY) ## retrieval before and after sleep; DATA=…/locomo10.json
-	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)"
+bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
+	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")
+
+bench-write: $(READY) ## remember one by one, by 16 clients and in batches, against bare SQLite
+	$(BIN)/python tests/bench/bench_write.py
+
+bench-plots: ## publish the charts of the last runs, for README
+	mkdir -p tests/bench/plots
+	cp build/bench/*.svg tests/bench/plots/
+
+bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0]
+	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer)
 
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
-bench-summaries: $(READY) ## what summaries keep; DATA=…/locomo10.json
-	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)"
+bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
+	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
+		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
+		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
-bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or none
+bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
 
 install: ## package, user unit and config for the present user
@@ -106,15 +122,14 @@ install: ## package, user unit and config for the present user
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
-	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then \
-		$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); fi
+	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(APP)/venv && $(LLAMA_INSTALL); fi
 	@$(RELOAD)
 	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
 	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
 
 install-llm: $(READY) wheel-llm ## llama.cpp, for summaries by a language model (compiles for minutes)
 	@set -e; for home in $(VENV) $(APP)/venv; do if [ -x $$home/bin/python ]; then \
-		$$home/bin/python -m pip install -q --disable-pip-version-check $(LLAMA_WHEEL); \
+		$(LLAMA_INSTALL); \
 		echo "llama.cpp is in $$home"; fi; done
 
 wheel-llm: $(READY)
@@ -142,7 +157,7 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(RELOAD)
 	@echo "uninstalled. Your memory stays in $(STATE)"
 
-lock: $(READY) ## resolve the dependencies anew into requirements.lock
+lock: $(READY) ## resolve the dependencies anew into requirements.lock and requirements-llm.lock
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --extra dev --upgrade -o requirements.lock pyproject.toml

@@ -42,7 +42,7 @@ class OpenMemory:
         )
         # A model that is loaded stays so, with what is known of it; a key file is read again.
         same = same and config.llm.api_key_file is None
-        summarizer = None if same else _summarizer(config, self.clock)
+        summarizer = None if same else make_summarizer(config, self.clock)
         if self.scheduler:
             _schedule(self.scheduler, config)
         if summarizer:
@@ -64,7 +64,7 @@ def open_memory(
     """
     database = config.database_path
     clock = clock or SystemClock()
-    summarizer = _summarizer(config, clock)
+    summarizer = make_summarizer(config, clock)
     with (
         open_store(database, migrations=shipped("migrations"), socket=socket) as store,
         ExitStack() as stack,
@@ -106,7 +106,7 @@ def check_settings(config: Config) -> None:
     """Hold settings to the rules of the parts they are for. Raises `ConfigInvalid`."""
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
-    _summarizer(config, SystemClock()).close()
+    make_summarizer(config, SystemClock()).close()
 
 
 def final_consolidation(
@@ -125,7 +125,8 @@ def final_consolidation(
     )
 
 
-def _summarizer(config: Config, clock: Clock) -> Summarizer:
+def make_summarizer(config: Config, clock: Clock) -> Summarizer:
+    """The summariser that is configured. Raises `ConfigInvalid`."""
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
     rules = SharingSummarizer(ratio=ratio, zone=zone)
@@ -137,7 +138,13 @@ def _summarizer(config: Config, clock: Clock) -> Summarizer:
     from mnemosyned.summarizers.model import ModelSummarizer  # noqa: PLC0415
 
     primary = ModelSummarizer(model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens)
-    return ChainSummarizer(primary=primary, model=model, fallback=rules, clock=clock)
+    return ChainSummarizer(
+        primary=primary,
+        model=model,
+        fallback=rules,
+        clock=clock,
+        cycle_budget_s=config.llm.cycle_budget_s,
+    )
 
 
 def _language_model(llm: LlmConfig) -> TextModel | None:

@@ -56,8 +56,9 @@ class LlmConfig(_Section, frozen=True):
     context_tokens: Annotated[int, Meta(ge=512, le=1 << 20)] | None = None
     threads: Annotated[int, Meta(ge=1, le=256)] | None = None
     gpu_layers: Annotated[int, Meta(ge=-1, le=1_000)] = 0
-    nice: Annotated[int, Meta(ge=0, le=19)] = 10
+    nice: Annotated[int, Meta(ge=0, le=19)] = 19
     time_limit_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 120.0
+    cycle_budget_s: Annotated[float, Meta(gt=0, le=86_400 * 7)] = 1_800.0
     idle_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
     api_key_file: str | None = None
     local_only: bool = True

@@ -191,11 +191,32 @@ def quotes(exchange: Exchange) -> None:
     exchange.reply(200, answer(found[1] if found else "Nothing was said."))
 
 
+def begins(exchange: Exchange) -> None:
+    """A summary of little use that is true all the same: the first fifth of what was said."""
+    asked = exchange.request_body["messages"][-1]["content"]
+    found = _MEMORY.findall(asked)
+    most = sum(map(len, found)) // 5
+    said: list[str] = []
+    for text in found:
+        if said and sum(map(len, said)) + len(text) > most:
+            break
+        said.append(text)
+    exchange.reply(200, answer("\n".join(said)))
+
+
+PROGRAMS: Mapping[str, Behaviour] = {
+    "quotes": quotes,
+    "begins": begins,
+    "nothing": says("They talked about things and had a good time."),
+}
+
+
 def main(words: Sequence[str]) -> None:
-    """Serve until killed: print the port, then quote after `--wait` seconds, `--port` if given."""
+    """Serve until killed: print the port, then behave as `--say` names, after `--wait` seconds."""
     named = dict(zip(words[::2], words[1::2], strict=True))
+    behave = PROGRAMS[named.get("--say", "quotes")]
     server = Server(
-        [waits(float(named.get("--wait", "0")), quotes)], port=int(named.get("--port", "0"))
+        [waits(float(named.get("--wait", "0")), behave)], port=int(named.get("--port", "0"))
     )
     print(server.server_address[1], flush=True)
     server.serve_forever()

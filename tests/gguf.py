@@ -75,15 +75,22 @@ def random_model(path: Path, *, seed: int = 0, context: int = 2048, layers: int 
 
 
 def canned_model(
-    path: Path, says: str, *, context: int = 2048, endless: bool = False, layers: int = 1
+    path: Path,
+    says: str,
+    *,
+    context: int = 2048,
+    endless: bool = False,
+    layers: int = 1,
+    width_min: int = 64,
 ) -> Path:
     """A model that says one sentence whatever it is asked; `endless`, again and again.
 
-    Its blocks add nothing, so that the last token alone decides which comes next.
+    Its blocks add nothing, so that the last token alone decides which comes next; they are worked
+    through all the same, and `layers` and `width_min` say how much work that is.
     """
     vocabulary = Vocabulary()
     line = [vocabulary.say(piece) for piece in _distinct_pieces(says)]
-    width = _width(len(line) + 1)
+    width = _width(max(len(line) + 1, width_min))
     gain = CERTAIN / math.sqrt(width)  # a row with a single one is normed to the root of the width
     # Dimension 0 stands for any token outside the sentence, 1 + n for its n-th.
     place = {token: 1 + at for at, token in enumerate(line)}
@@ -186,7 +193,7 @@ def _write(
         tensors += [(f"blk.{at}.{name}", shapes[name], data) for name, data in block.items()]
     metadata = _metadata(vocabulary, width=width, context=context, blocks=len(blocks))
     head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)) + b"".join(metadata)
-    body = b""
+    body = bytearray()
     for name, shape, data in tensors:
         head += _string(f"{name}.weight") + struct.pack("<I", len(shape))
         head += struct.pack(f"<{len(shape)}Q", *reversed(shape)) + struct.pack("<IQ", 0, len(body))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
 from mnemosyned.domain import dates
 from mnemosyned.domain.extract import KEYWORDS, Extract
-from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, sentences, tokens
+from mnemosyned.domain.facts import Kind, Token, sentences, tokens
 from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
 
@@ -36,48 +36,64 @@ def framed(
 ) -> Framed:
     """The prose under the extract's heading, with a keyword line for what it leaves out.
 
-    What the extract keeps and the prose does not stands first in line for the keywords, so that
-    a search finds at least as much: up to `chars_max`, and any other keywords up to `chars_aim`.
+    Every word of the extract that the prose does not have is a keyword, so that a search finds at
+    least as much, whoever wrote the prose: up to `chars_max`, and other keywords up to `chars_aim`.
+    Where there is no room for all of them, the episode is not informative.
     """
     known = _vocabulary(memories, zone)
     prose = prose.strip()
     told = _stems(f"{extract.heading}\n{prose}")
-    wanted = _telling(known, _stems(extract.text))
+    wanted = {token.stem: token for token in _content(extract)}
     taken = len(extract.heading) + len(prose) + len(KEYWORDS) + len(SEPARATOR)
-    named = _missing(known, told, wanted - told, chars_max=chars_max - taken)
+    missing = {root: token for root, token in wanted.items() if root not in told}
+    named = _missing(known, told, missing, chars_max=chars_max - taken)
     taken += len(SEPARATOR.join(named)) + len(SEPARATOR)
-    told |= _stems(" ".join(named))
+    told |= _stems(SEPARATOR.join(named))
     named += keywords(known, covered=told, chars_max=chars_aim - taken)
     text = Extract(extract.heading, tuple(prose.splitlines()), named).text
+    told_by_rule = _worth(known, _stems("\n".join(extract.lines)))
     return Framed(
         text,
-        informative=_as_much(known, _telling(known, _stems(text)), wanted)
-        and _worth(known, _stems(prose))
-        >= TOLD_MIN * _worth(known, _stems("\n".join(extract.lines))),
+        informative=wanted.keys() <= _stems(text)
+        and _worth(known, _stems(prose)) >= TOLD_MIN * told_by_rule,
     )
 
 
+def _content(extract: Extract) -> Iterator[Token]:
+    """The words of an extract that are no mere function words, as it has them."""
+    for text in ("\n".join(extract.lines), SEPARATOR.join(extract.keywords)):
+        yield from (token for token in _tokens(text) if token.kind is not Kind.STOP)
+
+
 def _missing(
-    known: Vocabulary, told: AbstractSet[str], missing: AbstractSet[str], *, chars_max: int
+    known: Vocabulary,
+    told: AbstractSet[str],
+    missing: Mapping[str, Token],
+    *,
+    chars_max: int,
 ) -> tuple[str, ...]:
     """Keywords for what is missing: as they read best, then whatever was left by itself."""
-    others = known.first.keys() - missing
+    others = known.first.keys() - missing.keys()
     found = list(keywords(known, covered=told | others, chars_max=chars_max))
     room = chars_max - sum(len(word) + len(SEPARATOR) for word in found)
-    for root in known.first:
-        if root in missing and root not in _stems(" ".join(found)):
-            written = _written(known, root)
+    named = _stems(SEPARATOR.join(found))
+    for root, token in missing.items():
+        if root not in named:
+            written = _written(known, token)
             if len(written) + len(SEPARATOR) <= room:
                 found.append(written)
                 room -= len(written) + len(SEPARATOR)
+                named |= _stems(written)
     return tuple(found)
 
 
-def _written(known: Vocabulary, root: str) -> str:
+def _written(known: Vocabulary, token: Token) -> str:
     """A word as it was said; a bare number with what it counts."""
-    words, _, place = known.first[root]
+    if token.kind is not Kind.NUMBER or token.stem not in known.first:
+        return token.surface
+    words, _, place = known.first[token.stem]
     counted = words[place].kind is Kind.NUMBER and not words[place].closes
-    return " ".join(token.surface for token in words[place : place + 1 + counted])
+    return " ".join(one.surface for one in words[place : place + 1 + counted])
 
 
 def _vocabulary(memories: Iterable[Memory], zone: tzinfo) -> Vocabulary:
@@ -99,21 +115,6 @@ def _stems(text: str) -> set[str]:
 
 def _tokens(text: str) -> tuple[Token, ...]:
     return tokens(" ".join(text.split()))
-
-
-def _telling(known: Vocabulary, stems: Iterable[str]) -> set[str]:
-    """Those of the stems that could be keywords: names, exact values, words that single out."""
-    return {root for root in stems if root in known.first and known.worth[root] > 0}
-
-
-def _as_much(known: Vocabulary, ours: AbstractSet[str], theirs: AbstractSet[str]) -> bool:
-    """Whether one text keeps as many telling words as another, and as many exact values."""
-    return len(ours) >= len(theirs) and _exact(known, ours) >= _exact(known, theirs)
-
-
-def _exact(known: Vocabulary, stems: Iterable[str]) -> int:
-    found = (known.first[root] for root in stems)
-    return sum(words[place].kind in EXACT_KINDS for words, _, place in found)
 
 
 def _worth(known: Vocabulary, stems: Iterable[str]) -> float:

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 DEFAULT_SESSION = "default"
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [first + second for first in CROCKFORD for second in CROCKFORD]
+"""Ten bits each: half as many steps to write an id."""
 
 
 class Tier(StrEnum):
@@ -147,7 +149,7 @@ class IdFactory:
         fresh = int(moment.timestamp() * 1000) << 80 | int.from_bytes(os.urandom(10), "big")
         with self._lock:
             self._last = value = max(fresh, self._last + 1)
-        return "".join(CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+        return "".join([_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
 
 
 new_id = IdFactory()

@@ -16,9 +16,13 @@ from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 TITLED_SHARE = 0.7
 """Of a line's longer words, what is written with a capital in a title."""
 TITLED_WORDS_MIN = 3
+SENTENCE_ENDS = (".", "!", "?", "…")
+"""A title ends with none of them."""
 ENDING_CHARS_MAX = 3
 """Letters that a declined name differs by: Анна, Анны; Petr, Petrem."""
 STEM_CHARS_MIN = 3
+MISSPELT_CHARS_MIN = 7
+"""In shorter names, two letters that change places make another one: Brian, Brain."""
 
 AS_NAME = "@"
 """Stands before what the sources write with a capital."""
@@ -105,7 +109,7 @@ def names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
     german = bool(tongue) and tongue.get("de") == max(tongue.values())
     for line in text.split("\n"):
         words = list(_words(line))
-        titled = _titled(words)
+        titled = _titled(words) and not line.rstrip().endswith(SENTENCE_ENDS)
         for at, word in enumerate(words):
             if not word.capital or _familiar(word.text, known):
                 continue
@@ -181,7 +185,19 @@ def _familiar(word: str, known: AbstractSet[str]) -> bool:
     parts = _parts(word)
     if len(parts) > 1 and all(_ordinary(part) or part in known for part in parts):
         return True
-    return _declined(lower, known)
+    return _declined(lower, known) or _misspelt(lower, known)
+
+
+def _misspelt(word: str, known: AbstractSet[str]) -> bool:
+    """Whether a known name is this one but for two letters in the wrong order: Francsico.
+
+    No more than that: with another letter it may well be another name, as Marvin is not Martin.
+    """
+    return len(word) >= MISSPELT_CHARS_MIN and any(
+        f"{AS_NAME}{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" in known
+        for at in range(1, len(word) - 1)
+        if word[at] != word[at + 1]
+    )
 
 
 def _ordinary(word: str) -> bool:

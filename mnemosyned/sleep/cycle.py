@@ -24,7 +24,14 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Summarizer, Summary
+from mnemosyned.domain.ports import (
+    Clock,
+    MemoryStore,
+    Standing,
+    Summarizer,
+    SummarizerState,
+    Summary,
+)
 from mnemosyned.logs import logger
 from mnemosyned.sleep.run import CycleRun, unfinished
 
@@ -123,6 +130,7 @@ class SleepCycle:
         wait_s = deadline_s if trigger is Trigger.SHUTDOWN else None
         with self._alone(wait_s):
             summarizer = self._at_work = self.summarizer
+            before_it = summarizer.standing()
             pending = self._pending(before, session, oldest)
             cycle = new_id(now)
             run = CycleRun(
@@ -157,6 +165,7 @@ class SleepCycle:
             evicted=report.evicted,
             failed=report.failed,
             duration_s=round(report.duration_s, 3),
+            **_model_counts(before_it, summarizer.standing()),
         )
         return report
 
@@ -199,6 +208,18 @@ class SleepCycle:
     ) -> list[Pending]:
         limit = CANDIDATES_MAX if oldest is None else min(oldest, CANDIDATES_MAX)
         return self._store.pending(before=before, session=session, limit=limit)
+
+
+def _model_counts(before: Standing, after: Standing) -> dict[str, int]:
+    """What became of a model's work in between; nothing where there is no model."""
+    if after.state is SummarizerState.RULES:
+        return {}
+    return {
+        "accepted": after.accepted - before.accepted,
+        "retried": after.retried - before.retried,
+        "rejected": after.rejected - before.rejected,
+        "fallbacks": after.fallbacks - before.fallbacks,
+    }
 
 
 def _report(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Protocol, TypeVar
 
 from mnemosyned.domain.errors import MnemosynedError, ModelUnavailable, SummarizerFailed
@@ -30,6 +31,8 @@ INTERRUPT_S = 2.0
 INSIST_EVERY_S = 0.05
 STOPPING = "the daemon is stopping, and asks no model any more"
 WAITED_FOR = "somebody waits for it, so no model was asked"
+
+CYCLE_BUDGET_S = 1_800.0
 
 K = TypeVar("K")
 log = logger()
@@ -93,11 +96,18 @@ class ChainSummarizer(Summarizer):
     """Asks the model, and lets the fallback write what the model does not.
 
     A failure of the model as such opens the breaker; an answer that is not kept does only when
-    several follow one another. Every summary of the fallback says why it is one.
+    several follow one another. Nor does a slow model hold a cycle up: it gets `cycle_budget_s`.
+    Every summary of the fallback says why it is one.
     """
 
     def __init__(
-        self, *, primary: Counting, model: TextModel, fallback: Summarizer, clock: Clock
+        self,
+        *,
+        primary: Counting,
+        model: TextModel,
+        fallback: Summarizer,
+        clock: Clock,
+        cycle_budget_s: float = CYCLE_BUDGET_S,
     ) -> None:
         self.name = model.name
         self.reason = f"{model.name} is configured"
@@ -106,16 +116,17 @@ class ChainSummarizer(Summarizer):
         self._fallback = fallback
         self._breaker = Breaker(clock)
         self._fallbacks = 0
+        self._cycle_budget_s = cycle_budget_s
+        self._used_up = ""
+        """Says so, while a cycle goes on without the model that had its time."""
         self._stopping = False
         self._idle = threading.Event()
         self._idle.set()
 
     def summarize(self, memories: Sequence[Memory]) -> Summary:
         """The model's summary, or the fallback's with the reason."""
-        if self._stopping:
-            return self._by_rule(memories, STOPPING)
-        if self._breaker.until:
-            return self._by_rule(memories, self._breaker.why)
+        if reason := self._left_alone(spent_s=0):
+            return self._by_rule(memories, reason)
         try:
             summary = self._asked(memories)
         except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarised
@@ -125,6 +136,25 @@ class ChainSummarizer(Summarizer):
         if self._breaker.kept():
             log.info("model_back", model=self.name)
         return summary
+
+    def summarize_each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Summaries of a cycle: once the model is out of it, the fallback's own, faster way."""
+        rest = iter(groups)
+        spent_s = 0.0
+        for done, (key, memories) in enumerate(rest):
+            if reason := self._left_alone(spent_s):
+                others = chain([(key, memories)], rest)
+                try:
+                    yield from self._each_by_rule(others, reason, expected=expected - done)
+                finally:
+                    self._used_up = ""
+                return
+            began = time.monotonic()
+            outcome = self.outcome(memories)
+            spent_s += time.monotonic() - began
+            yield key, outcome
 
     def standing(self) -> Standing:
         until = self._breaker.until
@@ -136,6 +166,8 @@ class ChainSummarizer(Summarizer):
                 f"it failed ({self._breaker.why}); the rule-made fallback is in force "
                 f"until {until.astimezone():%H:%M}"
             )
+        elif self._used_up:
+            state, reason = SummarizerState.FALLBACK, self._used_up
         elif self._breaker.why:
             state = SummarizerState.MODEL
             reason = f"it failed ({self._breaker.why}) and is tried again with the next group"
@@ -169,13 +201,33 @@ class ChainSummarizer(Summarizer):
     def by_rule_each(
         self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """All groups by the fallback in its own, faster way, as somebody waits."""
+        """All groups by the fallback, as somebody waits."""
         reason = STOPPING if self._stopping else WAITED_FOR
+        return self._each_by_rule(groups, reason, expected=expected)
+
+    def _each_by_rule(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], reason: str, *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
             if isinstance(outcome, Exception):
                 yield key, outcome
             else:
                 yield key, self._because(outcome, reason)
+
+    def _left_alone(self, spent_s: float) -> str:
+        """Why the model is not asked for the rest of the cycle; empty where it is."""
+        if self._stopping:
+            return STOPPING
+        if self._breaker.until:
+            return self._breaker.why
+        if spent_s < self._cycle_budget_s:
+            return ""
+        self._used_up = (
+            f"{self.name} had its {self._cycle_budget_s:g} s of this cycle "
+            "(llm.cycle_budget_s); the rest goes by rule"
+        )
+        log.info("model_budget_used", model=self.name, spent_s=round(spent_s, 1))
+        return self._used_up
 
     def _asked(self, memories: Sequence[Memory]) -> Summary:
         self._idle.clear()

@@ -47,7 +47,7 @@ class LlamaModel(TextModel):
         context_tokens: int | None = None,
         threads: int | None = None,
         gpu_layers: int = 0,
-        nice: int = 10,
+        nice: int = 19,
         time_limit_s: float = 300.0,
         idle_s: float = 60.0,
     ) -> None:

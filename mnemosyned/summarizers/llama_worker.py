@@ -23,6 +23,7 @@ CONTEXT_TOKENS = 4096
 """The window where none is asked for, or the file's own where that is smaller."""
 SEED = 20_260_317
 """The same prompt is answered in the same words."""
+NICE_MAX = 19
 PR_SET_PDEATHSIG = 1
 CACHE_VALUE_BYTES = 2
 """Keys and values of the window are kept in half precision."""
@@ -205,6 +206,18 @@ def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN
     return re.compile("|".join(re.escape(piece) for piece in sorted(found, key=len, reverse=True)))
 
 
+def _step_back(nice: int) -> None:
+    """Leave the processor to others; at the most, be run only when none of them wants it.
+
+    Under `SCHED_IDLE` whoever wakes runs at once: at nice 19 it still waits for a slice to end,
+    which for most calls to the daemon is longer than the call.
+    """
+    os.nice(nice)
+    if nice == NICE_MAX and sys.platform == "linux":
+        with suppress(OSError):  # not allowed: what `nice` does has to do
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def _answered(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
     try:
         return answer(frame)
@@ -223,7 +236,7 @@ def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
         nonlocal engine
         request = msgspec.msgpack.decode(frame, type=Load | Count | Complete)
         if isinstance(request, Load):
-            os.nice(request.nice)
+            _step_back(request.nice)
             try:
                 import llama_cpp  # noqa: PLC0415 only this process pays for it
             except (ImportError, OSError, RuntimeError) as error:

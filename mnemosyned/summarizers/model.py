@@ -28,8 +28,8 @@ RETRY_TEMPERATURE = 0.0
 PROSE_SHARE = 0.6
 """Of an episode's size, what the model is asked for; keywords get the rest."""
 ROOM = 1.5
-"""How far past that size keywords may go to keep what the rule-made summary keeps. LoCoMo's own
-summaries, longer than what is asked for here, keep as much in 85 of 100 sessions."""
+"""How far past that size keywords may go to keep all that the rule-made summary keeps. LoCoMo's own
+summaries, longer than what is asked for here, have room for it in 75 of 100 sessions."""
 PART_SHARE = 0.5
 ANSWER_SHARE = 3
 """The answer takes at most this part of the window."""

@@ -1,4 +1,8 @@
-"""How long the daemon takes to answer while a model writes, against one that has nothing to do."""
+"""How long the daemon takes to answer while a model writes, against one that has nothing to do.
+
+The model is once an endpoint that only takes its time, and once a file in llama.cpp, which takes
+the processor too: a small one made here, or any other given with `--model`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -19,13 +24,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import endpoints
 from bench.corpus import TTL_HALF, Entry, Question, fresh
 from bench.daemon import Daemon, EndedEarly, embedded, running
-from bench.measure import Memories, as_request, asking, fill, latency, say, timed
+from bench.measure import as_request, asking, fill, latency, say, timed
 from bench.report import Report
+from gguf import canned_model
 
 from mnemosyned import Client
 from mnemosyned.domain.ports import SummarizerState
 
-SIZE, CALLS = 5_000, 400
+SIZE, CALLS, ROUNDS = 5_000, 900, 6
 GROUPS, GROUP = 300, 3
 WARM_UP = 20
 BEGIN_S = 300.0
@@ -33,27 +39,40 @@ BEGIN_S = 300.0
 ANSWER_S = "0.2"
 """What the endpoint takes for a summary: short, so that the daemon has most to do beside it."""
 RATIO_BAR = 2.0
+SUMMARY = "The nightly backup of the archive server ended well."
+WINDOW = 8_192
+LAYERS, WIDTH = 24, 512
+"""A hundred megabytes, all of them read for every token."""
 
 Seconds = dict[str, list[float]]
 
 
 @contextmanager
-def model_settings(file: str | None) -> Iterator[dict[str, str]]:
-    """A model in a file, which takes the cores too, or an endpoint that only takes its time."""
-    if file:
-        yield {"MNEMOSYNE_LLM_MODEL_PATH": file}
-        return
+def an_endpoint() -> Iterator[dict[str, str]]:
+    """A model that takes nothing of this machine."""
     with endpoints.process("--wait", ANSWER_S) as (endpoint, _):
         yield {"MNEMOSYNE_LLM_ENDPOINT": endpoint.url}
 
 
+def made_here(room: Path) -> dict[str, str]:
+    """A model as large as is quickly made, with one true thing to say of each group."""
+    file = canned_model(
+        room / "made-here.gguf", SUMMARY, context=WINDOW, layers=LAYERS, width_min=WIDTH
+    )
+    say(f"the model made here has {file.stat().st_size / 1e6:.0f} MB")
+    return {
+        "MNEMOSYNE_LLM_MODEL_PATH": str(file),
+        "MNEMOSYNE_LLM_CONTEXT_TOKENS": str(WINDOW),
+    }
+
+
 def to_consolidate() -> Iterator[Entry]:
-    """Small groups of which the endpoint quotes a line that is all there is to say."""
+    """Small groups of which both models have something to say."""
     happened = datetime.now(UTC) - TTL_HALF - timedelta(days=1)
     for group in range(GROUPS):
         for step in range(GROUP):
             yield Entry(
-                content=f"Run {group} ended well at step {step}, and the code is larch-{group}.",
+                content=f"{SUMMARY.rstrip('.')}; step {step} took long, its code is larch-{group}.",
                 session=f"ended-{group}",
                 source="runs",
                 role="tool",
@@ -61,29 +80,16 @@ def to_consolidate() -> Iterator[Entry]:
             )
 
 
-def call_each(memories: Memories, entry: Entry, question: Question) -> tuple[float, float]:
-    """Seconds of one memory kept and one question answered."""
-    remembered, _ = timed(memories.call, as_request(entry))
-    recalled, _ = timed(asking(memories), question.text)
-    return remembered, recalled
-
-
-def by_turns(
-    idle: Client, busy: Client, entries: Sequence[Entry], questions: Sequence[Question]
-) -> tuple[Seconds, Seconds]:
-    """The same calls to both, one after the other, so that the machine's moods reach both."""
-    found: tuple[Seconds, Seconds] = (_empty(), _empty())
+def calls(client: Client, entries: Sequence[Entry], questions: Sequence[Question]) -> Seconds:
+    """Seconds of memories kept and questions answered, by turns."""
+    found: Seconds = {"remember": [], "recall": []}
     for at, entry in enumerate(entries):
-        for client, seconds in zip((idle, busy), found, strict=True):
-            taken = call_each(client, entry, questions[at % len(questions)])
-            if at >= WARM_UP:
-                seconds["remember"].append(taken[0])
-                seconds["recall"].append(taken[1])
+        remembered, _ = timed(client.call, as_request(entry))
+        recalled, _ = timed(asking(client), questions[at % len(questions)].text)
+        if at >= WARM_UP:
+            found["remember"].append(remembered)
+            found["recall"].append(recalled)
     return found
-
-
-def _empty() -> Seconds:
-    return {"remember": [], "recall": []}
 
 
 def under_way(client: Client) -> None:
@@ -99,53 +105,98 @@ def asleep(daemon: Daemon) -> None:
         client.sleep()
 
 
-def measured(calm: Daemon, sleeping: Daemon) -> tuple[Seconds, Seconds]:
-    """Calls to both daemons while one of them sleeps with its model."""
-    corpus = fresh(SIZE)
-    questions = corpus.questions(CALLS)["person+code"]
-    entries = list(islice(corpus, CALLS + WARM_UP))
-    threading.Thread(target=asleep, args=(sleeping,), daemon=True).start()
-    with calm.client() as idle, sleeping.client() as busy:
+def idle(database: Path, entries: Sequence[Entry], questions: Sequence[Question]) -> Seconds:
+    """The calls to a daemon on a machine with nothing else to do."""
+    with running(database) as daemon, daemon.client() as client:
+        return calls(client, entries, questions)
+
+
+def busy(
+    database: Path,
+    settings: dict[str, str],
+    entries: Sequence[Entry],
+    questions: Sequence[Question],
+) -> Seconds:
+    """The calls to a daemon that sleeps with its model meanwhile."""
+    with running(database, settings) as daemon, daemon.client() as client:
+        threading.Thread(target=asleep, args=(daemon,), daemon=True).start()
         say("the model begins")
         begun = time.monotonic()
-        while not busy.status().summarizer.accepted:
+        while not client.status().summarizer.accepted:
             if time.monotonic() - begun > BEGIN_S:
-                raise EndedEarly(f"no summary of the model was kept: {busy.status().summarizer}")
+                raise EndedEarly(f"no summary of the model was kept: {client.status().summarizer}")
             time.sleep(0.1)
         say("calling")
-        found = by_turns(idle, busy, entries, questions)
-        under_way(busy)
+        found = calls(client, entries, questions)
+        under_way(client)
     return found
+
+
+def compare(report: Report, model: str, filled: Path, settings: dict[str, str]) -> None:
+    """Report the calls beside a model, against the same calls on a machine without one.
+
+    By turns, so that the machine's moods reach both, and not at the same time: a model in
+    llama.cpp takes the processor from everybody.
+    """
+    corpus = fresh(SIZE)
+    questions = corpus.questions(CALLS)["person+code"]
+    without: Seconds = {"remember": [], "recall": []}
+    beside: Seconds = {"remember": [], "recall": []}
+    for _ in range(ROUNDS):
+        entries = list(islice(corpus, CALLS // ROUNDS + WARM_UP))
+        with copied(filled) as database:
+            add(without, idle(database, entries, questions))
+        with copied(filled) as database:
+            add(beside, busy(database, settings, entries, questions))
+    show(report, model, without, beside)
+
+
+@contextmanager
+def copied(filled: Path) -> Iterator[Path]:
+    """The same memory for a daemon of its own."""
+    with tempfile.TemporaryDirectory(prefix="model-") as room:
+        yield Path(shutil.copy(filled, room))
+
+
+def add(all_of_them: Seconds, more: Seconds) -> None:
+    for verb, seconds in more.items():
+        all_of_them[verb] += seconds
+
+
+def show(report: Report, model: str, idly: Seconds, busily: Seconds) -> None:
+    """Report percentiles and their ratio."""
+    rows: list[list[object]] = []
+    for verb in idly:
+        without, beside = latency(idly[verb]), latency(busily[verb])
+        for name, taken in (("idle", without), (model, beside)):
+            report.figure(f"{model}/{verb}/{name}/p50_ms", taken.p50_ms)
+            report.figure(f"{model}/{verb}/{name}/p95_ms", taken.p95_ms)
+            rows.append([verb, name, taken.p50_ms, taken.p95_ms])
+        ratio = report.figure(f"{model}/{verb}/p95_ratio", beside.p95_ms / without.p95_ms)
+        report.bar(f"{verb} p95 while the {model} writes, over idle", ratio, "<=", RATIO_BAR)
+    title = f"{CALLS} calls each at {SIZE:,} beside the {model}, milliseconds"
+    report.table(title, ["verb", "", "p50", "p95"], rows)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", help="a GGUF file instead of the endpoint", default=None)
+    parser.add_argument("--model", help="a GGUF file in the place of the one made here")
     file = parser.parse_args().model
     report = Report("bench-model-latency")
-    with tempfile.TemporaryDirectory(prefix="model-") as room, ExitStack() as stack:
-        first, second = Path(room, "idle", "m.db"), Path(room, "busy", "m.db")
-        first.parent.mkdir()
-        second.parent.mkdir()
+    with tempfile.TemporaryDirectory(prefix="model-") as folder:
+        room = Path(folder)
+        filled = room / "m.db"
         say(f"remembering {SIZE:,}")
-        with embedded(first) as memory:
+        with embedded(filled) as memory:
             fill(memory, fresh(SIZE))
             fill(memory, to_consolidate())
-        shutil.copy(first, second)
-        settings = stack.enter_context(model_settings(file))
-        calm = stack.enter_context(running(first))
-        sleeping = stack.enter_context(running(second, settings))
-        idle, busy = measured(calm, sleeping)
-    rows: list[list[object]] = []
-    for verb in idle:
-        without, beside = latency(idle[verb]), latency(busy[verb])
-        for name, taken in (("idle", without), ("model", beside)):
-            report.figure(f"{verb}/{name}/p50_ms", taken.p50_ms)
-            report.figure(f"{verb}/{name}/p95_ms", taken.p95_ms)
-            rows.append([verb, name, taken.p50_ms, taken.p95_ms])
-        ratio = report.figure(f"{verb}/p95_ratio", beside.p95_ms / without.p95_ms)
-        report.bar(f"{verb} p95 while a model writes, over idle", ratio, "<=", RATIO_BAR)
-    report.table(f"{CALLS} calls each at {SIZE:,}, milliseconds", ["verb", "", "p50", "p95"], rows)
+        with an_endpoint() as settings:
+            compare(report, "endpoint", filled, settings)
+        if find_spec("llama_cpp"):
+            settings = {"MNEMOSYNE_LLM_MODEL_PATH": file} if file else made_here(room)
+            compare(report, "llama.cpp", filled, settings)
+        else:
+            say("only the endpoint was measured: llama.cpp is not here (make install-llm)")
     return report.finish()
 
 

@@ -1,109 +1,36 @@
-"""Measure what the fallback summariser keeps of LoCoMo's sessions.
+"""Measure what summaries keep of LoCoMo's sessions: the rules' own, and a model's.
 
     python tests/bench/bench_summaries.py --data path/to/locomo10.json
+    python tests/bench/bench_summaries.py --data … --model file.gguf --sessions 5
 
 An answer is retained if every content word of it (stop words removed, Porter-stemmed) occurs in
 the episodes of its evidence sessions taken together. The heading with the date is given to both
-baselines too, inside the same budget.
+baselines too, inside the same budget. A model is named by `--model`, `--endpoint` or `--config`;
+what else it needs comes from the MNEMOSYNE_LLM_… variables, as for the daemon.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import snowballstemmer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.model_summaries import first_sessions, hold_useless, score
 from bench.report import Report
+from bench.retention import Conversation, Render, Session, characters, load, retention
 
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.facts import sentences
-from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.stopwords import STOP_WORDS
 from mnemosyned.summarizers.aaak import RATIO, AaakSummarizer, decode
 
-CATEGORIES = (1, 2, 4)
 SEEDS = 20
 TUNED_ON = 5
-WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-STEMMER = snowballstemmer.stemmer("porter")
-
-Session = Sequence[Memory]
-Render = Callable[[Session], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    sessions: dict[int, Session]
-    questions: tuple[tuple[frozenset[str], frozenset[int]], ...]
-    """Content words of the answer, and the sessions with its evidence."""
-
-
-@lru_cache(maxsize=1 << 16)
-def stemmed(word: str) -> str:
-    return str(STEMMER.stemWord(word))
-
-
-def content_words(text: str) -> frozenset[str]:
-    plain = text.lower().replace("’", "'")
-    words = (match[0] for match in WORD.finditer(plain))
-    return frozenset(
-        stemmed(bare)
-        for word in words
-        if word not in STOP_WORDS and (bare := word.removesuffix("'s")) not in STOP_WORDS
-    )
-
-
-def load(path: Path) -> list[Conversation]:
-    return [conversation(item) for item in json.loads(path.read_text())]
-
-
-def conversation(item: dict[str, Any]) -> Conversation:
-    said = item["conversation"]
-    sessions: dict[int, Session] = {}
-    for key, turns in said.items():
-        named = re.fullmatch(r"session_(\d+)", key)
-        if named and turns:
-            told = said[f"{key}_date_time"] + " +0000"
-            when = datetime.strptime(told, "%I:%M %p on %d %B, %Y %z")
-            sessions[int(named[1])] = [memory(turn, when) for turn in turns]
-    return Conversation(sessions, tuple(questions(item["qa"])))
-
-
-def memory(turn: dict[str, Any], when: datetime) -> Memory:
-    return Memory(id=turn["dia_id"], content=turn["text"], role=turn["speaker"], created_at=when)
-
-
-def questions(items: list[dict[str, Any]]) -> Iterator[tuple[frozenset[str], frozenset[int]]]:
-    for item in items:
-        if item["category"] in CATEGORIES:
-            found = (re.fullmatch(r"D(\d+):\d+", name) for name in item["evidence"])
-            evidence = frozenset(int(match[1]) for match in found if match)
-            answer = content_words(str(item["answer"]))
-            if evidence and answer:
-                yield answer, evidence
-
-
-def retention(conversations: Sequence[Conversation], render: Render) -> float:
-    hits = total = 0
-    for one in conversations:
-        words = {at: content_words(render(session)) for at, session in one.sessions.items()}
-        for answer, evidence in one.questions:
-            total += 1
-            hits += answer <= frozenset().union(*(words.get(at, ()) for at in evidence))
-    return hits / total
 
 
 def heading(session: Session) -> str:
@@ -134,10 +61,6 @@ def at_random(seed: int) -> Render:
 
 def budget(session: Session) -> int:
     return int(characters(session) * RATIO)
-
-
-def characters(session: Session) -> int:
-    return sum(len(one.content) for one in session)
 
 
 def whole(session: Session, text: str) -> int:
@@ -193,14 +116,33 @@ def hold(report: Report, part: str, figures: dict[str, float]) -> None:
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="path of locomo10.json")
-    conversations = load(parser.parse_args().data)
-    report = Report("bench-summaries")
+def by_rule(report: Report, conversations: Sequence[Conversation]) -> None:
+    """The fallback against its baselines, and under models that are of no use."""
     hold(report, "1-5 (tuned on)", measure(conversations[:TUNED_ON]))
     hold(report, "6-10 (held out)", measure(conversations[TUNED_ON:]))
     hold(report, "all", measure(conversations))
+    hold_useless(report, conversations)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="path of locomo10.json")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--model", help="score this GGUF file instead of the rules")
+    which.add_argument("--endpoint", help="score the model behind this address")
+    which.add_argument("--config", type=Path, help="score the model of these settings")
+    parser.add_argument("--sessions", type=int, help="only the first so many, for a slow model")
+    args = parser.parse_args()
+    conversations = load(args.data)
+    named = {"llm.model_path": args.model, "llm.endpoint": args.endpoint}
+    settings = {key: value for key, value in named.items() if value}
+    if settings or args.config:
+        report = Report("bench-summaries-model")
+        chosen = first_sessions(conversations, args.sessions)
+        score(report, "model", chosen, settings=settings, file=args.config)
+    else:
+        report = Report("bench-summaries")
+        by_rule(report, conversations)
     return report.finish()
 
 

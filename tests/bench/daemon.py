@@ -119,6 +119,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def resident_mb(pid: int) -> tuple[float, float]:
+    """What a process holds in memory, in megabytes: all of it (RSS), and what is its own (PSS)."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()[1:]
+    kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return kilobytes["Rss"] / 1000, kilobytes["Pss"] / 1000
+
+
 def expect_running(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is not None:
         raise EndedEarly(f"the daemon ended by itself with status {process.returncode}")

@@ -73,6 +73,7 @@ class Latency:
 
     p50_ms: float
     p95_ms: float
+    p99_ms: float
 
 
 def timed(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[float, T]:
@@ -83,8 +84,8 @@ def timed(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[floa
 
 
 def latency(seconds: Sequence[float]) -> Latency:
-    cuts = statistics.quantiles(seconds, n=20, method="inclusive")
-    return Latency(statistics.median(seconds) * 1000, cuts[18] * 1000)
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    return Latency(*(cuts[percent - 1] * 1000 for percent in (50, 95, 99)))
 
 
 def rate(seconds: Sequence[float], *, chunk: int = 50) -> float:

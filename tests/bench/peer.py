@@ -54,10 +54,12 @@ class Peer:
         texts = [{"content": entry.content, "source": entry.source} for entry in entries]
         return self._ask(list[float], "remember", entries=texts)
 
-    def recall(self, queries: Sequence[str]) -> list[tuple[float, list[str]]]:
+    def recall(
+        self, queries: Sequence[str], *, limit: int = RESULTS
+    ) -> list[tuple[float, list[str]]]:
         """Seconds of each query, and the texts it shows, best first."""
         answer = list[tuple[float, list[str]]]
-        return self._ask(answer, "recall", queries=list(queries), limit=RESULTS)
+        return self._ask(answer, "recall", queries=list(queries), limit=limit)
 
     def count(self) -> int:
         return self._ask(int, "count")

@@ -29,22 +29,33 @@ class Report:
 
     def __init__(self, target: str) -> None:
         self.target = target
-        self._figures: dict[str, float] = {}
+        self.figures: dict[str, float] = {}
+        """By name, as rounded for the reader."""
         self._bars: list[Bar] = []
         self._sections: list[str] = []
 
     def figure(self, name: str, value: float) -> float:
         """Keep a figure and hand it back."""
-        self._figures[name] = rounded(value)
+        self.figures[name] = rounded(value)
         return value
 
     def bar(self, name: str, value: float, op: str, bar: float) -> None:
         """Hold a value against its bar: unrounded, so that a near miss is a miss."""
         self._bars.append(Bar(name, rounded(value), op, bar, COMPARE[op](value, bar)))
 
+    @property
+    def missed(self) -> int:
+        """How many bars were not reached."""
+        return sum(not bar.met for bar in self._bars)
+
     def table(self, title: str, headers: list[str], rows: list[list[object]]) -> None:
         """Show rows to the reader; what a machine should read belongs in figures."""
         self._sections.append(f"{title}\n{tabulate(rows, headers, floatfmt='.4g')}")
+
+    def picture(self, name: str, svg: str) -> None:
+        """Write a chart beside the JSON file; `make bench-plots` publishes it."""
+        OUTPUT.mkdir(parents=True, exist_ok=True)
+        (OUTPUT / f"{name}.svg").write_text(svg, encoding="utf-8")
 
     def finish(self) -> int:
         """Print everything, write the JSON file, and answer with the exit status."""
@@ -52,14 +63,13 @@ class Report:
         print(f"\n{self._bar_table()}")
         OUTPUT.mkdir(parents=True, exist_ok=True)
         written = OUTPUT / f"{self.target}.json"
-        content = {"figures": self._figures, "bars": [asdict(bar) for bar in self._bars]}
+        content = {"figures": self.figures, "bars": [asdict(bar) for bar in self._bars]}
         written.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        missed = sum(not bar.met for bar in self._bars)
-        print(f"\n{len(self._bars)} bars, {missed} missed; written to {written}")
-        return 1 if missed else 0
+        print(f"\n{len(self._bars)} bars, {self.missed} missed; written to {written}")
+        return 1 if self.missed else 0
 
     def _figure_table(self) -> str:
-        return tabulate(list(self._figures.items()), ["figure", "value"], floatfmt=".4g")
+        return tabulate(list(self.figures.items()), ["figure", "value"], floatfmt=".4g")
 
     def _bar_table(self) -> str:
         rows = [

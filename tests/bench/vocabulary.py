@@ -131,5 +131,11 @@ pel ra ren sa sel tal tan ter tor ul va ver vi win
 # Letters no word above is built from in this way: a question of these matches nothing.
 NONSENSE_SYLLABLES = words("zquo xiv wubb qyz vrox jhup zwik kzot gyxx phqua")
 
+# Words of the sentences themselves, each in 5 to 25 % of the memories.
+TALK = words("""
+agreed came confirmed details end filed first invoice listed look nobody notes one paid record
+reference remember ticket time told until wait
+""")
+
 HOSTS = words("docs wiki tracker files status calendar shop maps lab media")
 SOURCES = ["editor", "terminal", "mail", "browser", "calendar"]

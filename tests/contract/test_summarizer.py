@@ -1,22 +1,59 @@
 """What every summariser promises."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from endpoints import begins, says, serving
+from fakes import FakeClock
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports import Summarizer
 from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.chain import ChainSummarizer
+from mnemosyned.summarizers.endpoint import EndpointModel
+from mnemosyned.summarizers.model import ModelSummarizer
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
-SUMMARIZERS: dict[str, Callable[[], Summarizer]] = {"aaak": AaakSummarizer}
+RATIO = 1 / 3
+
+
+def by_model(url: str) -> ModelSummarizer:
+    model = EndpointModel(endpoint=url, time_limit_s=20)
+    return ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=256)
+
+
+def in_chain(url: str) -> ChainSummarizer:
+    model = EndpointModel(endpoint=url, time_limit_s=20)
+    primary = ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=256)
+    rules = AaakSummarizer()
+    return ChainSummarizer(primary=primary, model=model, fallback=rules, clock=FakeClock())
+
+
+SUMMARIZERS: dict[str, Callable[[str], Summarizer]] = {
+    "aaak": lambda _: AaakSummarizer(),
+    "model": by_model,
+    "chain": in_chain,
+}
 
 
 @pytest.fixture(params=SUMMARIZERS)
-def summarizer(request: pytest.FixtureRequest) -> Summarizer:
-    return SUMMARIZERS[request.param]()
+def summarizer(request: pytest.FixtureRequest) -> Iterator[Summarizer]:
+    """Each of them; those with a model have a server that answers with little, but truly."""
+    with serving(begins) as endpoint:
+        made = SUMMARIZERS[request.param](endpoint.url)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def rejecting() -> Iterator[Summarizer]:
+    """The chain with a model of which nothing can be kept."""
+    with serving(says("Gonzalo paid 77 percent.")) as endpoint:
+        made = in_chain(endpoint.url)
+        yield made
+        made.close()
 
 
 def memories(*contents: str) -> list[Memory]:
@@ -54,12 +91,33 @@ def test_a_summary_ends_with_a_line_of_keywords(summarizer: Summarizer) -> None:
 def test_a_decision_survives_with_its_exact_values(summarizer: Summarizer) -> None:
     text = summarizer.summarize(EPISODE).text
 
-    assert "Zebra ZC300" in text
-    assert "1,890" in text
+    assert all(value in text for value in ("Zebra", "ZC300", "Kessler", "1,890"))
 
 
 def test_the_same_memories_give_the_same_summary(summarizer: Summarizer) -> None:
     assert summarizer.summarize(EPISODE) == summarizer.summarize(EPISODE)
+
+
+def test_groups_come_back_each_with_its_key(summarizer: Summarizer) -> None:
+    groups = {"one": EPISODE, "none": memories(""), "other": EPISODE[1:]}
+
+    outcomes = dict(summarizer.summarize_each(groups.items(), expected=3))
+
+    assert isinstance(outcomes["none"], SummarizerFailed)
+    assert outcomes["one"] == summarizer.summarize(EPISODE)
+    assert outcomes["other"] == summarizer.summarize(EPISODE[1:])
+
+
+def test_whoever_waits_gets_a_summary_too(summarizer: Summarizer) -> None:
+    assert "1,890" in summarizer.quick().summarize(EPISODE).text
+
+
+def test_a_summary_by_the_fallback_is_signed_by_it_and_says_why(rejecting: Summarizer) -> None:
+    summary = rejecting.summarize(EPISODE)
+
+    assert summary.text == AaakSummarizer().summarize(EPISODE).text
+    assert summary.summarizer == "aaak"
+    assert "refused" in summary.fallback_reason
 
 
 def test_one_short_memory_never_grows(summarizer: Summarizer) -> None:

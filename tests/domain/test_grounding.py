@@ -75,6 +75,10 @@ GOOD: dict[str, tuple[Sequence[Piece], str]] = {
     "an URL without its scheme": (ENGLISH, "The plan is at www.wiki.example.com/plan/."),
     "a title": (ENGLISH, "Caroline was there with Dr. Petrova."),
     "a possessive": (ENGLISH, "Petrova's group was powerful, and Luna's birthday is over."),
+    "a name put right": (
+        pieces(("user", "Yesterday I came back from San Francsico.")),
+        "They were in San Francisco.",
+    ),
     "initials": (ENGLISH, "The ZC300 printers are for NY."),
     "a compound of what was said": (ENGLISH, "Luna is a 5-year-old dog."),
     "sentence-initial words": (ENGLISH, "Overall the mood was good. Plans changed. Next: deploy."),
@@ -165,6 +169,22 @@ BAD: dict[str, tuple[Sequence[Piece], str, Fault]] = {
     "an invented name in front": (ENGLISH, "Peter agreed to the plan.", Fault.NAME),
     "an invented full name": (ENGLISH, "John Smith will buy the printers.", Fault.NAME),
     "an invented place": (ENGLISH, "The printers go to an office in Oslo.", Fault.NAME),
+    "a name that differs by a letter": (ENGLISH, "Dr. Petrosa was there.", Fault.NAME),
+    "a short name with two letters swapped": (
+        pieces(("user", "Yesterday I met Brian and Noel at the harbour.")),
+        "They met with Brain.",
+        Fault.NAME,
+    ),
+    "a surname that nobody said": (
+        pieces(("user", "LeBron is the man, and yesterday I saw him play.")),
+        "They like LeBron James.",
+        Fault.NAME,
+    ),
+    "a time that nobody said": (
+        pieces(("user", "We talked about the lake and said goodbye.")),
+        "They said goodbye at 12:06.",
+        Fault.NUMBER,
+    ),
     "an invented German person": (GERMAN, "Herr Brandt bestellt die Monitore.", Fault.NAME),
     "an invented German place": (GERMAN, "Das Treffen findet in Leipzig statt.", Fault.NAME),
     "an invented Spanish person": (SPANISH, "La factura la paga Gonzalo.", Fault.NAME),

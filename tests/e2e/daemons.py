@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,12 @@ class Daemon:
         """What it logged so far, in JSON."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if name in (None, line["event"])]
+
+    def seconds_between(self, begin: str, end: str) -> float:
+        """From an event to the first of another kind after it, by its own log."""
+        begun = datetime.fromisoformat(self.events(begin)[0]["timestamp"])
+        ends = (datetime.fromisoformat(line["timestamp"]) for line in self.events(end))
+        return min((one - begun).total_seconds() for one in ends if one >= begun)
 
     def mnem(self, *words: str | bytes, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run the shell client against it."""

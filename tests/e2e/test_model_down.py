@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +16,8 @@ pytestmark = pytest.mark.e2e
 
 GROUPS = 6
 GROUP = 3
+STOP_S = 10.0
+"""For the last consolidation and the end of it all on a machine under load; the model takes 30."""
 SECRET = "larch-4471"  # noqa: S105 what a memory says
 
 
@@ -56,6 +57,9 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
     assert status["state"] == "fallback"
     assert "cannot be reached" in status["reason"]
     assert status["accepted"] + status["fallbacks"] == GROUPS
+    (finished,) = daemon.events("cycle_finished")
+    counts = ("accepted", "retried", "rejected", "fallbacks")
+    assert {name: finished[name] for name in counts} == {name: status[name] for name in counts}
     shown = daemon.mnem("log").stdout.decode()
     assert "by the fallback" in " ".join(shown.split())
     assert "in force until" in daemon.mnem("status").stdout.decode()
@@ -85,13 +89,12 @@ def test_a_stop_signal_ends_what_the_model_writes_within_a_second(start: Start, 
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
             eventually(lambda: endpoint.seen, "the model writes")
-            begun = time.monotonic()
             code = daemon.stop()
-            took_s = time.monotonic() - begun
             answer = asked.result(WAIT_S)
 
     assert code == 0, daemon.log.read_text()
-    assert took_s < 2, "the last consolidation and the end of the process included"
+    assert daemon.seconds_between("stopping", "cycle_finished") < 1
+    assert daemon.seconds_between("stopping", "stopped") < STOP_S
     assert (answer.status, answer.body["status"], answer.body["promoted"]) == (200, "partial", 1)
     assert rows(daemon.database, "SELECT count(*) FROM episodic_memory") == [
         (GROUPS if last == "true" else 1,)

@@ -44,6 +44,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "llm.gpu_layers": ("-1", -1),
     "llm.nice": ("0", 0),
     "llm.time_limit_s": ("1.5", 1.5),
+    "llm.cycle_budget_s": ("90", 90.0),
     "llm.idle_s": ("9", 9.0),
     "llm.api_key_file": ("/x.key", "/x.key"),
     "llm.local_only": ("no", False),

@@ -53,6 +53,16 @@ def test_eviction_leaves_the_index_as_it_is(store: SqliteStore, beside: sqlite3.
     ]
 
 
+def test_a_batch_is_written_to_the_index_at_once(
+    store: SqliteStore, beside: sqlite3.Connection
+) -> None:
+    keep(store, *(memory(str(number), f"word{number}") for number in range(100)))
+
+    segments = beside.execute("SELECT count(DISTINCT segid) FROM memory_fts_idx").fetchone()
+
+    assert segments == (1,)
+
+
 def test_the_index_agrees_with_the_texts_after_every_operation(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:

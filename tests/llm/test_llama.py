@@ -148,6 +148,19 @@ def test_a_prompt_over_the_window_is_refused_without_its_words(load: Maker, cann
     assert say(model) == SENTENCE
 
 
+@pytest.mark.parametrize(("nice", "policy"), [(19, os.SCHED_IDLE), (10, os.SCHED_OTHER)])
+def test_it_steps_back_behind_whoever_wants_the_processor(
+    load: Maker, canned: Path, nice: int, policy: int
+) -> None:
+    before = children()
+    say(load(canned, nice=nice))
+    (pid,) = children() - before
+
+    assert os.sched_getscheduler(pid) == policy
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, pid) == min(own + nice, 19)
+
+
 def test_closing_amid_generation_takes_less_than_a_second(load: Maker, endless: Path) -> None:
     before = children()
     model = load(endless, context_tokens=100_000)

@@ -31,7 +31,7 @@ LOG_COLUMNS = (
 
 def instant_text(moment: datetime) -> str:
     """UTC, always 27 characters, so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def instant(text: str) -> datetime:
