@@ -94,8 +94,9 @@ bench-plots: ## publish the charts of the last runs, for README
 	mkdir -p tests/bench/plots
 	cp build/bench/*.svg tests/bench/plots/
 
-bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0]
-	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer)
+bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
+	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
+		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
 
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"

@@ -8,13 +8,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tzlocal import get_localzone
 
 from mnemosyned import __version__
-from mnemosyned.config import API_KEY_VARIABLE, NO_MODEL, Config, LlmConfig
+from mnemosyned.config import API_KEY_VARIABLE, NO_MODEL, Config, EmbeddingConfig, LlmConfig
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
-from mnemosyned.domain.ports import Clock, Summarizer, TextModel
+from mnemosyned.domain.ports import Clock, Summarizer, TextModel, VectorStore
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
@@ -22,6 +23,9 @@ from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.summarizers.sharing import SharingSummarizer
+
+if TYPE_CHECKING:
+    from mnemosyned.embedders.vectors import Vectors
 
 
 @dataclass(slots=True)
@@ -76,6 +80,9 @@ def open_memory(
             policy=_policy(config),
         )
         stack.callback(cycle.close)
+        vectors = _vectors(config.embedding, store.vectors)
+        if vectors:
+            stack.enter_context(vectors)
         service = MemoryService(
             store=store,
             cycle=cycle,
@@ -86,6 +93,7 @@ def open_memory(
                 database=database,
                 schema_version=store.schema_version,
             ),
+            vectors=vectors,
         )
         if socket is None and not config.auto_sleep:
             yield OpenMemory(service, cycle, None, clock, config)
@@ -173,6 +181,31 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             idle_s=llm.idle_s,
         )
     return None
+
+
+def _vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
+    """What keeps vectors of the memories, where a model for them is configured."""
+    if not embedding.model_path:
+        return None
+    # Loaded here: without a model the start need not wait for them.
+    from mnemosyned.embedders.llama import LlamaEmbedder  # noqa: PLC0415
+    from mnemosyned.embedders.vectors import Vectors  # noqa: PLC0415
+
+    embedder = LlamaEmbedder(
+        model_path=Path(embedding.model_path).expanduser(),
+        threads=embedding.threads,
+        nice=embedding.nice,
+        time_limit_s=embedding.time_limit_s,
+        idle_s=embedding.idle_s,
+        query_prefix=embedding.query_prefix,
+        memory_prefix=embedding.memory_prefix,
+    )
+    return Vectors(
+        store=store,
+        embedder=embedder,
+        wait_s=embedding.wait_ms / 1_000,
+        similarity_min=embedding.similarity_min,
+    )
 
 
 def _policy(config: Config) -> SleepPolicy:

@@ -13,7 +13,7 @@ import click
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
-from mnemosyned.domain.ports import Standing, SummarizerState
+from mnemosyned.domain.ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import Expanded, Forgotten, Got, Logged, Recalled, Stats
 
@@ -40,9 +40,10 @@ def _acknowledged(result: Acknowledged) -> str:
 
 
 def _recalled(result: Recalled) -> str:
-    return "\n\n".join(_hit(number, hit) for number, hit in enumerate(result.hits, 1)) or (
-        "nothing found"
-    )
+    shown = [_hit(number, hit) for number, hit in enumerate(result.hits, 1)] or ["nothing found"]
+    if result.note:
+        shown.append(click.style(result.note, dim=True))
+    return "\n\n".join(shown)
 
 
 def _hit(number: int, hit: Hit) -> str:
@@ -254,6 +255,7 @@ def _stats(stats: Stats) -> str:
         ("due", f"{sleep.due:,} memories are old enough"),
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
         ("summaries", _summaries(stats.summarizer)),
+        ("embedder", _embedder(stats)),
         ("daemon", f"{stats.version}, process {stats.pid}, up {_span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
     ]
@@ -268,6 +270,25 @@ def _summaries(standing: Standing) -> str:
         f"{standing.accepted:,} by the model ({standing.retried:,} asked twice), "
         f"{standing.rejected:,} of its own refused, {standing.fallbacks:,} by the fallback"
     )
+
+
+def _embedder(stats: Stats) -> str:
+    """Whether recall goes by meaning too, and for how much of the memory."""
+    standing = stats.embedder
+    if standing.state is EmbedderState.OFF:
+        return "none: recall goes by words alone (embedding.model_path names a model)"
+    if standing.state is not EmbedderState.READY:
+        reason = f": {standing.reason}" if standing.reason else ""
+        return f"{standing.name} is {standing.state.value}{reason}; recall goes by words alone"
+    total = sum(stats.tiers[tier].count for tier in (Tier.WORKING, Tier.ARCHIVE))
+    parts = [f"{standing.name}: {standing.embedded:,} of {total:,} memories embedded"]
+    if standing.searched < standing.embedded:
+        parts.append(f"the newest {standing.searched:,} found without a word in common")
+    if standing.failed:
+        parts.append(f"{standing.failed:,} that it could not read")
+    if standing.missed:
+        parts.append(f"{standing.missed:,} questions answered by words alone")
+    return ", ".join(parts)
 
 
 def _table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:

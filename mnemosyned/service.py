@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.admission import check_metadata, check_text, happened, utc
 from mnemosyned.domain.consolidation import CycleReport, Trigger
@@ -26,7 +26,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.hits import hits
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, new_id
-from mnemosyned.domain.ports import Clock, Draft, MemoryStore
+from mnemosyned.domain.ports import Clock, Draft, EmbedderStanding, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
@@ -55,6 +55,10 @@ from mnemosyned.verbs import (
     Stats,
     Status,
 )
+
+# Loaded by who has an embedding model.
+if TYPE_CHECKING:
+    from mnemosyned.embedders.vectors import Vectors
 
 R = TypeVar("R")
 
@@ -106,12 +110,14 @@ class MemoryService:
         limits: Limits,
         about: About,
         scheduler: SleepScheduler | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
         self._store = store
         self._cycle = cycle
         self._clock = clock
         self._about = about
         self._scheduler = scheduler
+        self._vectors = vectors
         self._started = time.monotonic()
         self._stopping = False
         self._relieving = threading.Lock()
@@ -165,6 +171,8 @@ class MemoryService:
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         answers = self._store.remember(drafts)
+        if self._vectors:
+            self._vectors.remembered()
         try:
             self._keep_cap()
         except SleepInProgress:
@@ -249,9 +257,15 @@ class MemoryService:
             since=utc(request.since, field="since") if request.since else None,
             until=utc(request.until, field="until") if request.until else None,
         )
-        places = rank(query, self._store.search(query))
+        question = self._vectors.ask(request.query) if self._vectors else None
+        found = self._store.search(query)
+        note = ""
+        if self._vectors:
+            found, note = self._vectors.near(question, query, found)
+        places = rank(query, found)
         shown = self._store.show(places)
-        return Recalled(hits(query, places, shown if request.reveal else masked_shown(shown)))
+        found_hits = hits(query, places, shown if request.reveal else masked_shown(shown))
+        return Recalled(found_hits, note)
 
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)
@@ -297,6 +311,8 @@ class MemoryService:
                 if not tries_left:
                     raise
             else:
+                if self._vectors:
+                    self._vectors.forgot()
                 self._store.scrub()
                 return receipt
         raise AssertionError  # the loop returns or raises
@@ -332,6 +348,7 @@ class MemoryService:
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
             summarizer=self._cycle.summarizer.standing(),
+            embedder=self._vectors.standing() if self._vectors else EmbedderStanding(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
         )

@@ -36,7 +36,7 @@ from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
-from mnemosyned.domain.ports import Standing
+from mnemosyned.domain.ports import EmbedderStanding, Standing
 from mnemosyned.domain.recall import Hit
 
 R = TypeVar("R")
@@ -118,6 +118,8 @@ class Recalled(msgspec.Struct, frozen=True):
     """What was found, best first; empty when nothing matches."""
 
     hits: list[Hit]
+    note: str = ""
+    """What limited the search, such as an embedding model that was not ready."""
 
 
 class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
@@ -244,6 +246,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     wm_max: int
     sleep: SleepStatus
     summarizer: Standing
+    embedder: EmbedderStanding
     pid: int
     uptime_s: float
 

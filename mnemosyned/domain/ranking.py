@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
+from mnemosyned.domain.meaning import with_meaning
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.reading import READ_CHARS_MAX, Reader
 from mnemosyned.domain.recall import LINES_MAX, Found, Match, Parts, Place, Query
@@ -65,7 +66,7 @@ class _Read(NamedTuple):
 
 def rank(query: Query, found: Found) -> list[Place]:
     """The best places, best first: one for each episode, whatever matched in it."""
-    worth = _worths(query, found)
+    worth = with_meaning(_worths(query, found), found.nearness)
     by_position = {match.position: match for match in found.memories}
     grouped = query.tier in (None, Tier.EPISODIC)
     places: list[Place] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -166,6 +167,19 @@ def _matches(
         grams[seq] = GRAM_WEIGHT * score
         words[seq] = words.get(seq, 0.0) + grams[seq]
     return _read(connection, dict(sorted(words.items(), key=lambda item: -item[1])), grams)
+
+
+def matches_at(
+    connection: sqlite3.Connection, query: Query, positions: Sequence[int]
+) -> list[Match]:
+    """The memories at these positions that lie within the filters; their words have no score."""
+    narrow = _memory_filter(query)
+    rows = connection.execute(
+        f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
+        f"WHERE true {narrow.where}",
+        (json.dumps(list(positions)), *narrow.values),
+    )
+    return _read(connection, {seq: 0.0 for (seq,) in rows}, {})
 
 
 def _during(query: Query, span: Span) -> Query:
