@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -25,8 +25,8 @@ ROWS_MAX = 100_000
 """So many vectors are held in memory and searched exactly: the newest."""
 BATCH = 32
 """So many memories share a commit."""
-PIECE = 4
-"""So many texts are asked for at once: a question waits for no more of them."""
+PIECE, PIECE_CHARS = 4, 1_200
+"""So many texts are asked for at once, fewer if they are long: a question waits for no more."""
 SPANS_MAX = 50
 LOADED_AT_ONCE = 5_000
 NEAREST = 200
@@ -233,8 +233,8 @@ class Vectors:
         """Give the newest that have none their vectors; how far it came, None where all have."""
         rows = self._store.without_vector(self._model, after=after, before=before, limit=BATCH)
         vectors: dict[int, bytes] = {}
-        for at in range(0, len(rows), PIECE):
-            vectors |= self._piece(rows[at : at + PIECE])
+        for piece in _pieces(rows):
+            vectors |= self._piece(piece)
             if self._closing.is_set():
                 break
             self._answer()
@@ -289,6 +289,18 @@ class Vectors:
         with self._counting:
             old = self._standing
             self._standing = replace(old, missed=old.missed + missed, failed=old.failed + failed)
+
+
+def _pieces(rows: Sequence[Spoken]) -> Iterator[Sequence[Spoken]]:
+    piece: list[Spoken] = []
+    for row in rows:
+        chars = sum(len(one.content) for one in piece) + len(row.content)
+        if piece and (len(piece) == PIECE or chars > PIECE_CHARS):
+            yield piece
+            piece = []
+        piece.append(row)
+    if piece:
+        yield piece
 
 
 def _bounded(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
