@@ -205,6 +205,7 @@ def _vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
         embedder=embedder,
         wait_s=embedding.wait_ms / 1_000,
         similarity_min=embedding.similarity_min,
+        rows_max=embedding.rows_max,
     )
 
 

@@ -21,8 +21,6 @@ from mnemosyned.domain.recall import Found, Match, Nearness, Query
 from mnemosyned.embedders.matrix import Matrix
 from mnemosyned.logs import logger
 
-ROWS_MAX = 100_000
-"""So many vectors are held in memory and searched exactly: the newest."""
 BATCH = 32
 """So many memories share a commit."""
 PIECE, PIECE_CHARS = 4, 1_200
@@ -74,7 +72,7 @@ class Vectors:
         embedder: Embedder,
         wait_s: float,
         similarity_min: float,
-        rows_max: int = ROWS_MAX,
+        rows_max: int,
         retry_s: float = RETRY_S,
     ) -> None:
         self._store = store

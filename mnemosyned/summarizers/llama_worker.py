@@ -25,8 +25,9 @@ SEED = 20_260_317
 """The same prompt is answered in the same words."""
 NICE_MAX = 19
 PR_SET_PDEATHSIG = 1
-EMBEDDING_TOKENS = 512
-"""What an embedding model reads of a text at most; less where it was made for less."""
+EMBEDDING_TOKENS = 256
+"""What an embedding model reads of a text at most; less where it was made for less. More takes
+longer than a question may wait behind it: 512 tokens of a small model are half a second."""
 CACHE_VALUE_BYTES = 2
 """Keys and values of the window are kept in half precision."""
 

@@ -64,7 +64,7 @@ def open_service(
             wait_s=wait_s,
             similarity_min=0.6,
             retry_s=0.01,
-            **options,
+            **{"rows_max": 1_000, **options},
         )
         stack.enter_context(vectors)
         return MemoryService(

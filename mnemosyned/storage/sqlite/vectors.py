@@ -11,7 +11,7 @@ from mnemosyned.domain.recall import Match, Query
 from mnemosyned.storage.sqlite.connections import Readers, Writer
 from mnemosyned.storage.sqlite.search import matches_at
 
-TEXT_CHARS_MAX = 4_000
+TEXT_CHARS_MAX = 2_000
 """More than the window of an embedding model takes in."""
 
 
