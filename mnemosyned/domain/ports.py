@@ -200,7 +200,7 @@ class EmbedderStanding:
     failed: int = 0
     """Memories it made no vector of since the start; the next start tries them again."""
     missed: int = 0
-    """Questions answered by words alone since the start, as it was not quick enough."""
+    """Questions answered by words alone since the start, as it was not ready in time."""
 
 
 class Spoken(NamedTuple):

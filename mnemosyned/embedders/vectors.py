@@ -150,7 +150,7 @@ class Vectors:
         """Of all that have a vector, those that are not in memory being read from the table."""
         cosines = matrix.cosines(vector, positions)
         rest = [position for position in positions if position not in cosines]
-        if rest and len(matrix) == self._rows_max:
+        if rest and self._standing.embedded > len(matrix):
             further = Matrix(rows_max=len(rest))
             further.put(self._store.vectors_of(self._model, rest))
             cosines |= further.cosines(vector, rest)
@@ -174,12 +174,12 @@ class Vectors:
                 self._work()
             except ModelUnavailable as error:
                 self._unavailable(error.message)
-            except MnemosynedError as error:
+            except Exception as error:
+                if self._closing.is_set():  # what it was working on was ended
+                    return
                 log.exception("embedding_failed")
-                self._unavailable(error.message)
-            except Exception:
-                log.exception("embedding_failed")
-                self._unavailable("it failed; the log has the traceback")
+                ours = isinstance(error, MnemosynedError)
+                self._unavailable(str(error) if ours else "it failed; the log says how")
             self._closing.wait(self._retry_s)
 
     def _work(self) -> None:
@@ -231,10 +231,8 @@ class Vectors:
         """Give the newest that have none their vectors; how far it came, None where all have."""
         rows = self._store.without_vector(self._model, after=after, before=before, limit=BATCH)
         vectors: dict[int, bytes] = {}
-        for piece in _pieces(rows):
+        for piece in _pieces(rows):  # when closing, the rest comes back empty at once
             vectors |= self._piece(piece)
-            if self._closing.is_set():
-                break
             self._answer()
         kept = self._store.keep_vectors(self._model, vectors) if vectors else []
         matrix.put({position: vectors[position] for position in kept})
@@ -244,12 +242,12 @@ class Vectors:
 
     def _piece(self, rows: Sequence[Spoken]) -> dict[int, bytes]:
         """The vectors of a few memories; one that fails takes no other along."""
+        if self._closing.is_set():
+            return {}
         texts = [spoken(row.role, row.content) for row in rows]
         try:
             made = self._embedder.embed(texts)
         except EmbedderFailed as error:
-            if self._closing.is_set():
-                return {}
             if len(rows) > 1:
                 return {seq: v for row in rows for seq, v in self._piece([row]).items()}
             log.warning("embedding_refused", position=rows[0].position, reason=error.message)
@@ -259,7 +257,7 @@ class Vectors:
 
     def _answer(self) -> None:
         """All questions that wait and are still worth an answer."""
-        while True:
+        while not self._closing.is_set():
             try:
                 question = self._questions.get_nowait()
             except queue.Empty:

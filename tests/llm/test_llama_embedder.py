@@ -139,10 +139,9 @@ def found(daemon: Daemon, query: str) -> list[str]:
     return [hit["content"] for hit in daemon.post("recall", query=query).body["hits"]]
 
 
-def model_pid(daemon: Daemon) -> int:
+def children(daemon: Daemon) -> list[int]:
     listed = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
-    (pid,) = (int(pid) for file in listed for pid in file.read_text().split())
-    return pid
+    return [int(pid) for file in listed for pid in file.read_text().split()]
 
 
 def test_a_daemon_finds_by_meaning_forgets_and_remembers_its_vectors(
@@ -183,13 +182,25 @@ def test_another_model_takes_over_the_memories_of_the_first(tmp_path: Path, mode
     assert rows(daemon.database, models) == [("llama:other",)]
 
 
+def test_a_daemon_stops_while_its_model_is_being_read(tmp_path: Path, model: Path) -> None:
+    with running(tmp_path, **settings(model)) as daemon:
+        daemon.post("remember", content="the tesla came")
+        eventually(lambda: children(daemon), "the model's process has started")
+        code = daemon.stop()
+        failures = daemon.events("embedding_failed")
+
+    assert (code, failures) == (0, [])
+    assert rows(daemon.database, "SELECT content FROM working_memory") == [("the tesla came",)]
+
+
 def test_a_killed_model_is_started_again(tmp_path: Path, model: Path) -> None:
     with running(tmp_path, **settings(model)) as daemon:
         daemon.post("remember", content="the tesla came")
         ready(daemon)
         embedded(daemon, 1)
 
-        os.kill(model_pid(daemon), signal.SIGKILL)
+        (pid,) = children(daemon)
+        os.kill(pid, signal.SIGKILL)
 
         eventually(lambda: found(daemon, "car") == ["the tesla came"], "it is found again")
 
