@@ -60,7 +60,7 @@ def test_nearness_below_nothing_takes_nothing_away() -> None:
     st.dictionaries(st.integers(0, 30), st.floats(0.01, 50), min_size=1),
     st.dictionaries(st.integers(0, 60), st.floats(-1, 1)),
 )
-def test_nothing_of_less_than_half_its_worth_passes_the_best_by_words(
+def test_nothing_of_much_less_worth_passes_the_best_by_words(
     worth: dict[int, float], cosines: dict[int, float]
 ) -> None:
     given = {position: Parts(words=value) for position, value in worth.items()}
