@@ -25,6 +25,7 @@ BATCH = 32
 """So many memories share a commit."""
 PIECE, PIECE_CHARS = 4, 1_200
 """So many texts are asked for at once, fewer if they are long: a question waits for no more."""
+GATHER_S = 0.5
 SPANS_MAX = 50
 LOADED_AT_ONCE = 5_000
 NEAREST = 200
@@ -199,6 +200,9 @@ class Vectors:
                 self._recount(matrix)
             newest = self._store.newest_position()
             if newest > top:
+                if top and not spans:
+                    self._gather()
+                    newest = self._store.newest_position()
                 spans.append((top, newest + 1))
                 spans = _bounded(spans)
                 top = newest
@@ -210,6 +214,14 @@ class Vectors:
                 spans.append((after, left))
             elif not spans:
                 log.info("embedding_complete", embedded=self._standing.embedded)
+
+    def _gather(self) -> None:
+        """Let what comes in one by one share a commit; questions are answered meanwhile."""
+        until = time.monotonic() + GATHER_S
+        while (left_s := until - time.monotonic()) > 0 and not self._closing.is_set():
+            self._wake.wait(left_s)
+            self._wake.clear()
+            self._answer()
 
     def _load(self, matrix: Matrix) -> None:
         """What was made in an earlier life, newest first, as much as is held in memory."""

@@ -49,11 +49,21 @@ def embedder() -> FakeEmbedder:
 
 
 @pytest.fixture
+def gather_s() -> float:
+    return 0.0
+
+
+@pytest.fixture
 def open_service(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    gather_s: float,
 ) -> Iterator[Open]:
     """The service with vectors of an embedder; what was opened before is closed."""
     monkeypatch.setattr(module, "START_AFTER_S", 0.0)
+    monkeypatch.setattr(module, "GATHER_S", gather_s)
     stack = ExitStack()
 
     def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int) -> MemoryService:
@@ -181,6 +191,21 @@ def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(open_service: O
     assert "words alone" in answer.note
     assert took_s < WAIT_S / 4
     assert service.call(Status()).embedder.missed == 1
+
+
+@pytest.mark.parametrize("gather_s", [0.3])
+def test_what_comes_in_one_by_one_is_embedded_together(
+    service: MemoryService, embedder: FakeEmbedder
+) -> None:
+    say(service, "the first")  # begins what is gathered
+    embedded(service, 1)
+    embedder.calls.clear()
+
+    say(service, *(f"note {n}" for n in range(4)))
+
+    assert service.call(Recall(query="note")).note == ""
+    embedded(service, 5)
+    assert embedder.calls == [("note 3", "note 2", "note 1", "note 0")]
 
 
 def test_questions_go_before_memories(open_service: Open) -> None:
