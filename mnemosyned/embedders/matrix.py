@@ -1,6 +1,6 @@
 """`Matrix`: the vectors nearest to a question, exactly, over rows held in memory.
 
-One product of a matrix and a vector: 100,000 rows of 384 numbers take 154 MB and some 15 ms.
+100,000 rows of 384 numbers take 154 MB, and 6 ms a question on one core.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Matrix:
             if not known:
                 return {}
             rows = [self._row[position] for position in known]
-            near = self._vectors[rows] @ self._question(question)
+            near = self._products(self._vectors[rows], question)
         return dict(zip(known, near.tolist(), strict=True))
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
@@ -63,14 +63,16 @@ class Matrix:
             held = len(self._row)
             if not held:
                 return {}
-            near = self._vectors[:held] @ self._question(question)
+            near = self._products(self._vectors[:held], question)
             first = self._np.argpartition(-near, min(count, held) - 1)[:count]
             first = first[self._np.argsort(-near[first], kind="stable")]
             found = zip(self._positions[first].tolist(), near[first].tolist(), strict=True)
         return {position: cosine for position, cosine in found if cosine >= least}
 
-    def _question(self, vector: bytes) -> Any:  # noqa: ANN401 numpy is optional, so are its types
-        return self._np.frombuffer(vector, dtype="<f2").astype(self._np.float32)
+    def _products(self, vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is optional
+        """Each row times the question; not by `@`, whose threads spin for long after a short job."""
+        numbers = self._np.frombuffer(question, dtype="<f2").astype(self._np.float32)
+        return self._np.einsum("ij,j->i", vectors, numbers)
 
     def _row_for(self, position: int, width: int) -> int | None:
         """Its own row, the next free one, or the oldest memory's."""
