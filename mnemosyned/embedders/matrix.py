@@ -70,7 +70,7 @@ class Matrix:
         return {position: cosine for position, cosine in found if cosine >= least}
 
     def _products(self, vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is optional
-        """Each row times the question; not by `@`, whose threads spin for long after a short job."""
+        """Each row times the question; not by `@`, whose threads spin on after a short job."""
         numbers = self._np.frombuffer(question, dtype="<f2").astype(self._np.float32)
         return self._np.einsum("ij,j->i", vectors, numbers)
 
