@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
-from mnemosyned.domain.meaning import with_meaning
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
+from mnemosyned.domain.nearness import with_meaning
 from mnemosyned.domain.reading import READ_CHARS_MAX, Reader
 from mnemosyned.domain.recall import LINES_MAX, Found, Match, Parts, Place, Query
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Self
 
 from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
-from mnemosyned.domain.meaning import spoken
+from mnemosyned.domain.nearness import spoken
 from mnemosyned.domain.ports import Embedder, EmbedderStanding, EmbedderState, Spoken, VectorStore
 from mnemosyned.domain.recall import Found, Match, Nearness, Query
 from mnemosyned.embedders.matrix import Matrix

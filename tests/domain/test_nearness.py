@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.meaning import MEANING_SHARE, spoken, with_meaning
+from mnemosyned.domain.nearness import MEANING_SHARE, spoken, with_meaning
 from mnemosyned.domain.recall import Nearness, Parts
 
 
