@@ -110,8 +110,9 @@ bench-plots: ## publish the charts of the last runs, for README
 	mkdir -p tests/bench/plots
 	cp build/bench/*.svg tests/bench/plots/
 
-bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0]
-	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer)
+bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
+	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
+		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
 
 bench-replay: $(READY) ## what a small window still shows of a long talk; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_replay.py --data "$(DATA)"

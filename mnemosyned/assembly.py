@@ -8,18 +8,26 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import time, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tzlocal import get_localzone
 
 from mnemosyned import __version__
-from mnemosyned.config import API_KEY_VARIABLE, MODEL_TOKENIZER, NO_MODEL, Config, LlmConfig
+from mnemosyned.config import (
+    API_KEY_VARIABLE,
+    MODEL_TOKENIZER,
+    NO_MODEL,
+    Config,
+    EmbeddingConfig,
+    LlmConfig,
+)
 from mnemosyned.contexts import WindowSettings, estimating
 from mnemosyned.domain.budget import TokenBudget
 from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
 from mnemosyned.domain.counting import FullCounter, MessageCounter
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.domain.forgetting import Retention
-from mnemosyned.domain.ports import Clock, Summarizer, TextModel
+from mnemosyned.domain.ports import Clock, Summarizer, TextModel, VectorStore
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.domain.tokens import Estimated, WithMargin
 from mnemosyned.forgetting import Forgetting
@@ -44,6 +52,9 @@ from mnemosyned.sleep.triggers import (
 from mnemosyned.sleep.watch import Watch
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.summarizers.sharing import SharingSummarizer
+
+if TYPE_CHECKING:
+    from mnemosyned.embedders.vectors import Vectors
 
 
 @dataclass(slots=True)
@@ -114,6 +125,9 @@ def open_memory(
             retention=_retention(config),
         )
         forgetting.mend()  # what a crash left emptied
+        vectors = _vectors(config.embedding, store.vectors)
+        if vectors:
+            stack.enter_context(vectors)
         service = MemoryService(
             store=store,
             cycle=cycle,
@@ -125,6 +139,7 @@ def open_memory(
                 schema_version=store.schema_version,
             ),
             forgetting=forgetting,
+            vectors=vectors,
         )
         if socket is None and not config.auto_sleep:
             yield OpenMemory(service, cycle, forgetting, None, clock, config)
@@ -234,6 +249,32 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             idle_s=llm.idle_s,
         )
     return None
+
+
+def _vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
+    """What keeps vectors of the memories, where a model for them is configured."""
+    if not embedding.model_path:
+        return None
+    # Loaded here: without a model the start need not wait for them.
+    from mnemosyned.embedders.llama import LlamaEmbedder  # noqa: PLC0415
+    from mnemosyned.embedders.vectors import Vectors  # noqa: PLC0415
+
+    embedder = LlamaEmbedder(
+        model_path=Path(embedding.model_path).expanduser(),
+        threads=embedding.threads,
+        nice=embedding.nice,
+        time_limit_s=embedding.time_limit_s,
+        idle_s=embedding.idle_s,
+        query_prefix=embedding.query_prefix,
+        memory_prefix=embedding.memory_prefix,
+    )
+    return Vectors(
+        store=store,
+        embedder=embedder,
+        wait_s=embedding.wait_ms / 1_000,
+        similarity_min=embedding.similarity_min,
+        rows_max=embedding.rows_max,
+    )
 
 
 def _policy(config: Config) -> SleepPolicy:

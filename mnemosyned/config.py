@@ -113,6 +113,21 @@ class LearningsConfig(_Section, frozen=True):
     recognise: bool = True
 
 
+class EmbeddingConfig(_Section, frozen=True):
+    """Which embedding model recall goes by beside words, if any."""
+
+    model_path: str | None = None
+    query_prefix: str = ""
+    memory_prefix: str = ""
+    similarity_min: Annotated[float, Meta(ge=0, le=1)] = 0.4
+    wait_ms: Annotated[int, Meta(ge=1, le=60_000)] = 300
+    rows_max: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
+    threads: Annotated[int, Meta(ge=1, le=256)] = 1
+    nice: Annotated[int, Meta(ge=0, le=19)] = 10
+    time_limit_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 60.0
+    idle_s: Annotated[float, Meta(ge=1, le=86_400)] = 3_600.0
+
+
 class LimitsConfig(_Section, frozen=True):
     """How much the daemon takes."""
 
@@ -142,6 +157,7 @@ class Config(_Section, frozen=True):
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     context: ContextConfig = msgspec.field(default_factory=ContextConfig)
     learnings: LearningsConfig = msgspec.field(default_factory=LearningsConfig)
+    embedding: EmbeddingConfig = msgspec.field(default_factory=EmbeddingConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 

@@ -11,7 +11,7 @@ import click
 
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
-from mnemosyned.domain.ports import Standing, SummarizerState
+from mnemosyned.domain.ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.render_sleep import cycle, logged
 from mnemosyned.render_window import assembled, learned, learnings, shortened
@@ -58,9 +58,10 @@ def _acknowledged(result: Acknowledged) -> str:
 
 
 def _recalled(result: Recalled) -> str:
-    return "\n\n".join(_hit(number, hit) for number, hit in enumerate(result.hits, 1)) or (
-        "nothing found"
-    )
+    shown = [_hit(number, hit) for number, hit in enumerate(result.hits, 1)] or ["nothing found"]
+    if result.note:
+        shown.append(click.style(result.note, dim=True))
+    return "\n\n".join(shown)
 
 
 def _hit(number: int, hit: Hit) -> str:
@@ -261,6 +262,7 @@ def _stats(stats: Stats) -> str:
         ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
         ("summaries", _summaries(stats.summarizer)),
         ("tokens by", stats.counter),
+        ("embedder", _embedder(stats)),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
     ]
@@ -281,6 +283,25 @@ def _summaries(standing: Standing) -> str:
         f"{standing.accepted:,} by the model ({standing.retried:,} asked twice), "
         f"{standing.rejected:,} of its own refused, {standing.fallbacks:,} by the fallback"
     )
+
+
+def _embedder(stats: Stats) -> str:
+    """Whether recall goes by meaning too, and for how much of the memory."""
+    standing = stats.embedder
+    if standing.state is EmbedderState.OFF:
+        return "none: recall goes by words alone (embedding.model_path names a model)"
+    if standing.state is not EmbedderState.READY:
+        reason = f": {standing.reason}" if standing.reason else ""
+        return f"{standing.name} is {standing.state.value}{reason}; recall goes by words alone"
+    total = sum(stats.tiers[tier].count for tier in (Tier.WORKING, Tier.ARCHIVE))
+    parts = [f"{standing.name}: {standing.embedded:,} of {total:,} memories embedded"]
+    if standing.searched < standing.embedded:
+        parts.append(f"the newest {standing.searched:,} found without a word in common")
+    if standing.failed:
+        parts.append(f"{standing.failed:,} that it could not read")
+    if standing.missed:
+        parts.append(f"{standing.missed:,} questions answered by words alone")
+    return ", ".join(parts)
 
 
 _RENDERERS: dict[type, Callable[[Any], str]] = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.admission import check_metadata, check_text, happened, utc
 from mnemosyned.archivist import Archivist
@@ -29,7 +29,7 @@ from mnemosyned.domain.hits import hits
 from mnemosyned.domain.instructions import stated_in
 from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Acknowledged, Memory, new_id
-from mnemosyned.domain.ports import Clock, Draft, MemoryStore
+from mnemosyned.domain.ports import Clock, Draft, EmbedderStanding, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
@@ -46,6 +46,7 @@ from mnemosyned.verbs import (
     Expand,
     Expanded,
     Forget,
+    Forgotten,
     Get,
     Got,
     Learn,
@@ -66,6 +67,10 @@ from mnemosyned.verbs import (
     Status,
 )
 from mnemosyned.verbs_window import Compact, Context, Shortened
+
+# Loaded by who has an embedding model.
+if TYPE_CHECKING:
+    from mnemosyned.embedders.vectors import Vectors
 
 R = TypeVar("R")
 
@@ -121,6 +126,7 @@ class MemoryService:
         about: About,
         forgetting: Forgetting,
         scheduler: SleepScheduler | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
         self._store = store
         self._cycle = cycle
@@ -129,6 +135,7 @@ class MemoryService:
         self._forgetting = forgetting
         self._scheduler = scheduler
         self._background: Background | None = None
+        self._vectors = vectors
         self._started = time.monotonic()
         self._stopping = False
         self._relieving = threading.Lock()
@@ -147,7 +154,7 @@ class MemoryService:
             Get: self.get,
             Expand: self.expand,
             Sleep: self.sleep,
-            Forget: forgetting.forget,
+            Forget: self.forget,
             Pin: forgetting.pin,
             Restore: forgetting.restore,
             Prune: forgetting.prune,
@@ -206,6 +213,8 @@ class MemoryService:
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
         answers = self._store.remember(drafts)
+        if self._vectors:
+            self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
             self._forgetting.mend()
         self._keep_cap()
@@ -322,12 +331,17 @@ class MemoryService:
             valid_at=self._clock.now(),
             superseded=request.history,
         )
-        places = rank(query, self._store.search(query))
+        question = self._vectors.ask(request.query) if self._vectors else None
+        found = self._store.search(query)
+        note = ""
+        if self._vectors:
+            found, note = self._vectors.near(question, query, found)
+        places = rank(query, found)
         shown = self._store.show(places)
-        found = hits(query, places, shown if request.reveal else masked_shown(shown))
+        answer = hits(query, places, shown if request.reveal else masked_shown(shown))
         if request.history:
-            found = self._forgetting.with_history(found, reveal=request.reveal)
-        return Recalled(found)
+            answer = self._forgetting.with_history(answer, reveal=request.reveal)
+        return Recalled(answer, note)
 
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)
@@ -377,6 +391,14 @@ class MemoryService:
             self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
         )
 
+    # --------------------------------------------------------------- forget
+
+    def forget(self, request: Forget) -> Forgotten:
+        receipt = self._forgetting.forget(request)
+        if self._vectors:
+            self._vectors.forgot()
+        return receipt
+
     # --------------------------------------------------------------- status
 
     def status(self, _: Status) -> Stats:
@@ -390,6 +412,7 @@ class MemoryService:
             sleep=self._sleep_status(),
             summarizer=self._cycle.summarizer.standing(),
             counter=self.limits.window.counter.name,
+            embedder=self._vectors.standing() if self._vectors else EmbedderStanding(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),

@@ -20,7 +20,7 @@ from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
-from mnemosyned.domain.ports import Standing
+from mnemosyned.domain.ports import EmbedderStanding, Standing
 from mnemosyned.domain.recall import Hit
 from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Request, Reveal
 from mnemosyned.verbs_window import Compact, Context
@@ -102,6 +102,8 @@ class Recalled(msgspec.Struct, frozen=True):
     """What was found, best first; empty when nothing matches."""
 
     hits: list[Hit]
+    note: str = ""
+    """What limited the search, such as an embedding model that was not ready."""
 
 
 class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
@@ -386,6 +388,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     summarizer: Standing
     counter: str
     """Who counts the tokens of contexts."""
+    embedder: EmbedderStanding
     pid: int
     uptime_s: float
     longest_write_ms: float

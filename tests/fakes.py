@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import random
+import re
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +15,14 @@ from typing import Any
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, Memory
-from mnemosyned.domain.ports import Draft, MemoryStore, Promotion, Summarizer, Summary
+from mnemosyned.domain.ports import (
+    Draft,
+    Embedder,
+    MemoryStore,
+    Promotion,
+    Summarizer,
+    Summary,
+)
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
@@ -29,7 +40,7 @@ class FakeClock:
         self.moment += timedelta(**units)
 
 
-def _nothing(_: Sequence[Memory]) -> None:
+def _nothing(_: Sequence[object]) -> None:
     pass
 
 
@@ -56,6 +67,43 @@ class FakeSummarizer(Summarizer):
         self.meanwhile(memories)
         text = "In short: " + " / ".join(memory.content for memory in memories)
         return Summary(text=text, summarizer=self.name)
+
+
+@dataclass
+class FakeEmbedder(Embedder):
+    """For it the words of each list mean the same; what else a text says points anywhere."""
+
+    meanings: Sequence[Sequence[str]] = (("car", "tesla"), ("dentist", "tooth"), ("trip", "lisbon"))
+    name: str = "fake"
+    calls: list[tuple[str, ...]] = field(default_factory=list)
+    """The texts of memories, in the order in which they were asked for."""
+    meanwhile: Callable[[Sequence[str]], object] = _nothing
+    """What happens while the model works on memories; it may raise."""
+    asked: Callable[[Sequence[str]], object] = _nothing
+    """What happens while it works on a question."""
+
+    def identity(self) -> str:
+        return self.name
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        self.calls.append(tuple(texts))
+        self.meanwhile(texts)
+        return [self.vector(text) for text in texts]
+
+    def embed_question(self, text: str) -> bytes:
+        self.asked([text])
+        return self.vector(text)
+
+    def vector(self, text: str) -> bytes:
+        words = set(re.findall(r"\w+", text.lower()))
+        chance = random.Random(text)
+        anywhere = [chance.gauss(0, 1) / 8 for _ in range(64)]
+        numbers = [*anywhere, *(2.0 * bool(words & set(same)) for same in self.meanings)]
+        length = math.hypot(*numbers)
+        return struct.pack(f"<{len(numbers)}e", *(number / length for number in numbers))
+
+    def close(self) -> None:
+        pass
 
 
 def memory(id: str, content: str = "", *, hours_ago: float = 0, **changes: Any) -> Memory:  # noqa: ANN401

@@ -134,6 +134,27 @@ def keywords_model(path: Path, words: Sequence[str], *, context: int = 2048) -> 
     return _write(path, vocabulary, width=width, context=context, ends=ends, blocks=[block])
 
 
+def meaning_model(
+    path: Path, meanings: Sequence[Sequence[str]], *, context: int = 2048, silent: bool = False
+) -> Path:
+    """An embedding model for which the words of each list mean the same, and others nothing.
+
+    A text's vector is the mean of its tokens': the start of every text points one way, and each
+    word that means something another; `silent`, nothing points anywhere. It does not say how to
+    pool.
+    """
+    vocabulary = Vocabulary()
+    embedding = {} if silent else {(BOS, 0): 1.0}
+    for at, words in enumerate(meanings, start=1):
+        for word in words:
+            embedding[vocabulary.add(word, USER_DEFINED), at] = 1.0
+    width = _width(1 + len(meanings))
+    rows = len(vocabulary.pieces)
+    ends = _matrix(rows, width, embedding), _matrix(rows, width, {})
+    blocks = [_block(width, {})]
+    return _write(path, vocabulary, width=width, context=context, ends=ends, blocks=blocks)
+
+
 def _distinct_pieces(text: str) -> list[str]:
     """The words, each with the space before it; one that comes again is joined to the next."""
     pieces: list[str] = []

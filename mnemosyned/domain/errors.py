@@ -185,6 +185,13 @@ class ModelUnavailable(SummarizerFailed):
     kind = Kind.UNAVAILABLE
 
 
+class EmbedderFailed(MnemosynedError):
+    """An embedding model gave no vector for these texts."""
+
+    code = "embedder_failed"
+    kind = Kind.INTERNAL
+
+
 class FetchFailed(MnemosynedError):
     """A model could not be fetched, or what came is not what was wanted."""
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.pyramid import Child, Level
-from mnemosyned.domain.recall import Found, Place, Query, Shown
+from mnemosyned.domain.recall import Found, Match, Place, Query, Shown
 
 K = TypeVar("K")
 
@@ -152,6 +152,108 @@ class Summarizer(Protocol):
     def close(self) -> None:
         """End what runs for it; the next summary starts it again."""
         return
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts, near each other where the texts mean alike.
+
+    A vector is bytes: of length one, in half precision, little-endian.
+    """
+
+    name: str
+    """What `status` calls it."""
+
+    def identity(self) -> str:
+        """What sets its vectors apart from another model's. Raises `ModelUnavailable`."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """A vector for each text of a memory. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        ...
+
+    def embed_question(self, text: str) -> bytes:
+        """The vector of a question. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        ...
+
+    def close(self) -> None:
+        """End what runs for it, also amid a call, which fails; the next call starts it again."""
+        ...
+
+
+class EmbedderState(StrEnum):
+    """Whether recall goes by meaning too."""
+
+    OFF = "off"
+    """No model is configured."""
+    LOADING = "loading"
+    READY = "ready"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderStanding:
+    """The embedding model as `status` shows it."""
+
+    state: EmbedderState = EmbedderState.OFF
+    name: str = ""
+    reason: str = ""
+    """Why it is unavailable, in one sentence."""
+    embedded: int = 0
+    """Memories that have a vector of this model."""
+    searched: int = 0
+    """Those of them that are found without a word in common: the newest, where memory is full."""
+    failed: int = 0
+    """Memories it made no vector of since the start; the next start tries them again."""
+    missed: int = 0
+    """Questions answered by words alone since the start, as it was not ready in time."""
+
+
+class Spoken(NamedTuple):
+    """A memory as a vector is made of it."""
+
+    position: int
+    role: str
+    content: str
+    """The beginning of it."""
+
+
+class VectorStore(Protocol):
+    """Keeps the vectors of memories, which the store knows by position. Safe from any thread.
+
+    All raise `StorageFailed` when the disk or the file refuses.
+    """
+
+    def use_model(self, name: str, identity: str) -> int:
+        """The number of a model, from now on if it has none."""
+        ...
+
+    def newest_position(self) -> int:
+        """The position of the memory that came in last."""
+        ...
+
+    def without_vector(self, model: int, *, after: int, before: int, limit: int) -> list[Spoken]:
+        """Memories between two positions that have no vector of a model, newest first."""
+        ...
+
+    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+        """Keep the vectors of memories that still exist; the positions of those."""
+        ...
+
+    def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        """The vectors of a model at the newest positions before one."""
+        ...
+
+    def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of a model at these positions, where there are some."""
+        ...
+
+    def embedded(self, model: int) -> list[int]:
+        """The positions that have a vector of a model."""
+        ...
+
+    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
+        """The memories at these positions that lie within a question's filters, with score 0."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

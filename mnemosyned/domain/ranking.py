@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
+from mnemosyned.domain.nearness import with_meaning
 from mnemosyned.domain.reading import READ_CHARS_MAX, Reader
 from mnemosyned.domain.recall import BEGINNING, LINES_MAX, Found, Match, Parts, Place, Query
 
@@ -72,7 +73,7 @@ class _Read(NamedTuple):
 
 def rank(query: Query, found: Found) -> list[Place]:
     """The best places, best first: one for each episode, whatever matched in it."""
-    worth = _worths(query, found)
+    worth = with_meaning(_worths(query, found), found.nearness)
     by_position = {match.position: match for match in found.memories}
     grouped = query.tier in (None, Tier.EPISODIC)
     places: list[_Dated] = []

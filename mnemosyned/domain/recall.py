@@ -88,6 +88,8 @@ class Parts(NamedTuple):
     """The words of its episode's summary."""
     further: float = 0.0
     """The second and third line of its episode."""
+    meaning: float = 0.0
+    """How near its vector is to the question's, beside the nearest."""
 
 
 NO_PARTS = Parts()
@@ -109,6 +111,16 @@ class Corpus:
 
 
 @dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near the vectors of memories are to that of the question."""
+
+    cosines: Mapping[int, float] = field(default_factory=dict)
+    """By position, -1 to 1, for those that have a vector."""
+    alone_min: float = 1.0
+    """What shares no word with the question must be this near to be an answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """The candidates for a question."""
 
@@ -120,6 +132,8 @@ class Found:
     corpus: Corpus = field(default_factory=Corpus)
     above: Mapping[int, int] = field(default_factory=dict)
     """By episode, day or week: the day, week or month that it was folded into."""
+    nearness: Nearness = field(default_factory=Nearness)
+    """Of candidates by words, and of those by nearness alone, which are among the memories."""
 
 
 class Place(NamedTuple):

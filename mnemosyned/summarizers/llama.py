@@ -20,7 +20,7 @@ import msgspec
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports import TextModel
 from mnemosyned.logs import logger
-from mnemosyned.summarizers.llama_worker import Complete, Count, Failure, Load, Reply
+from mnemosyned.summarizers.llama_worker import Complete, Count, Embed, Failure, Load, Reply
 from mnemosyned.summarizers.worker import read_frame, write_frame
 
 MAGIC = b"GGUF"
@@ -51,8 +51,12 @@ class LlamaModel(TextModel):
         time_limit_s: float = 300.0,
         idle_s: float = 60.0,
         vocabulary_only: bool = False,
+        embedding: bool = False,
     ) -> None:
-        """With `vocabulary_only` it counts, in little memory, and must be asked nothing else."""
+        """With `vocabulary_only` it counts, in little memory, and must be asked nothing else.
+
+        With `embedding` it makes vectors, and must be asked nothing else.
+        """
         self.name = f"llama:{model_path.stem}"
         self._path = model_path
         self._load = Load(
@@ -62,7 +66,10 @@ class LlamaModel(TextModel):
             gpu_layers=gpu_layers,
             nice=nice,
             vocabulary_only=vocabulary_only,
+            embedding=embedding,
         )
+        self._section = "embedding" if embedding else "llm"
+        self._smaller = "a smaller model" if embedding else "a smaller llm.context_tokens or model"
         self._time_limit_s = time_limit_s
         self._idle_s = idle_s
         self._turn = threading.Lock()
@@ -85,6 +92,10 @@ class LlamaModel(TextModel):
         asked = [dict(message) for message in messages]
         return self._ask(Complete(asked, max_tokens, temperature)).text
 
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """A vector for each text, of length one, in half precision. Raises `SummarizerFailed`."""
+        return self._ask(Embed(list(texts))).vectors
+
     def close(self) -> None:
         """End the process, also amid a call, which fails, as do those that wait for their turn."""
         with self._state:
@@ -94,7 +105,7 @@ class LlamaModel(TextModel):
             child.end("closed")
             child.join()
 
-    def _ask(self, request: Count | Complete | None) -> Reply:
+    def _ask(self, request: Count | Complete | Embed | None) -> Reply:
         """The answer of the loaded model; to no request, what it said when it was loaded."""
         until = time.monotonic() + self._time_limit_s
         closings = self._closings
@@ -147,18 +158,22 @@ class LlamaModel(TextModel):
         except OSError as error:
             raise ModelUnavailable(
                 f"the model {self._path} cannot be read ({error.strerror}); "
-                "name another in llm.model_path, or fetch one with `mnem model pull tinyllama`"
+                f"name another in {self._section}.model_path"
+                + (", or fetch one with `mnem model pull tinyllama`" * (self._section == "llm"))
             ) from error
         if magic != MAGIC:
             raise ModelUnavailable(
-                f"{self._path} is not a model in GGUF format; name one in llm.model_path"
+                f"{self._path} is not a model in GGUF format; name one in "
+                f"{self._section}.model_path"
             )
 
     def _read(self, reply: Reply) -> Reply:
         if reply.failure is None:
             return reply
         detail = f" ({reply.detail})" if reply.detail else ""
-        words = _WORDS[reply.failure].format(name=self.name, path=self._path, detail=detail)
+        words = _WORDS[reply.failure].format(
+            name=self.name, path=self._path, detail=detail, smaller=self._smaller
+        )
         if reply.failure in (Failure.OVER_WINDOW, Failure.OTHER):
             raise SummarizerFailed(words)
         raise ModelUnavailable(words)
@@ -167,14 +182,15 @@ class LlamaModel(TextModel):
         if child.ending == "time_limit":
             return (
                 f"{self.name} took longer than {self._time_limit_s:g} s and was ended; raise "
-                "llm.time_limit_s, give it more llm.threads, or use a smaller model"
+                f"{self._section}.time_limit_s, give it more {self._section}.threads, or use a "
+                "smaller model"
             )
         if child.ending == "closed":
             return f"{self.name} was closed amid its work; ask again to start it anew"
         loading = "" if child.loaded else " while it read the model, which may be damaged"
         return (
-            f"the process of {self.name} died{loading}; it starts again when next asked, and a "
-            "smaller llm.context_tokens or model helps where memory is short"
+            f"the process of {self.name} died{loading}; it starts again when next asked, and "
+            f"{self._smaller} helps where memory is short"
         )
 
 
@@ -186,9 +202,7 @@ _WORDS = {
         "llama.cpp cannot read {path}: it is damaged, cut short or of a newer kind; check it with "
         "`mnem model verify`, or fetch it again"
     ),
-    Failure.NO_MEMORY: (
-        "{name} does not fit into memory{detail}; lower llm.context_tokens or use a smaller model"
-    ),
+    Failure.NO_MEMORY: ("{name} does not fit into memory{detail}; {smaller} needs less"),
     Failure.OVER_WINDOW: (
         "the prompt does not fit into the window of {name}{detail}; send less at once, or raise "
         "llm.context_tokens"
@@ -240,7 +254,7 @@ class _Child:
         with self._guard:
             self._busy, self._until = False, time.monotonic() + self._idle_s
 
-    def ask(self, request: Load | Count | Complete) -> Reply | None:
+    def ask(self, request: Load | Count | Complete | Embed) -> Reply | None:
         """The answer; None where the process ended first."""
         if self._process.stdin is None:
             return None

@@ -27,6 +27,9 @@ SEED = 20_260_317
 """The same prompt is answered in the same words."""
 NICE_MAX = 19
 PR_SET_PDEATHSIG = 1
+EMBEDDING_TOKENS = 256
+"""What an embedding model reads of a text at most; less where it was made for less. More takes
+longer than a question may wait behind it: 512 tokens of a small model are half a second."""
 CACHE_VALUE_BYTES = 2
 """Keys and values of the window are kept in half precision."""
 
@@ -41,6 +44,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     nice: int
     vocabulary_only: bool = False
     """Read what counting takes, which is a small part of the file, and complete nothing."""
+    embedding: bool = False
+    """It makes vectors, and is asked nothing else."""
 
 
 class Count(msgspec.Struct, frozen=True, tag=True):
@@ -57,6 +62,12 @@ class Complete(msgspec.Struct, frozen=True, tag=True):
     temperature: float
 
 
+class Embed(msgspec.Struct, frozen=True, tag=True):
+    """Ask for a vector of each text."""
+
+    texts: list[str]
+
+
 class Failure(StrEnum):
     """What can go wrong in here, for the parent to put into words."""
 
@@ -68,10 +79,12 @@ class Failure(StrEnum):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The answer to a request: words, a number, or what went wrong."""
+    """The answer to a request: words, a number, vectors, or what went wrong."""
 
     text: str = ""
     number: int = 0
+    vectors: list[bytes] = []
+    """Each of length one, in half precision, little-endian."""
     failure: Failure | None = None
     detail: str = ""
     """Sizes, or the name of an error: never its words, which may quote a memory."""
@@ -106,8 +119,10 @@ class Engine:
             raise Failed(Failure.NO_MEMORY if no_context else Failure.DAMAGED) from error
         self._control = _control_tokens(llama_cpp, self._llama)
 
-    def answer(self, request: Count | Complete) -> Reply:
+    def answer(self, request: Count | Complete | Embed) -> Reply:
         """Count, or complete."""
+        if isinstance(request, Embed):
+            raise Failed(Failure.OTHER, "not loaded for vectors")
         if isinstance(request, Count):
             text = self._disarm(request.text).encode()
             return Reply(number=len(self._llama.tokenize(text, add_bos=False, special=False)))
@@ -140,6 +155,51 @@ class Engine:
     def _disarm(self, text: str) -> str:
         """A memory may quote what ends a turn or names a role: it is taken apart, to be words."""
         return self._control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+
+
+class Encoder:
+    """An embedding model in llama.cpp; one that does not say how to pool gets the mean."""
+
+    def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
+        self.context_tokens = min(_window(llama_cpp, load), EMBEDDING_TOKENS)
+        unpooled = llama_cpp.LLAMA_POOLING_TYPE_NONE
+        self._llama = self._loaded(llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_UNSPECIFIED)
+        if self._llama.pooling_type() == unpooled:
+            self._llama.close()
+            self._llama = self._loaded(llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_MEAN)
+
+    def _loaded(self, llama_cpp: Any, load: Load, pooling: int) -> Any:  # noqa: ANN401
+        try:
+            return llama_cpp.Llama(
+                load.model_path,
+                embedding=True,
+                pooling_type=pooling,
+                n_ctx=self.context_tokens,
+                n_batch=self.context_tokens,  # a text is read as a whole
+                n_ubatch=self.context_tokens,
+                n_threads=load.threads or None,
+                n_threads_batch=load.threads or None,
+                n_gpu_layers=load.gpu_layers,
+                verbose=False,
+            )
+        except ValueError as error:
+            no_context = "context" in str(error)
+            raise Failed(Failure.NO_MEMORY if no_context else Failure.DAMAGED) from error
+
+    def answer(self, request: Count | Complete | Embed) -> Reply:
+        """A vector for each text, of as much of it as fits the window."""
+        import numpy as np  # noqa: PLC0415 llama_cpp brings it
+
+        if not isinstance(request, Embed):
+            raise Failed(Failure.OTHER, "loaded for vectors")
+        vectors = []
+        for text in request.texts:  # one by one: a batch is no quicker on a processor
+            vector = np.asarray(self._llama.embed(text), dtype=np.float32)
+            length = float(np.linalg.norm(vector))
+            if not np.isfinite(length) or length == 0:
+                raise Failed(Failure.OTHER, "no direction")
+            vectors.append((vector / length).astype("<f2").tobytes())
+        return Reply(vectors=vectors)
 
 
 def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
@@ -237,18 +297,20 @@ def _answered(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
 
 
 def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
-    engine: Engine | None = None
+    engine: Engine | Encoder | None = None
 
     def answer(frame: bytes) -> Reply:
         nonlocal engine
-        request = msgspec.msgpack.decode(frame, type=Load | Count | Complete)
+        request = msgspec.msgpack.decode(frame, type=Load | Count | Complete | Embed)
         if isinstance(request, Load):
             _step_back(request.nice)
             try:
                 import llama_cpp  # noqa: PLC0415 only this process pays for it
             except (ImportError, OSError, RuntimeError) as error:
                 raise Failed(Failure.NO_LIBRARY, type(error).__name__) from error
-            engine = Engine(llama_cpp, request)
+            engine = (
+                Encoder(llama_cpp, request) if request.embedding else Engine(llama_cpp, request)
+            )
             return Reply(number=engine.context_tokens)
         if engine is None:
             raise Failed(Failure.OTHER, "not loaded")

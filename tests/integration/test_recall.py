@@ -1,6 +1,9 @@
 """Recall through the service: times relative to the asker, repeats, abstaining, after sleep."""
 
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,3 +178,24 @@ def test_a_list_of_what_happened_stays_within_its_filters(service: MemoryService
         "call"
     ]
     assert recall(service, "what happened 4 days ago", session="calls") == []
+
+
+def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from mnemosyned import Memory\n"
+        "from mnemosyned.render import render\n"
+        "with Memory(sys.argv[1]) as memory:\n"
+        "    memory.remember('The tesla came')\n"
+        "    assert memory.recall('tesla').hits and not memory.recall('car').hits\n"
+        "    assert not memory.recall('tesla').note\n"
+        "    print(render(memory.status()))\n"
+        "loaded = [name for name in sys.modules if name.startswith('mnemosyned.embedders')]\n"
+        "assert not loaded, loaded\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "memory.db")]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("recall goes by words alone") == 1

@@ -115,6 +115,7 @@ def prune(connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> 
         connection.execute(
             "UPDATE archive SET content = '', metadata = '{}' WHERE seq = ?", row[:1]
         )
+        connection.execute("DELETE FROM embedding WHERE memory_seq = ?", row[:1])
         note(connection, row[0], "pruned_at", instant_text(now))
         pruned += 1
     return pruned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -199,6 +200,19 @@ def _matches(
 
 def _sorted(scores: Mapping[int, float]) -> dict[int, float]:
     return dict(sorted(scores.items(), key=lambda item: -item[1]))
+
+
+def matches_at(
+    connection: sqlite3.Connection, query: Query, positions: Sequence[int]
+) -> list[Match]:
+    """The memories at these positions that lie within the filters; their words have no score."""
+    narrow = _memory_filter(query)
+    rows = connection.execute(
+        f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
+        f"WHERE true {narrow.where}",
+        (json.dumps(list(positions)), *narrow.values),
+    )
+    return _read(connection, {seq: 0.0 for (seq,) in rows}, {})
 
 
 def _during(query: Query, span: Span) -> Query:

@@ -48,6 +48,7 @@ from mnemosyned.storage.sqlite.rows import (
 )
 from mnemosyned.storage.sqlite.schema import schema_version, upgrade
 from mnemosyned.storage.sqlite.search import episode_at, search, show
+from mnemosyned.storage.sqlite.vectors import SqliteVectors
 
 READERS = 4
 CHECKPOINT_TRIES = 40
@@ -97,6 +98,7 @@ class SqliteStore:
         self._writer = Writer(connection)
         self._readers = Readers(database, size=READERS)
         self._frequencies = Frequencies()
+        self.vectors = SqliteVectors(self._writer, self._readers)
 
     def close(self) -> None:
         """Let running reads end, fold the write-ahead log in, close."""

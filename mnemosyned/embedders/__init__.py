@@ -1,0 +1,1 @@
+"""How texts become vectors, and how those nearest to a question are found."""

@@ -1,0 +1,77 @@
+"""An embedding model run by llama.cpp, in the same kind of process as the one that summarises."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable, SummarizerFailed
+from mnemosyned.domain.ports import Embedder
+from mnemosyned.summarizers.llama import LlamaModel
+
+PIECE_BYTES = 1 << 20
+FORM = "1"
+"""Of what a vector is made of besides the text: a change of it makes all vectors anew."""
+
+
+class LlamaEmbedder(Embedder):
+    """Any embedding model in a GGUF file; the prefixes are those that its makers ask for."""
+
+    def __init__(
+        self,
+        *,
+        model_path: Path,
+        threads: int,
+        nice: int,
+        time_limit_s: float,
+        idle_s: float,
+        query_prefix: str = "",
+        memory_prefix: str = "",
+    ) -> None:
+        self._model = LlamaModel(
+            model_path=model_path,
+            threads=threads,
+            nice=nice,
+            time_limit_s=time_limit_s,
+            idle_s=idle_s,
+            embedding=True,
+        )
+        self.name = self._model.name
+        self._path = model_path
+        self._query_prefix = query_prefix
+        self._memory_prefix = memory_prefix
+
+    def identity(self) -> str:
+        """By the file's size and its first, middle and last megabyte, as reading all takes long."""
+        digest = hashlib.sha256()
+        try:
+            with self._path.open("rb") as file:
+                size = self._path.stat().st_size
+                digest.update(f"{FORM} {size} {self._memory_prefix}".encode())
+                for at in (0, size // 2, max(0, size - PIECE_BYTES)):
+                    file.seek(at)
+                    digest.update(file.read(PIECE_BYTES))
+        except OSError as error:
+            raise ModelUnavailable(
+                f"the model {self._path} cannot be read ({error.strerror}); name another in "
+                "embedding.model_path"
+            ) from error
+        return digest.hexdigest()
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        return self._embed([self._memory_prefix + text for text in texts])
+
+    def embed_question(self, text: str) -> bytes:
+        return self._embed([self._query_prefix + text])[0]
+
+    def close(self) -> None:
+        self._model.close()
+
+    def _embed(self, texts: list[str]) -> list[bytes]:
+        try:
+            return self._model.embed(texts)
+        except ModelUnavailable:
+            raise
+        except SummarizerFailed as error:
+            raise EmbedderFailed(error.message) from error

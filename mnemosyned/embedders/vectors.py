@@ -1,0 +1,316 @@
+"""`Vectors`: keeps a vector of every memory, in the background, and adds nearness to a recall.
+
+One thread asks the model, so that questions go before memories and no call waits for another's
+turn. What lacks a vector is read from the tables: nothing is queued that a crash could lose, and a
+new model simply finds every memory without one.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Self
+
+from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
+from mnemosyned.domain.nearness import spoken
+from mnemosyned.domain.ports import Embedder, EmbedderStanding, EmbedderState, Spoken, VectorStore
+from mnemosyned.domain.recall import Found, Match, Nearness, Query
+from mnemosyned.embedders.matrix import Matrix
+from mnemosyned.logs import logger
+
+BATCH = 32
+"""So many memories share a commit."""
+PIECE, PIECE_CHARS = 4, 1_200
+"""So many texts are asked for at once, fewer if they are long: a question waits for no more."""
+GATHER_S = 0.5
+SPANS_MAX = 50
+LOADED_AT_ONCE = 5_000
+NEAREST = 200
+"""Before the question's filters, which may leave few of them."""
+NEAREST_SHOWN = 20
+QUESTIONS_MAX = 16
+RETRY_S = 300.0
+"""After so long a model that cannot be run is tried again."""
+START_AFTER_S = 0.5
+"""A daemon serves before this begins, and a program that is done by then never pays for it."""
+STOP_S = 10.0
+BUSY = "found by words alone: the embedding model was not ready in time"
+NOT_READY = "found by words alone: the embedding model is {state}"
+
+log = logger()
+
+
+class Question:
+    """A question on its way to the model, while the words are looked up."""
+
+    def __init__(self, text: str, *, until: float) -> None:
+        self.text = text
+        self.until = until
+        self._answered = threading.Event()
+        self._vector: bytes | None = None
+
+    def answer(self, vector: bytes | None) -> None:
+        """Hand the vector over, or that there will be none."""
+        self._vector = vector
+        self._answered.set()
+
+    def vector(self) -> bytes | None:
+        """The vector, if it comes in time."""
+        self._answered.wait(max(0.0, self.until - time.monotonic()))
+        return self._vector
+
+
+class Vectors:
+    """The vectors of one store by one embedding model, from `with` to its end."""
+
+    def __init__(
+        self,
+        *,
+        store: VectorStore,
+        embedder: Embedder,
+        wait_s: float,
+        similarity_min: float,
+        rows_max: int,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._wait_s = wait_s
+        self._similarity_min = similarity_min
+        self._rows_max = rows_max
+        self._retry_s = retry_s
+        self._matrix: Matrix | None = None
+        self._model = 0
+        self._standing = EmbedderStanding(state=EmbedderState.LOADING, name=embedder.name)
+        self._counting = threading.Lock()
+        """Held for an instant, around each change of the standing."""
+        self._questions: queue.Queue[Question] = queue.Queue(QUESTIONS_MAX)
+        self._wake = threading.Event()
+        self._forgot = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="embedding", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        self._wake.set()
+        self._embedder.close()  # what it is working on ends here
+        self._thread.join(STOP_S)
+        self._embedder.close()  # unless it was started once more meanwhile
+
+    # -------------------------------------------------------------- from outside
+
+    def standing(self) -> EmbedderStanding:
+        """How far it is, and whether it can be asked."""
+        return self._standing
+
+    def remembered(self) -> None:
+        """There are new memories; returns at once."""
+        self._wake.set()
+
+    def forgot(self) -> None:
+        """Memories were deleted: their vectors are dropped from memory too, soon."""
+        self._forgot.set()
+        self._wake.set()
+
+    def ask(self, text: str) -> Question | None:
+        """Have a question made into a vector; None where the model cannot be asked now."""
+        if self._standing.state is not EmbedderState.READY:
+            return None
+        question = Question(text, until=time.monotonic() + self._wait_s)
+        try:
+            self._questions.put_nowait(question)
+        except queue.Full:
+            question.answer(None)
+        self._wake.set()
+        return question
+
+    def near(self, question: Question | None, query: Query, found: Found) -> tuple[Found, str]:
+        """What was found with nearness to it, and a note where words alone had to do."""
+        vector = question.vector() if question else None
+        matrix = self._matrix
+        if vector is None or matrix is None:
+            self._count(missed=1)
+            state = self._standing.state
+            ready = state is EmbedderState.READY
+            return found, BUSY if ready else NOT_READY.format(state=state.value)
+        cosines = self._cosines(matrix, vector, [match.position for match in found.memories])
+        nearest = matrix.nearest(vector, NEAREST, least=self._similarity_min)
+        more = self._further(query, [seq for seq in nearest if seq not in cosines])
+        cosines |= {match.position: nearest[match.position] for match in more}
+        nearness = Nearness(cosines, alone_min=self._similarity_min)
+        return replace(found, memories=[*found.memories, *more], nearness=nearness), ""
+
+    def _cosines(self, matrix: Matrix, vector: bytes, positions: Sequence[int]) -> dict[int, float]:
+        """Of all that have a vector, those that are not in memory being read from the table."""
+        cosines = matrix.cosines(vector, positions)
+        rest = [position for position in positions if position not in cosines]
+        if rest and self._standing.embedded > len(matrix):
+            further = Matrix(rows_max=len(rest))
+            further.put(self._store.vectors_of(self._model, rest))
+            cosines |= further.cosines(vector, rest)
+        return cosines
+
+    def _further(self, query: Query, nearest: Sequence[int]) -> list[Match]:
+        """The nearest that the words did not find, as far as the filters let them through."""
+        if not nearest:
+            return []
+        order = {position: at for at, position in enumerate(nearest)}
+        within = self._store.candidates(query, nearest)
+        return sorted(within, key=lambda match: order[match.position])[:NEAREST_SHOWN]
+
+    # ------------------------------------------------------------ in the thread
+
+    def _run(self) -> None:
+        """A boundary: what is raised is logged, and all of it begins again after a while."""
+        self._closing.wait(START_AFTER_S)
+        while not self._closing.is_set():
+            try:
+                self._work()
+            except ModelUnavailable as error:
+                self._unavailable(error.message)
+            except Exception as error:
+                if self._closing.is_set():  # what it was working on was ended
+                    return
+                log.exception("embedding_failed")
+                ours = isinstance(error, MnemosynedError)
+                self._unavailable(str(error) if ours else "it failed; the log says how")
+            self._closing.wait(self._retry_s)
+
+    def _work(self) -> None:
+        self._model = self._store.use_model(self._embedder.name, self._embedder.identity())
+        self._embedder.embed_question("ready")  # the process is started before anybody waits
+        matrix = self._matrix = Matrix(rows_max=self._rows_max)
+        self._load(matrix)
+        self._change(state=EmbedderState.READY, reason="", searched=len(matrix))
+        log.info("embedding_ready", model=self._embedder.name, embedded=self._standing.embedded)
+        spans: list[tuple[int, int]] = []
+        top = 0
+        while not self._closing.is_set():
+            self._wake.clear()
+            self._answer()
+            if self._forgot.is_set():
+                self._forgot.clear()
+                self._recount(matrix)
+            newest = self._store.newest_position()
+            if newest > top:
+                if top and not spans:
+                    self._gather()
+                    newest = self._store.newest_position()
+                spans.append((top, newest + 1))
+                spans = _bounded(spans)
+                top = newest
+            if not spans:
+                self._wake.wait()
+                continue
+            after, below = spans.pop()  # the newest first
+            if left := self._embed(matrix, after=after, before=below):
+                spans.append((after, left))
+            elif not spans:
+                log.info("embedding_complete", embedded=self._standing.embedded)
+
+    def _gather(self) -> None:
+        """Let what comes in one by one share a commit; questions are answered meanwhile."""
+        until = time.monotonic() + GATHER_S
+        while (left_s := until - time.monotonic()) > 0 and not self._closing.is_set():
+            self._wake.wait(left_s)
+            self._wake.clear()
+            self._answer()
+
+    def _load(self, matrix: Matrix) -> None:
+        """What was made in an earlier life, newest first, as much as is held in memory."""
+        before = self._store.newest_position() + 1
+        while len(matrix) < self._rows_max and not self._closing.is_set():
+            vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
+            if not vectors:
+                break
+            matrix.put(vectors)
+            before = min(vectors)
+        self._recount(matrix)
+
+    def _recount(self, matrix: Matrix) -> None:
+        known = self._store.embedded(self._model)
+        matrix.keep_only(known)
+        self._change(embedded=len(known), searched=len(matrix))
+
+    def _embed(self, matrix: Matrix, *, after: int, before: int) -> int | None:
+        """Give the newest that have none their vectors; how far it came, None where all have."""
+        rows = self._store.without_vector(self._model, after=after, before=before, limit=BATCH)
+        vectors: dict[int, bytes] = {}
+        for piece in _pieces(rows):  # when closing, the rest comes back empty at once
+            vectors |= self._piece(piece)
+            self._answer()
+        kept = self._store.keep_vectors(self._model, vectors) if vectors else []
+        matrix.put({position: vectors[position] for position in kept})
+        embedded = self._standing.embedded + len(kept)
+        self._change(embedded=embedded, searched=len(matrix))
+        return rows[-1].position if rows else None
+
+    def _piece(self, rows: Sequence[Spoken]) -> dict[int, bytes]:
+        """The vectors of a few memories; one that fails takes no other along."""
+        if self._closing.is_set():
+            return {}
+        texts = [spoken(row.role, row.content) for row in rows]
+        try:
+            made = self._embedder.embed(texts)
+        except EmbedderFailed as error:
+            if len(rows) > 1:
+                return {seq: v for row in rows for seq, v in self._piece([row]).items()}
+            log.warning("embedding_refused", position=rows[0].position, reason=error.message)
+            self._count(failed=1)
+            return {}
+        return {row.position: vector for row, vector in zip(rows, made, strict=True)}
+
+    def _answer(self) -> None:
+        """All questions that wait and are still worth an answer."""
+        while not self._closing.is_set():
+            try:
+                question = self._questions.get_nowait()
+            except queue.Empty:
+                return
+            vector = None
+            if time.monotonic() < question.until:
+                try:
+                    vector = self._embedder.embed_question(question.text)
+                except EmbedderFailed as error:
+                    log.warning("question_refused", reason=error.message)
+                finally:
+                    question.answer(vector)
+
+    def _unavailable(self, reason: str) -> None:
+        if self._closing.is_set():
+            return
+        self._change(state=EmbedderState.UNAVAILABLE, reason=reason)
+        log.warning("embedding_unavailable", model=self._embedder.name, reason=reason)
+
+    def _change(self, **values: object) -> None:
+        with self._counting:
+            self._standing = replace(self._standing, **values)  # type: ignore[arg-type]
+
+    def _count(self, *, missed: int = 0, failed: int = 0) -> None:
+        with self._counting:
+            old = self._standing
+            self._standing = replace(old, missed=old.missed + missed, failed=old.failed + failed)
+
+
+def _pieces(rows: Sequence[Spoken]) -> Iterator[Sequence[Spoken]]:
+    piece: list[Spoken] = []
+    for row in rows:
+        chars = sum(len(one.content) for one in piece) + len(row.content)
+        if piece and (len(piece) == PIECE or chars > PIECE_CHARS):
+            yield piece
+            piece = []
+        piece.append(row)
+    if piece:
+        yield piece
+
+
+def _bounded(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What arrives faster than it is worked off is looked through again as one span."""
+    return spans if len(spans) <= SPANS_MAX else [(spans[0][0], spans[-1][1])]

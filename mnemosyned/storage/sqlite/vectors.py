@@ -1,0 +1,107 @@
+"""`SqliteVectors`: vectors of memories in a table of their own, each method one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from mnemosyned.domain.ports import Spoken, VectorStore
+from mnemosyned.domain.recall import Match, Query
+from mnemosyned.storage.sqlite.connections import Readers, Writer
+from mnemosyned.storage.sqlite.search import matches_at
+
+TEXT_CHARS_MAX = 2_000
+"""More than the window of an embedding model takes in."""
+
+
+class SqliteVectors(VectorStore):
+    """A `VectorStore` in the file of a `SqliteStore`."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    def use_model(self, name: str, identity: str) -> int:
+        return self._writer.write(lambda connection: _model(connection, name, identity))
+
+    def newest_position(self) -> int:
+        with self._readers.snapshot() as connection:
+            found: int = connection.execute(
+                "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
+                "(SELECT ifnull(max(seq), 0) FROM archive))"
+            ).fetchone()[0]
+        return found
+
+    def without_vector(self, model: int, *, after: int, before: int, limit: int) -> list[Spoken]:
+        with self._readers.snapshot() as connection:
+            rows: list[Spoken] = []
+            for table in ("working_memory", "archive"):
+                rows += map(
+                    Spoken._make,
+                    connection.execute(
+                        f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
+                        "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS (SELECT 1 FROM embedding "
+                        "WHERE model = ? AND memory_seq = m.seq) ORDER BY seq DESC LIMIT ?",
+                        (after, before, model, limit),
+                    ),
+                )
+        return sorted(rows, reverse=True)[:limit]
+
+    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+        return self._writer.write(lambda connection: _keep(connection, model, vectors))
+
+    def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        with self._readers.snapshot() as connection:
+            return dict(
+                connection.execute(
+                    "SELECT memory_seq, vector FROM embedding WHERE model = ? AND memory_seq < ? "
+                    "ORDER BY memory_seq DESC LIMIT ?",
+                    (model, before, limit),
+                ).fetchall()
+            )
+
+    def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
+        with self._readers.snapshot() as connection:
+            return dict(
+                connection.execute(
+                    "SELECT memory_seq, vector FROM embedding WHERE model = ? AND memory_seq IN "
+                    "(SELECT value FROM json_each(?))",
+                    (model, json.dumps(list(positions))),
+                ).fetchall()
+            )
+
+    def embedded(self, model: int) -> list[int]:
+        with self._readers.snapshot() as connection:
+            rows = connection.execute("SELECT memory_seq FROM embedding WHERE model = ?", (model,))
+            return [seq for (seq,) in rows]
+
+    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
+        with self._readers.snapshot() as connection:
+            return matches_at(connection, query, positions)
+
+
+def _model(connection: sqlite3.Connection, name: str, identity: str) -> int:
+    number: int = connection.execute(
+        "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
+        "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
+        (name, identity),
+    ).fetchone()[0]
+    return number
+
+
+def _keep(connection: sqlite3.Connection, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+    """What was forgotten while the model worked must not come back as a vector."""
+    kept = []
+    for seq, vector in vectors.items():
+        written = connection.execute(
+            "INSERT INTO embedding (memory_seq, model, vector) SELECT ?1, ?2, ?3 "
+            "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?1) "
+            "OR EXISTS (SELECT 1 FROM archive WHERE seq = ?1) "
+            "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, "
+            "vector = excluded.vector",
+            (seq, model, vector),
+        ).rowcount
+        if written:
+            kept.append(seq)
+    return kept

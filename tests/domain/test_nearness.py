@@ -1,0 +1,79 @@
+"""What nearness adds: it re-weighs what words found, and adds what is near enough."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.nearness import MEANING_SHARE, spoken, with_meaning
+from mnemosyned.domain.recall import Nearness, Parts
+
+
+def order(worth: dict[int, Parts]) -> list[int]:
+    return sorted(worth, key=lambda position: -sum(worth[position]))
+
+
+def test_without_a_vector_nothing_changes() -> None:
+    worth = {1: Parts(words=3.0), 2: Parts(words=1.0, session=0.5)}
+
+    assert with_meaning(worth, Nearness()) == worth
+
+
+def test_of_two_that_words_find_alike_the_nearer_comes_first() -> None:
+    worth = {1: Parts(words=3.0), 2: Parts(words=2.9)}
+
+    blended = with_meaning(worth, Nearness({1: 0.2, 2: 0.6}))
+
+    assert order(blended) == [2, 1]
+    assert blended[2].meaning == pytest.approx(MEANING_SHARE * 3.0)
+
+
+def test_what_is_near_without_a_word_in_common_stands_below_the_best_by_words() -> None:
+    nearness = Nearness({1: 0.1, 2: 0.9, 3: 0.3}, alone_min=0.4)
+
+    blended = with_meaning({1: Parts(words=3.0)}, nearness)
+
+    assert order(blended) == [1, 2]
+
+
+def test_where_no_word_matches_only_the_near_are_an_answer() -> None:
+    nearness = Nearness({1: 0.39, 2: 0.41, 3: 0.8}, alone_min=0.4)
+
+    assert order(with_meaning({}, nearness)) == [3, 2]
+    assert with_meaning({}, Nearness({1: 0.39}, alone_min=0.4)) == {}
+
+
+def test_what_has_no_vector_yet_does_not_sink_for_it() -> None:
+    worth = {1: Parts(words=3.0), 2: Parts(words=2.5), 3: Parts(words=2.0)}
+
+    blended = with_meaning(worth, Nearness({1: 0.5, 3: 0.5}))
+
+    assert order(blended) == [1, 2, 3]
+
+
+def test_nearness_below_nothing_takes_nothing_away() -> None:
+    worth = {1: Parts(words=3.0), 2: Parts(words=2.0)}
+
+    assert with_meaning(worth, Nearness({1: -0.4, 2: -0.1})) == worth
+
+
+@given(
+    st.dictionaries(st.integers(0, 30), st.floats(0.01, 50), min_size=1),
+    st.dictionaries(st.integers(0, 60), st.floats(-1, 1)),
+)
+def test_nothing_of_much_less_worth_passes_the_best_by_words(
+    worth: dict[int, float], cosines: dict[int, float]
+) -> None:
+    given = {position: Parts(words=value) for position, value in worth.items()}
+    best = max(worth, key=worth.__getitem__)
+
+    blended = with_meaning(given, Nearness(cosines, alone_min=0.0))
+
+    slack = 1e-9 * worth[best]
+    for position, parts in blended.items():
+        if worth.get(position, 0.0) < (1 - MEANING_SHARE) * worth[best]:
+            assert sum(parts) <= sum(blended[best]) + slack
+
+
+def test_who_speaks_is_part_of_what_is_meant() -> None:
+    assert spoken("Anna", "I paint.") == "Anna: I paint."
+    assert spoken("", "a note") == "a note"

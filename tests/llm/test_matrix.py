@@ -1,0 +1,79 @@
+"""Exact search in memory, with numpy, which llama.cpp's package brings."""
+
+import math
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.embedders.matrix import Matrix
+
+pytestmark = pytest.mark.llm
+
+WIDTH = 3
+angles = st.tuples(*[st.floats(-1, 1)] * WIDTH).filter(lambda numbers: math.hypot(*numbers) > 0.1)
+
+
+def packed(numbers: tuple[float, ...]) -> bytes:
+    length = math.hypot(*numbers)
+    return struct.pack(f"<{len(numbers)}e", *(number / length for number in numbers))
+
+
+def cosine(one: bytes, other: bytes) -> float:
+    form = f"<{WIDTH}e"
+    pairs = zip(struct.unpack(form, one), struct.unpack(form, other), strict=True)
+    return math.fsum(a * b for a, b in pairs)
+
+
+@given(st.dictionaries(st.integers(1, 3_000), angles, max_size=40), angles, st.integers(1, 10))
+def test_the_nearest_are_those_that_looking_at_each_would_find(
+    given: dict[int, tuple[float, ...]], asked: tuple[float, ...], count: int
+) -> None:
+    vectors = {position: packed(numbers) for position, numbers in given.items()}
+    question = packed(asked)
+    matrix = Matrix(rows_max=100)
+
+    matrix.put(vectors)
+
+    each = {position: cosine(question, vector) for position, vector in vectors.items()}
+    found = matrix.nearest(question, count, least=-2.0)
+    assert list(found.values()) == pytest.approx(sorted(each.values(), reverse=True)[:count])
+    assert found == pytest.approx({position: each[position] for position in found})
+    assert matrix.cosines(question, each) == pytest.approx(each)
+
+
+@given(st.lists(st.sets(st.integers(1, 50), max_size=20), max_size=6), st.data())
+def test_the_newest_stay_where_there_is_no_room_for_all(
+    arrivals: list[set[int]], data: st.DataObject
+) -> None:
+    matrix = Matrix(rows_max=10)
+    held: set[int] = set()
+
+    for arrived in arrivals:
+        matrix.put({position: packed((1.0, position, 0.0)) for position in arrived})
+        held = set(sorted(held | arrived)[-10:])
+        kept = data.draw(st.sets(st.sampled_from(sorted(held)))) if held else set()
+        matrix.keep_only(kept)
+        held &= kept
+
+    found = matrix.nearest(packed((1.0, 0.0, 0.0)), 50, least=-2.0)
+    assert found.keys() == held
+    assert len(matrix) == len(held)
+    question = packed((1.0, 2.0, 0.0))
+    each = {position: cosine(question, packed((1.0, position, 0.0))) for position in held}
+    assert matrix.cosines(question, range(60)) == pytest.approx(each, abs=1e-3)
+
+
+def test_what_is_not_near_enough_is_not_found() -> None:
+    matrix = Matrix(rows_max=10)
+    matrix.put({1: packed((1.0, 0.0, 0.0)), 2: packed((0.0, 1.0, 0.0))})
+
+    assert list(matrix.nearest(packed((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]
+
+
+def test_an_empty_one_finds_nothing() -> None:
+    matrix = Matrix(rows_max=10)
+
+    assert matrix.nearest(packed((1.0, 0.0, 0.0)), 5, least=0.0) == {}
+    assert matrix.cosines(packed((1.0, 0.0, 0.0)), [1]) == {}

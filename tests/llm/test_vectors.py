@@ -1,0 +1,355 @@
+"""Vectors in the background and in recall, by an embedder that a test made: no model is run."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+
+import pytest
+from fakes import FakeClock, FakeEmbedder, memory
+
+from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
+from mnemosyned.domain.ports import Draft, EmbedderState
+from mnemosyned.embedders import vectors as module
+from mnemosyned.embedders.vectors import Vectors
+from mnemosyned.forgetting import Forgetting
+from mnemosyned.service import About, Limits, MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Forget, Recall, Recalled, Remember, Sleep, Status
+
+pytestmark = pytest.mark.llm
+
+WAIT_S = 10.0
+Open = Callable[..., MemoryService]
+
+
+def eventually(fact: Callable[[], bool]) -> None:
+    until = time.monotonic() + WAIT_S
+    while not fact():
+        assert time.monotonic() < until, "it never came about"
+        time.sleep(0.005)
+
+
+def embedded(service: MemoryService, count: int) -> None:
+    eventually(lambda: service.call(Status()).embedder.embedded == count)
+
+
+def say(service: MemoryService, *texts: str, **where: str) -> list[str]:
+    return [service.call(Remember(content=text, **where)).id for text in texts]  # type: ignore[arg-type]
+
+
+def contents(answer: Recalled) -> list[str]:
+    return [hit.content for hit in answer.hits]
+
+
+@pytest.fixture
+def embedder() -> FakeEmbedder:
+    return FakeEmbedder()
+
+
+@pytest.fixture
+def gather_s() -> float:
+    return 0.0
+
+
+@pytest.fixture
+def open_service(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    forgetting: Forgetting,
+    monkeypatch: pytest.MonkeyPatch,
+    gather_s: float,
+) -> Iterator[Open]:
+    """The service with vectors of an embedder; what was opened before is closed."""
+    monkeypatch.setattr(module, "START_AFTER_S", 0.0)
+    monkeypatch.setattr(module, "GATHER_S", gather_s)
+    stack = ExitStack()
+
+    def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int) -> MemoryService:
+        stack.close()
+        vectors = Vectors(
+            store=store.vectors,
+            embedder=embedder,
+            wait_s=wait_s,
+            similarity_min=0.6,
+            retry_s=0.01,
+            **{"rows_max": 1_000, **options},
+        )
+        stack.enter_context(vectors)
+        return MemoryService(
+            store=store,
+            cycle=cycle,
+            clock=clock,
+            limits=Limits(content_bytes_max=10_000, wm_max=1_000),
+            about=About(version="0", database=store.database, schema_version=0),
+            forgetting=forgetting,
+            vectors=vectors,
+        )
+
+    with closing(stack):
+        yield make
+
+
+@pytest.fixture
+def service(open_service: Open, embedder: FakeEmbedder) -> MemoryService:
+    opened = open_service(embedder)
+    eventually(lambda: opened.call(Status()).embedder.state is EmbedderState.READY)
+    return opened
+
+
+# ----------------------------------------------------------------- finding
+
+
+def test_what_is_meant_is_found_in_other_words(service: MemoryService) -> None:
+    say(service, "The tesla came on Tuesday", "The plums are ripe")
+    embedded(service, 2)
+
+    answer = service.call(Recall(query="her new car", explain=True))
+
+    assert contents(answer) == ["The tesla came on Tuesday"]
+    assert answer.note == ""
+    explained = answer.hits[0].explanation
+    assert explained
+    assert list(explained) == ["meaning"]
+
+
+def test_a_question_that_means_nothing_known_has_no_answer(service: MemoryService) -> None:
+    say(service, "The tesla came on Tuesday", "The plums are ripe")
+    embedded(service, 2)
+
+    assert service.call(Recall(query="zxqv blorp")).hits == []
+
+
+def test_the_best_by_words_stays_first(service: MemoryService) -> None:
+    say(service, "The tesla came on Tuesday", "Ticket AB-4711 is about a car")
+    embedded(service, 2)
+
+    found = contents(service.call(Recall(query="AB-4711 car")))
+
+    assert found == ["Ticket AB-4711 is about a car", "The tesla came on Tuesday"]
+
+
+def test_what_is_found_by_meaning_is_held_to_the_filters(service: MemoryService) -> None:
+    say(service, "The tesla came", session="one")
+    say(service, "Another tesla came", session="two")
+    embedded(service, 2)
+
+    assert contents(service.call(Recall(query="car", session="two"))) == ["Another tesla came"]
+
+
+def test_after_sleep_the_same_lines_are_found(service: MemoryService, clock: FakeClock) -> None:
+    ids = say(service, "The tesla came", "The plums are ripe", "A tooth hurts", session="s")
+    embedded(service, 3)
+    clock.advance(hours=48)
+
+    service.call(Sleep(force=True))
+
+    (hit,) = service.call(Recall(query="car")).hits
+    assert [line.id for line in hit.lines] == ids[:1]
+    assert service.call(Status()).embedder.embedded == 3
+
+
+# ---------------------------------------------------------- in the background
+
+
+def test_remembering_does_not_wait_for_the_model(open_service: Open) -> None:
+    working, go_on = threading.Event(), threading.Event()
+
+    def work(_: Sequence[object]) -> None:
+        working.set()
+        go_on.wait(WAIT_S)
+
+    service = open_service(FakeEmbedder(meanwhile=work))
+    say(service, "first")
+    assert working.wait(WAIT_S)
+
+    say(service, "second", "third")
+
+    assert service.call(Status()).embedder.embedded == 0
+    go_on.set()
+    embedded(service, 3)
+
+
+def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(open_service: Open) -> None:
+    working, go_on = threading.Event(), threading.Event()
+
+    def work(_: Sequence[object]) -> None:
+        working.set()
+        go_on.wait(WAIT_S)
+
+    service = open_service(FakeEmbedder(meanwhile=work), wait_s=0.05)
+    eventually(lambda: service.call(Status()).embedder.state is EmbedderState.READY)
+    say(service, "a red car")
+    assert working.wait(WAIT_S)
+
+    began = time.monotonic()
+    answer = service.call(Recall(query="car"))
+    took_s = time.monotonic() - began
+    go_on.set()
+
+    assert contents(answer) == ["a red car"]
+    assert "words alone" in answer.note
+    assert took_s < WAIT_S / 4
+    assert service.call(Status()).embedder.missed == 1
+
+
+@pytest.mark.parametrize("gather_s", [0.3])
+def test_what_comes_in_one_by_one_is_embedded_together(
+    service: MemoryService, embedder: FakeEmbedder
+) -> None:
+    say(service, "the first")  # begins what is gathered
+    embedded(service, 1)
+    embedder.calls.clear()
+
+    say(service, *(f"note {n}" for n in range(4)))
+
+    assert service.call(Recall(query="note")).note == ""
+    embedded(service, 5)
+    assert embedder.calls == [("note 3", "note 2", "note 1", "note 0")]
+
+
+def test_questions_go_before_memories(open_service: Open) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+    before: list[object] = []
+
+    def work(_: Sequence[object]) -> None:
+        go_on.wait(WAIT_S)
+        if not asked.is_set():
+            before.append(_)
+
+    embedder = FakeEmbedder(meanwhile=work)
+    service = open_service(embedder)
+    say(service, *(f"note {n} tesla" for n in range(60)))
+    eventually(lambda: bool(embedder.calls))
+    embedder.asked = lambda _: asked.set()
+    threading.Timer(0.2, go_on.set).start()
+
+    assert service.call(Recall(query="car")).note == ""
+
+    assert len(before) == 1  # what it was working on
+    embedded(service, 60)
+
+
+def test_another_life_embeds_only_what_lacks_a_vector(
+    open_service: Open, service: MemoryService, store: SqliteStore
+) -> None:
+    say(service, "The tesla came", "The plums are ripe")
+    embedded(service, 2)
+    later = FakeEmbedder()
+    store.remember([Draft(memory("3", "unseen"))])
+
+    again = open_service(later)
+    embedded(again, 3)
+
+    assert later.calls == [("unseen",)]
+    assert contents(again.call(Recall(query="car"))) == ["The tesla came"]
+
+
+def test_another_model_embeds_everything_anew_while_words_still_find_it(
+    open_service: Open, service: MemoryService
+) -> None:
+    say(service, *(f"note {n} about a tesla" for n in range(40)))
+    embedded(service, 40)
+    go_on = threading.Event()
+    other = FakeEmbedder(meanings=[["tesla"], ["plum"]], name="other")
+    other.meanwhile = lambda _: go_on.wait(WAIT_S)
+
+    again = open_service(other, wait_s=0.05)
+    eventually(lambda: bool(other.calls))
+
+    standing = again.call(Status()).embedder
+    assert (standing.name, standing.embedded) == ("other", 0)
+    assert contents(again.call(Recall(query="tesla", limit=1)))
+    go_on.set()
+    embedded(again, 40)
+    assert sum(map(len, other.calls)) == 40
+
+
+def test_a_text_the_model_cannot_read_takes_no_other_along(open_service: Open) -> None:
+    def refuse(texts: Sequence[object]) -> None:
+        if "poison" in texts:
+            raise EmbedderFailed("no direction")
+
+    service = open_service(FakeEmbedder(meanwhile=refuse))
+    say(service, "The tesla came", "poison", "The plums are ripe")
+
+    embedded(service, 2)
+    eventually(lambda: service.call(Status()).embedder.failed > 0)
+    assert contents(service.call(Recall(query="car"))) == ["The tesla came"]
+    assert contents(service.call(Recall(query="poison"))) == ["poison"]
+
+
+def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(open_service: Open) -> None:
+    embedder = FakeEmbedder()
+    broken = threading.Event()
+    broken.set()
+
+    def work(_: Sequence[object]) -> None:
+        if broken.is_set():
+            raise ModelUnavailable("the file is damaged; name another")
+
+    embedder.asked = work
+    service = open_service(embedder)
+    say(service, "The tesla came")
+    eventually(lambda: service.call(Status()).embedder.state is EmbedderState.UNAVAILABLE)
+
+    answer = service.call(Recall(query="tesla"))
+
+    assert contents(answer) == ["The tesla came"]
+    assert answer.note == "found by words alone: the embedding model is unavailable"
+    assert service.call(Status()).embedder.reason == "the file is damaged; name another"
+    broken.clear()
+    embedded(service, 1)
+    assert contents(service.call(Recall(query="car"))) == ["The tesla came"]
+
+
+# ------------------------------------------------------------------ forgetting
+
+
+def test_what_is_forgotten_is_found_by_no_vector(
+    service: MemoryService, store: SqliteStore
+) -> None:
+    gone, _ = say(service, "The tesla came", "The plums are ripe")
+    embedded(service, 2)
+
+    service.call(Forget(id=gone))
+
+    assert service.call(Recall(query="car")).hits == []
+    eventually(lambda: service.call(Status()).embedder.searched == 1)
+    assert store.vectors.embedded(1) == [2]
+
+
+def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
+    open_service: Open, store: SqliteStore
+) -> None:
+    def forget(_: Sequence[object]) -> None:
+        store.forget(["1"])
+
+    embedder = FakeEmbedder(meanwhile=forget)
+    service = open_service(embedder)
+    service.call(Remember(content="The tesla came", id="1"))
+    eventually(lambda: bool(embedder.calls))
+    embedder.meanwhile = lambda _: None
+    service.call(Remember(content="The plums are ripe"))
+
+    embedded(service, 1)
+
+    assert store.vectors.embedded(1) == [2]
+
+
+# ------------------------------------------------------------------- many rows
+
+
+def test_beyond_what_memory_holds_the_oldest_still_gain_by_their_vectors(
+    open_service: Open,
+) -> None:
+    service = open_service(FakeEmbedder(), rows_max=2)
+    say(service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp")
+    embedded(service, 4)
+
+    assert service.call(Status()).embedder.searched == 2
+    found = service.call(Recall(query="red car", explain=True)).hits
+    meaning = {hit.content: (hit.explanation or {}).get("meaning", 0.0) for hit in found}
+    assert meaning["an old tesla, red"] > 2 * meaning["an old sofa, red"]
