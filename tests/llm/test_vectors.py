@@ -58,7 +58,6 @@ def open_service(
     store: SqliteStore,
     cycle: SleepCycle,
     clock: FakeClock,
-    forgetting: Forgetting,
     monkeypatch: pytest.MonkeyPatch,
     gather_s: float,
 ) -> Iterator[Open]:
@@ -84,7 +83,7 @@ def open_service(
             clock=clock,
             limits=Limits(content_bytes_max=10_000, wm_max=1_000),
             about=About(version="0", database=store.database, schema_version=0),
-            forgetting=forgetting,
+            forgetting=Forgetting(store=store, cycle=cycle, clock=clock, database=store.database),
             vectors=vectors,
         )
 

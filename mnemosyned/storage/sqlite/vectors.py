@@ -41,8 +41,9 @@ class SqliteVectors(VectorStore):
                     Spoken._make,
                     connection.execute(
                         f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
-                        "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS (SELECT 1 FROM embedding "
-                        "WHERE model = ? AND memory_seq = m.seq) ORDER BY seq DESC LIMIT ?",
+                        "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS "
+                        "(SELECT 1 FROM embedding WHERE model = ? AND memory_seq = m.seq) "
+                        "ORDER BY seq DESC LIMIT ?",
                         (after, before, model, limit),
                     ),
                 )
