@@ -22,6 +22,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
 from mnemosyned.sleep.background import Background, BackgroundPolicy
 from mnemosyned.sleep.budget import Budget
+from mnemosyned.sleep.company import Company
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.sleep.fold import LevelPolicy
 from mnemosyned.sleep.machine import SteadyClock, machine_now
@@ -62,7 +63,7 @@ class OpenMemory:
         )
         # A model that is loaded stays so, with what is known of it; a key file is read again.
         same = same and config.llm.api_key_file is None
-        summarizer = None if same else make_summarizer(config, self.clock)
+        summarizer = None if same else make_summarizer(config, self.clock, self.cycle.company)
         if self.scheduler:
             _schedule(self.scheduler, config)
         if self.background and self.watch:
@@ -88,7 +89,8 @@ def open_memory(
     """
     database = config.database_path
     given, clock = clock, clock or SystemClock()
-    summarizer = make_summarizer(config, clock)
+    company = Company()
+    summarizer = make_summarizer(config, clock, company)
     with (
         open_store(database, migrations=shipped("migrations"), socket=socket) as store,
         ExitStack() as stack,
@@ -97,7 +99,12 @@ def open_memory(
         # A clock that tests move is to be believed.
         aging = SteadyClock(clock, hold=policy.ttl / 2) if given is None else clock
         cycle = SleepCycle(
-            store=store, summarizer=summarizer, clock=clock, policy=policy, age_clock=aging
+            store=store,
+            summarizer=summarizer,
+            clock=clock,
+            policy=policy,
+            age_clock=aging,
+            company=company,
         )
         stack.callback(cycle.close)
         forgetting = Forgetting(
@@ -178,11 +185,12 @@ def final_consolidation(
     )
 
 
-def make_summarizer(config: Config, clock: Clock) -> Summarizer:
-    """The summariser that is configured. Raises `ConfigInvalid`."""
+def make_summarizer(config: Config, clock: Clock, company: Company | None = None) -> Summarizer:
+    """The summariser that is configured, which spares `company`. Raises `ConfigInvalid`."""
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
-    rules = SharingSummarizer(ratio=ratio, zone=zone)
+    company = company or Company()
+    rules = SharingSummarizer(ratio=ratio, zone=zone, present=lambda: company.present)
     model = _language_model(config.llm)
     if model is None:
         return rules

@@ -122,7 +122,8 @@ class Summarizer(Protocol):
         """Summarise groups, each with a key of the caller's, in whatever order they are finished.
 
         `groups` is read as there is room, so that the caller can end the work by ending it;
-        `expected` says about how many will come. What one group raised stands in its place.
+        `expected` says about how many groups of ordinary size they amount to. What one group
+        raised stands in its place.
         """
         for key, memories in groups:
             yield key, self.outcome(memories)
@@ -144,6 +145,10 @@ class Summarizer(Protocol):
 
     def interrupt(self) -> None:
         """End what a model is writing and ask it no more, for good; safe from any thread."""
+        return
+
+    def rest(self) -> None:
+        """A cycle is over: end what helped with it."""
         return
 
     def close(self) -> None:
