@@ -286,6 +286,10 @@ class MemoryStore(Protocol):
         """
         ...
 
+    def checkpoint(self) -> None:
+        """Do now what the store would else put off and do while a writer waits."""
+        ...
+
     def settle(self) -> None:
         """Have everything that was written on disk."""
         ...

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -61,6 +61,18 @@ def open_reader(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA cache_size = -8000")
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
+
+
+def checkpoint_beside(path: Path) -> None:
+    """Fold the write-ahead log into the file while others write and read it.
+
+    The writer itself would do so within a commit, and all others would wait for it.
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as beside:
+            beside.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    except sqlite3.Error as error:
+        raise _storage_failed(error) from error
 
 
 class _Ticket(Generic[T]):

@@ -21,7 +21,13 @@ from mnemosyned.storage.sqlite import changes, forgetting, levels, marks, return
 from mnemosyned.storage.sqlite import emptied as emptying
 from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.candidates import Frequencies
-from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
+from mnemosyned.storage.sqlite.connections import (
+    Readers,
+    Writer,
+    checkpoint_beside,
+    create_private,
+    open_writer,
+)
 from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
@@ -106,6 +112,9 @@ class SqliteStore:
             [partial(changes.consolidate, promotions=promotions) for promotions in groups],
             durable=durable,
         )
+
+    def checkpoint(self) -> None:
+        checkpoint_beside(self.database)
 
     def settle(self) -> None:
         self._writer.write(changes.settle)
