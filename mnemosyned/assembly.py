@@ -13,7 +13,7 @@ from tzlocal import get_localzone
 
 from mnemosyned import __version__
 from mnemosyned.config import API_KEY_VARIABLE, NO_MODEL, Config, LlmConfig
-from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
+from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Selection, Trigger
 from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.ports import Clock, Summarizer, TextModel
 from mnemosyned.domain.sensitive import SecretRule
@@ -138,16 +138,21 @@ def open_memory(
             machine=machine_now,
             policy=_background(config),
         )
-        watch = Watch(activity=background.activity, now=background.now, sleep=background.sleep)
-        watch.triggers = _triggers(config)
 
-        def sleep(trigger: Trigger) -> None:
-            background.sleep(trigger)
+        def sleep(trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:
+            report = background.sleep(trigger, selection)
+            forgetting.tidy()
+            return report
+
+        def relieve() -> None:
+            service.relieve(quick=bool(background.refusal()))
             forgetting.tidy()
 
+        watch = Watch(activity=background.activity, now=background.now, sleep=sleep)
+        watch.triggers = _triggers(config)
         scheduler = SleepScheduler(
             sleep=sleep,
-            relieve=lambda: service.relieve(quick=bool(background.refusal())),
+            relieve=relieve,
             look=watch.look,
             tick_s=config.sleep.tick_s,
         )
