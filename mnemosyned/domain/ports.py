@@ -329,6 +329,10 @@ class MemoryStore(Protocol):
         """
         ...
 
+    def unborne_names(self) -> tuple[list[str], list[str]]:
+        """The sessions and the sources that the log names and that no memory bears any more."""
+        ...
+
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
         """Take those of these names that no memory bears any more out of the log."""
         ...
@@ -370,7 +374,7 @@ class MemoryStore(Protocol):
         ...
 
     def scrub(self) -> bool:
-        """Press what was forgotten out of index segments and the write-ahead log.
+        """Press what was forgotten out of index segments, pages and the write-ahead log.
 
         False where another program reads the file, so that the log could not be emptied yet.
         """

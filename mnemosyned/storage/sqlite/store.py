@@ -161,7 +161,7 @@ class SqliteStore:
             for _ in range(SCRUB_STEPS_MAX):
                 if not self._writer.write(partial(scrub_step, table=table)):
                     break
-        clean = self._empty_log()
+        clean = self._writer.compact() and self._empty_log()
         if clean:
             self._writer.write(lambda connection: connection.execute("DELETE FROM scrub_due"))
         return clean
@@ -220,6 +220,10 @@ class SqliteStore:
     def foreseen(self, ids: Sequence[str]) -> Removal:
         with self._readers.snapshot() as connection:
             return forgetting.foreseen(connection, ids)
+
+    def unborne_names(self) -> tuple[list[str], list[str]]:
+        with self._readers.snapshot() as connection:
+            return forgetting.unborne_names(connection)
 
     def next_emptied(self) -> Emptied | None:
         with self._readers.snapshot() as connection:
