@@ -20,6 +20,7 @@ from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
+from mnemosyned.sleep import final
 from mnemosyned.sleep.background import Background, BackgroundPolicy
 from mnemosyned.sleep.budget import Budget
 from mnemosyned.sleep.company import Company
@@ -177,16 +178,9 @@ def check_settings(config: Config) -> None:
 def final_consolidation(
     memory: OpenMemory, config: Config, *, go_on: Callable[[], bool]
 ) -> CycleReport:
-    """The cycle at the end: the age rule holds, the deadline cuts it short between two groups.
-
-    It asks no model: there is no time, and what a model is writing when it begins is ended.
-    """
-    memory.cycle.interrupt()
-    return memory.cycle.run(
-        trigger=Trigger.SHUTDOWN,
-        quick=True,
-        deadline_s=config.sleep.shutdown_deadline_s,
-        go_on=go_on,
+    """The cycle at the end, within `sleep.shutdown_deadline_s`, as long as `go_on` says yes."""
+    return final.final_consolidation(
+        memory.cycle, deadline_s=config.sleep.shutdown_deadline_s, go_on=go_on
     )
 
 

@@ -144,7 +144,11 @@ class Summarizer(Protocol):
         return self
 
     def interrupt(self) -> None:
-        """End what a model is writing and ask it no more, for good; safe from any thread."""
+        """End what a model is writing and ask it no more; safe from any thread."""
+        return
+
+    def resume(self) -> None:
+        """Take an interrupt back: a model may be asked again."""
         return
 
     def rest(self) -> None:
