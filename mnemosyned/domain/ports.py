@@ -290,8 +290,11 @@ class MemoryStore(Protocol):
         """
         ...
 
-    def checkpoint(self) -> None:
-        """Do now what the store would else put off and do while a writer waits."""
+    def checkpoint(self) -> bool:
+        """Do now what the store would else put off and do while a writer waits.
+
+        False where that should be tried again after the next write.
+        """
         ...
 
     def settle(self) -> None:

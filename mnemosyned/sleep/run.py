@@ -173,8 +173,7 @@ class CycleRun:
                 self.reports.append(_done(group))
         self._since_checkpoint += len(finished)
         if self._since_checkpoint >= CHECKPOINT_GROUPS:
-            self._since_checkpoint = 0
-            self._store.checkpoint()
+            self._since_checkpoint = 0 if self._store.checkpoint() else CHECKPOINT_GROUPS
 
     def _promotion(self, work: _Work, originals: Sequence[Memory], summary: Summary) -> Promotion:
         now = self._clock.now()

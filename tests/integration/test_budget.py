@@ -230,9 +230,10 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
     seen: list[bool] = []
     checkpoint = store.checkpoint
 
-    def noted() -> None:
-        checkpoint()
+    def noted() -> bool:
+        short = checkpoint()
         seen.append(store.database.read_bytes() != before)
+        return short
 
     monkeypatch.setattr(store, "checkpoint", noted)
 

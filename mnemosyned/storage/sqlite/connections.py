@@ -63,14 +63,17 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def checkpoint_beside(path: Path) -> None:
+def checkpoint_beside(path: Path) -> bool:
     """Fold the write-ahead log into the file while others write and read it.
 
-    The writer itself would do so within a commit, and all others would wait for it.
+    The writer itself would do so within a commit, and all others would wait for it. False where
+    the log has grown long: it starts anew only with a write that meets no reader, and has one
+    chance after each checkpoint.
     """
     try:
         with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as beside:
-            beside.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            pages: int = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+            return pages < CHECKPOINT_PAGES // 2
     except sqlite3.Error as error:
         raise _storage_failed(error) from error
 

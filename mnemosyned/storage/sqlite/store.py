@@ -113,8 +113,8 @@ class SqliteStore:
             durable=durable,
         )
 
-    def checkpoint(self) -> None:
-        checkpoint_beside(self.database)
+    def checkpoint(self) -> bool:
+        return checkpoint_beside(self.database)
 
     def settle(self) -> None:
         self._writer.write(changes.settle)
