@@ -86,7 +86,7 @@ format: $(READY) ## mend what a machine can mend
 run: $(READY) ## the daemon in the foreground, on your own memory
 	$(BIN)/mnemosyned
 
-bench: bench-peer bench-start bench-recall bench-write ## all benchmarks that need no outside data
+bench: bench-peer bench-start bench-recall bench-write bench-sleep ## all benchmarks that need no outside data
 
 bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 	$(BIN)/python tests/bench/bench_peer.py

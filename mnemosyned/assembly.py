@@ -23,7 +23,7 @@ from mnemosyned.config import (
 )
 from mnemosyned.contexts import WindowSettings, estimating
 from mnemosyned.domain.budget import TokenBudget
-from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Trigger
+from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Selection, Trigger
 from mnemosyned.domain.counting import FullCounter, MessageCounter
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.domain.forgetting import Retention
@@ -33,8 +33,10 @@ from mnemosyned.domain.tokens import Estimated, WithMargin
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService, SystemClock
+from mnemosyned.sleep import final
 from mnemosyned.sleep.background import Background, BackgroundPolicy
 from mnemosyned.sleep.budget import Budget
+from mnemosyned.sleep.company import Company
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.sleep.fold import LevelPolicy
 from mnemosyned.sleep.machine import SteadyClock, machine_now
@@ -78,7 +80,7 @@ class OpenMemory:
         )
         # A model that is loaded stays so, with what is known of it; a key file is read again.
         same = same and config.llm.api_key_file is None
-        summarizer = None if same else make_summarizer(config, self.clock)
+        summarizer = None if same else make_summarizer(config, self.clock, self.cycle.company)
         limits = _limits(config, summarizer or self.cycle.summarizer)
         if self.scheduler:
             _schedule(self.scheduler, config)
@@ -105,7 +107,8 @@ def open_memory(
     """
     database = config.database_path
     given, clock = clock, clock or SystemClock()
-    summarizer = make_summarizer(config, clock)
+    company = Company()
+    summarizer = make_summarizer(config, clock, company)
     with (
         open_store(database, migrations=shipped("migrations"), socket=socket) as store,
         ExitStack() as stack,
@@ -114,7 +117,12 @@ def open_memory(
         # A clock that tests move is to be believed.
         aging = SteadyClock(clock, hold=policy.ttl / 2) if given is None else clock
         cycle = SleepCycle(
-            store=store, summarizer=summarizer, clock=clock, policy=policy, age_clock=aging
+            store=store,
+            summarizer=summarizer,
+            clock=clock,
+            policy=policy,
+            age_clock=aging,
+            company=company,
         )
         stack.callback(cycle.close)
         forgetting = Forgetting(
@@ -152,16 +160,21 @@ def open_memory(
             machine=machine_now,
             policy=_background(config),
         )
-        watch = Watch(activity=background.activity, now=background.now, sleep=background.sleep)
-        watch.triggers = _triggers(config)
 
-        def sleep(trigger: Trigger) -> None:
-            background.sleep(trigger)
+        def sleep(trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:
+            report = background.sleep(trigger, selection)
+            forgetting.tidy()
+            return report
+
+        def relieve() -> None:
+            service.relieve(quick=bool(background.refusal()))
             forgetting.tidy()
 
+        watch = Watch(activity=background.activity, now=background.now, sleep=sleep)
+        watch.triggers = _triggers(config)
         scheduler = SleepScheduler(
             sleep=sleep,
-            relieve=lambda: service.relieve(quick=bool(background.refusal())),
+            relieve=relieve,
             look=watch.look,
             tick_s=config.sleep.tick_s,
         )
@@ -188,24 +201,18 @@ def check_settings(config: Config) -> None:
 def final_consolidation(
     memory: OpenMemory, config: Config, *, go_on: Callable[[], bool]
 ) -> CycleReport:
-    """The cycle at the end: the age rule holds, the deadline cuts it short between two groups.
-
-    It asks no model: there is no time, and what a model is writing when it begins is ended.
-    """
-    memory.cycle.interrupt()
-    return memory.cycle.run(
-        trigger=Trigger.SHUTDOWN,
-        quick=True,
-        deadline_s=config.sleep.shutdown_deadline_s,
-        go_on=go_on,
+    """The cycle at the end, within `sleep.shutdown_deadline_s`, as long as `go_on` says yes."""
+    return final.final_consolidation(
+        memory.cycle, deadline_s=config.sleep.shutdown_deadline_s, go_on=go_on
     )
 
 
-def make_summarizer(config: Config, clock: Clock) -> Summarizer:
-    """The summariser that is configured. Raises `ConfigInvalid`."""
+def make_summarizer(config: Config, clock: Clock, company: Company | None = None) -> Summarizer:
+    """The summariser that is configured, which spares `company`. Raises `ConfigInvalid`."""
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
-    rules = SharingSummarizer(ratio=ratio, zone=zone)
+    company = company or Company()
+    rules = SharingSummarizer(ratio=ratio, zone=zone, present=lambda: company.present)
     model = _language_model(config.llm)
     if model is None:
         return rules

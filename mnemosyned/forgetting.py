@@ -89,7 +89,7 @@ class Forgetting:
                 log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
         self.mend()
         if self._store.scrub_due():
-            self._store.scrub()
+            self._press_out()
 
     # --------------------------------------------------------------- forget
 
@@ -107,11 +107,19 @@ class Forgetting:
         for chunk in _chunks(ids, CHUNK):
             removal |= self._store.forget(chunk)
         self.mend()
-        if removal.sessions:
-            self._store.forget_names(sessions=removal.sessions, sources=removal.sources)
-        complete = self._store.scrub()
+        complete = self._press_out()
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
         return self._receipt(removal, complete=complete)
+
+    def _press_out(self) -> bool:
+        """What was forgotten leaves the log's columns, the index segments and the log file.
+
+        It is looked for, not remembered: who repeats what a crash cut short finishes it.
+        """
+        sessions, sources = self._store.unborne_names()
+        if sessions or sources:
+            self._store.forget_names(sessions=sessions, sources=sources)
+        return self._store.scrub()
 
     def _meant(self, request: Forget) -> list[str]:
         narrowing = (

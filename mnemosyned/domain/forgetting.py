@@ -55,8 +55,6 @@ class Removal:
     """The episodes that nothing was left of, as the store knows them."""
     emptied: frozenset[int] = frozenset()
     """The episodes that are to be rewritten from what remains."""
-    sessions: frozenset[str] = frozenset()
-    sources: frozenset[str] = frozenset()
 
     def __or__(self, other: Removal) -> Removal:
         removed = self.removed | other.removed
@@ -66,8 +64,6 @@ class Removal:
             details=self.details + other.details,
             removed=removed,
             emptied=(self.emptied | other.emptied) - removed,
-            sessions=self.sessions | other.sessions,
-            sources=self.sources | other.sources,
         )
 
 

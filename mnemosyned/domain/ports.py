@@ -125,7 +125,8 @@ class Summarizer(Protocol):
         """Summarise groups, each with a key of the caller's, in whatever order they are finished.
 
         `groups` is read as there is room, so that the caller can end the work by ending it;
-        `expected` says about how many will come. What one group raised stands in its place.
+        `expected` says about how many groups of ordinary size they amount to. What one group
+        raised stands in its place.
         """
         for key, memories in groups:
             yield key, self.outcome(memories)
@@ -146,7 +147,15 @@ class Summarizer(Protocol):
         return self
 
     def interrupt(self) -> None:
-        """End what a model is writing and ask it no more, for good; safe from any thread."""
+        """End what a model is writing and ask it no more; safe from any thread."""
+        return
+
+    def resume(self) -> None:
+        """Take an interrupt back: a model may be asked again."""
+        return
+
+    def rest(self) -> None:
+        """A cycle is over: end what helped with it."""
         return
 
     def close(self) -> None:
@@ -438,6 +447,13 @@ class MemoryStore(Protocol):
         """
         ...
 
+    def checkpoint(self) -> bool:
+        """Do now what the store would else put off and do while a writer waits.
+
+        False where that should be tried again after the next write.
+        """
+        ...
+
     def settle(self) -> None:
         """Have everything that was written on disk."""
         ...
@@ -500,6 +516,10 @@ class MemoryStore(Protocol):
         """Delete a learning; what it superseded holds again. Raises `NotFound`."""
         ...
 
+    def unborne_names(self) -> tuple[list[str], list[str]]:
+        """The sessions and the sources that the log names and that no memory bears any more."""
+        ...
+
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
         """Take those of these names that no memory bears any more out of the log."""
         ...
@@ -541,7 +561,7 @@ class MemoryStore(Protocol):
         ...
 
     def scrub(self) -> bool:
-        """Press what was forgotten out of index segments and the write-ahead log.
+        """Press what was forgotten out of index segments, pages and the write-ahead log.
 
         False where another program reads the file, so that the log could not be emptied yet.
         """

@@ -39,8 +39,7 @@ from mnemosyned.sleep.run import CycleRun, cycle_report
 CANDIDATES_MAX = 200_000
 """What one cycle looks at; the rest waits for the next."""
 STEP = 20_000
-"""So many are planned at once: a backlog takes no more memory than this. Helping processes start
-anew with each step."""
+"""So many are planned at once: a backlog takes no more memory than this."""
 URGENT = (Trigger.CAP, Trigger.SHUTDOWN)
 """These give way to nobody, and leave days to be folded later."""
 
@@ -76,11 +75,12 @@ class SleepCycle:
         clock: Clock,
         policy: SleepPolicy,
         age_clock: Clock | None = None,
+        company: Company | None = None,
     ) -> None:
         self.policy = policy
         self.summarizer = summarizer
         self._at_work = summarizer
-        self.company = Company()
+        self.company = company or Company()
         self.last_finished: datetime | None = None
         self._store = store
         self._clock = clock
@@ -175,9 +175,13 @@ class SleepCycle:
                     and (go_on is None or go_on())
                 )
 
-            report = self._cycle(
-                trigger, wanted, active, meter, may_go_on, over=self.policy.over(now), quick=quick
-            )
+            over = self.policy.over(now)
+            try:
+                report = self._cycle(
+                    trigger, wanted, active, meter, may_go_on, over=over, quick=quick
+                )
+            finally:
+                summarizer.rest()
         if summarizer is not self.summarizer:  # the settings changed meanwhile
             summarizer.close()
         log.info(

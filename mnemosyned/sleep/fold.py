@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeAlias, TypeVar
 
 from mnemosyned.domain.consolidation import (
     VERBATIM,
@@ -17,7 +19,15 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.ports import Clock, Fold, Foldable, MemoryStore, Summarizer, Summary
+from mnemosyned.domain.ports import (
+    Clock,
+    Fold,
+    Foldable,
+    MemoryStore,
+    Summarizer,
+    SummarizerState,
+    Summary,
+)
 from mnemosyned.domain.pyramid import FOLD_MIN, Child, Level, Period, begin_of, edge, parts, periods
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
@@ -29,7 +39,12 @@ CHARS_MAX = 24_000
 """What is summarised at once; a period with more is summarised part by part, then the parts."""
 SHRINK_MIN = 0.9
 """What a part must shrink to for another round to be worth it."""
+TOGETHER_CHARS = 4_000_000
+"""So much of several long periods is shortened at once, by all the processes that help."""
+GROUP_CHARS = 2_000
+"""A part counts for as many ordinary groups, when it is asked whether help is worth starting."""
 SEPARATOR = "\n\n"
+K = TypeVar("K")
 UPPER = (Level.DAY, Level.WEEK, Level.MONTH)
 
 log = logger()
@@ -55,6 +70,10 @@ class _Work:
     """The summary that is to be rewritten, where there is one."""
     members: Sequence[Episode]
     started: float
+
+
+_Reading: TypeAlias = tuple[_Work, list[Memory]]
+"""A period with what is read of it: its summaries, or shorter ones of them."""
 
 
 class FoldRun:
@@ -104,8 +123,20 @@ class FoldRun:
     def _fold(
         self, due: Sequence[Period], standing: Mapping[datetime, str], go_on: Callable[[], bool]
     ) -> None:
-        works = self._works(due, standing, go_on)
-        for work, outcome in self._summarizer.summarize_each(works, expected=len(due)):
+        long: list[_Reading] = []
+        works = self._works(due, standing, long, go_on)
+        short = sum(period.chars for period in due if period.chars <= CHARS_MAX)
+        self._summarize(works, chars=short)
+        rules = self._summarizer.standing().state is SummarizerState.RULES
+        # A model's work on a period is kept before it begins with the next.
+        sizes = [_chars(memories) for _, memories in long]
+        for begin, end in parts(sizes, chars_max=TOGETHER_CHARS if rules else 0):
+            shortened = self._shortened(long[begin:end], go_on)
+            self._summarize(shortened, chars=(end - begin) * CHARS_MAX)
+
+    def _summarize(self, works: Iterable[_Reading], *, chars: int) -> None:
+        each = self._summarizer.summarize_each(works, expected=chars // GROUP_CHARS)
+        for work, outcome in each:
             if isinstance(outcome, Exception):
                 self._fail(work, outcome)
             elif not outcome.text.strip():
@@ -114,41 +145,81 @@ class FoldRun:
                 self._finish(work, outcome)
 
     def _works(
-        self, due: Sequence[Period], standing: Mapping[datetime, str], go_on: Callable[[], bool]
-    ) -> Iterator[tuple[_Work, Sequence[Memory]]]:
+        self,
+        due: Sequence[Period],
+        standing: Mapping[datetime, str],
+        long: list[_Reading],
+        go_on: Callable[[], bool],
+    ) -> Iterator[_Reading]:
+        """What is to be summarised; periods too long for that go to `long`."""
         for period in due:
             if not go_on():
                 return
             started = time.monotonic()
             members = self._store.summaries(period.ids)
             work = _Work(period, standing.get(period.begins), members, started)
+            memories = [_as_memory(member) for member in members]
             if len(members) < self._policy.minimum:
                 words = SEPARATOR.join(member.content for member in members)
                 self._finish(work, Summary(text=words, summarizer=VERBATIM))
-                continue
-            try:
-                readable = self._readable(members)
-            except SummarizerFailed as error:
-                self._fail(work, error)
+            elif _chars(memories) > CHARS_MAX:
+                long.append((work, memories))
             else:
-                self._meter.read(readable)
-                yield work, readable
+                self._meter.read(memories)
+                yield work, memories
 
-    def _readable(self, members: Sequence[Episode]) -> Sequence[Memory]:
-        """The summaries as memories, shortened part by part until they can be read at once."""
-        memories = [_as_memory(member) for member in members]
-        while (chars := _chars(memories)) > CHARS_MAX:
-            runs = parts([len(memory.content) for memory in memories], chars_max=CHARS_MAX)
-            shorter = [self._shortened(memories[begin:end]) for begin, end in runs]
-            if _chars(shorter) > chars * SHRINK_MIN:
-                break  # the summariser takes it as long as it is
-            memories = shorter
-        return memories
+    def _shortened(self, long: Sequence[_Reading], go_on: Callable[[], bool]) -> Iterator[_Reading]:
+        """Long periods, the parts of all of them summarised together until each can be read."""
+        while long:
+            shorter = self._parts_shortened(long, go_on)
+            again: list[_Reading] = []
+            for work, memories in long:
+                after = shorter.get(work.period.begins)
+                if after is None:
+                    continue  # it failed, or there is no time left: it stays as it is
+                if _chars(after) > _chars(memories) * SHRINK_MIN:
+                    yield work, memories  # the summariser takes it as long as it is
+                elif _chars(after) > CHARS_MAX:
+                    again.append((work, after))
+                else:
+                    self._meter.read(after)
+                    yield work, after
+            long = again
 
-    def _shortened(self, memories: Sequence[Memory]) -> Memory:
-        self._meter.read(memories)
-        text = self._summarizer.summarize(memories).text
-        return replace(memories[0], content=text)
+    def _parts_shortened(
+        self, long: Sequence[_Reading], go_on: Callable[[], bool]
+    ) -> dict[datetime, list[Memory]]:
+        """By the beginning of its period, the summaries of the parts of each, in their order."""
+        asked = [
+            ((work, begin), memories[begin:end])
+            for work, memories in long
+            for begin, end in parts([len(one.content) for one in memories], chars_max=CHARS_MAX)
+        ]
+        found: dict[datetime, dict[int, Memory]] = {work.period.begins: {} for work, _ in long}
+        expected = sum(_chars(memories) for _, memories in asked) // GROUP_CHARS
+        each = self._summarizer.summarize_each(self._while(asked, go_on), expected=expected)
+        for (work, begin), outcome in each:
+            begins = work.period.begins
+            if isinstance(outcome, Exception):
+                if found.pop(begins, None) is not None:
+                    self._fail(work, outcome)
+            elif begins in found:
+                found[begins][begin] = replace(_as_memory(work.members[0]), content=outcome.text)
+        counts = Counter(work.period.begins for (work, _), _ in asked)
+        return {
+            begins: [memory for _, memory in sorted(shorter.items())]
+            for begins, shorter in found.items()
+            if len(shorter) == counts[begins]
+        }
+
+    def _while(
+        self, asked: Iterable[tuple[K, Sequence[Memory]]], go_on: Callable[[], bool]
+    ) -> Iterator[tuple[K, Sequence[Memory]]]:
+        for key, memories in asked:
+            if not go_on():
+                return
+            self._meter.read(memories)
+            yield key, memories
 
     def _finish(self, work: _Work, summary: Summary) -> None:
         episode = self._episode(work, summary)

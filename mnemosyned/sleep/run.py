@@ -31,8 +31,12 @@ from mnemosyned.sleep.company import Company
 GROUPS_PER_COMMIT = 8
 COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
-with a model each is committed by itself, without one a flush of the disk serves many. In company
-each is committed by itself too, so that whoever remembers something waits for one group only."""
+with a model each is committed by itself, without one a flush of the disk serves many."""
+HOLD_S = 0.05
+HOLD_IN_COMPANY_S = 0.01
+"""So long a commit should keep others from writing; as many groups share one as past ones tell."""
+CHECKPOINT_GROUPS = 50
+"""After so many groups, about 5 MB of writing, the log file is folded in beside the writers."""
 
 log = logger()
 
@@ -94,6 +98,9 @@ class CycleRun:
         self._company = company
         self._durable = durable
         self._finished: list[_Finished] = []
+        self._since_checkpoint = 0
+        self._group_s = HOLD_S / GROUPS_PER_COMMIT
+        """What a group takes to commit, as the last ones tell."""
 
     def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
         """Work the batches off, with no transaction open while they are summarised.
@@ -139,24 +146,34 @@ class CycleRun:
     def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
         promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
         self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
-        most = 1 if self._company and self._company.present else GROUPS_PER_COMMIT
-        full = len(self._finished) >= most
+        hold_s = HOLD_IN_COMPANY_S if self._company and self._company.present else HOLD_S
+        full = len(self._finished) >= GROUPS_PER_COMMIT
+        full = full or (len(self._finished) + 1) * self._group_s > hold_s
         if full or time.monotonic() - self._finished[0].finished >= COMMIT_AFTER_S:
             self.commit()
 
     def commit(self) -> None:
         """Promote, evict and log what is finished, each group all or nothing."""
         finished, self._finished = self._finished, []
+        if self._company:
+            self._company.give_way()
+        began = time.monotonic()
         # Each flush of the disk would keep waiting whoever remembers something meanwhile.
         outcomes = self._store.consolidate(
             [group.promotions for group in finished], durable=self._durable
         )
+        if finished:
+            each_s = (time.monotonic() - began) / len(finished)
+            self._group_s = (self._group_s + each_s) / 2
         for group, error in zip(finished, outcomes, strict=True):
             if error:
                 self._fail(group.batch, group.started, error)
             else:
                 self.items += len(group.batch.members)
                 self.reports.append(_done(group))
+        self._since_checkpoint += len(finished)
+        if self._since_checkpoint >= CHECKPOINT_GROUPS:
+            self._since_checkpoint = 0 if self._store.checkpoint() else CHECKPOINT_GROUPS
 
     def _promotion(self, work: _Work, originals: Sequence[Memory], summary: Summary) -> Promotion:
         now = self._clock.now()

@@ -194,6 +194,12 @@ class ChainSummarizer(Summarizer):
             self._model.close()
             self._idle.wait(INSIST_EVERY_S)
 
+    def resume(self) -> None:
+        self._stopping = False
+
+    def rest(self) -> None:
+        self._fallback.rest()
+
     def close(self) -> None:
         self._model.close()
         self._fallback.close()

@@ -1,4 +1,4 @@
-"""Rule-made summaries by helping processes, while there is much to do and others want answers."""
+"""Rule-made summaries, shared with helping processes while there is much to do."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -30,6 +32,9 @@ helpers p95 of recall during a cycle halves. More than two would take the machin
 IN_FLIGHT = 16
 """Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
 wait for when the cycle is told to end."""
+PATIENCE_S = 0.1
+"""While somebody wants answers, a group is left to helpers that have no room for so long; on a
+busy machine, which starves them, the cycle gets on all the same."""
 PIPE_BYTES = 1 << 20
 """Room for what is in flight, so that handing over does not wait; the usual 64 KiB hold ten."""
 ANSWER_S = 60.0
@@ -41,48 +46,76 @@ log = logger()
 class SharingSummarizer(AaakSummarizer):
     """Rule-made summaries, with helping processes that write those of a long cycle.
 
-    They start with the cycle and end with it, and step back behind other programs. Should they
-    fail, this process goes on alone and does again what they had in hand.
+    They start when a cycle has much to do, end with it, and step back behind other programs.
+    Should they fail, this process goes on alone and does again what they had in hand.
     """
 
-    def __init__(self, *, ratio: float, zone: ZoneInfo) -> None:
+    def __init__(
+        self, *, ratio: float, zone: ZoneInfo, present: Callable[[], bool] = lambda: False
+    ) -> None:
         super().__init__(ratio=ratio, zone=zone)
         module = "mnemosyned.summarizers.worker"
         self._command = [sys.executable, "-m", module, str(ratio), zone.key]
+        self._present = present
+        """Whether somebody wants answers of this process; else it takes its share of the work."""
+        self._helpers: list[_Helper] = []
+        self._numbers = count()
 
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Summaries as they are finished, each with its group's key."""
-        if expected < SHARED_MIN:
+        if expected < SHARED_MIN and not self._helpers:
             yield from super().summarize_each(groups, expected=expected)
             return
-        with ExitStack() as stack:
-            helpers: list[_Helper[K]] = [
-                stack.enter_context(_helper(self._command)) for _ in range(HELPERS)
-            ]
-            for key, memories in groups:
-                helper = min(helpers, key=lambda one: (one.gone, len(one.handed)))
-                if not helper.take(key, memories):
-                    yield key, self.outcome(memories)
-                for one in helpers:
-                    yield from self._finished(one, keep=IN_FLIGHT - 1)
+        helpers = self._started()
+        handed: dict[int, tuple[K, Sequence[Memory]]] = {}
+        for key, memories in groups:
+            number = next(self._numbers)
+            helper = min(helpers, key=lambda one: (one.gone, len(one.handed)))
+            if len(helper.handed) < IN_FLIGHT and helper.take(number, memories):
+                handed[number] = key, memories
+            else:
+                yield key, self.outcome(memories)
             for one in helpers:
-                yield from self._finished(one, keep=0)
+                yield from self._finished(one, handed, keep=IN_FLIGHT - 1)
+        while handed:
+            for one in helpers:
+                yield from self._finished(one, handed, keep=0)
+            if handed:  # the last of them, as its turn would come last; the answer is passed over
+                key, memories = handed.popitem()[1]
+                yield key, self.outcome(memories)
+
+    def rest(self) -> None:
+        """End the helping processes."""
+        while self._helpers:
+            self._helpers.pop().close()
+
+    def close(self) -> None:
+        self.rest()
+
+    def _started(self) -> list[_Helper]:
+        """As many helpers as there may be, with new ones in the place of those that are gone."""
+        for gone in [one for one in self._helpers if one.gone]:
+            self._helpers.remove(gone)
+            gone.close()
+        while len(self._helpers) < HELPERS:
+            self._helpers.append(_Helper(self._command))
+        return self._helpers
 
     def _finished(
-        self, helper: _Helper[K], *, keep: int
+        self, helper: _Helper, handed: dict[int, tuple[K, Sequence[Memory]]], *, keep: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """What a helper has answered, waiting until it has at most so many in hand."""
+        """What a helper has answered; in company waits a while until it has so many in hand."""
+        ends = time.monotonic() + PATIENCE_S
         while helper.handed:
-            answer = helper.answer(wait_s=ANSWER_S if len(helper.handed) > keep else 0)
-            if answer:
-                yield helper.handed.popleft()[0], self._read(answer)
-            elif helper.gone:
-                key, memories = helper.handed.popleft()
-                yield key, self.outcome(memories)
-            else:
+            wait = len(helper.handed) > keep and self._present()
+            answer = helper.answer(wait_s=max(0.0, ends - time.monotonic()) if wait else 0)
+            if not answer and not helper.gone:
                 return
+            group = handed.pop(helper.handed.popleft(), None)
+            if group:  # else it was taken back
+                yield group[0], self._read(answer) if answer else self.outcome(group[1])
 
     def _read(self, answer: Answer) -> Summary | Exception:
         if answer.error:
@@ -90,19 +123,28 @@ class SharingSummarizer(AaakSummarizer):
         return Summary(text=answer.text, summarizer=self.name)
 
 
-class _Helper(Generic[K]):
+class _Helper:
     """A process that takes groups and answers them in order, until it is gone."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.handed: deque[tuple[K, Sequence[Memory]]] = deque()
-        """What it has in hand, oldest first."""
+    def __init__(self, command: list[str]) -> None:
+        self.handed: deque[int] = deque()
+        """The numbers of what it has in hand, oldest first."""
         self.gone = False
-        self._process = process
+        self._heard = time.monotonic()
+        """When it last answered, or was given something to do."""
+        # What it might print in a traceback could be a memory's text: it goes nowhere.
+        self._process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pipesize=PIPE_BYTES,
+        )
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._collect, name="summaries", daemon=True)
         self._reader.start()
 
-    def take(self, key: K, memories: Sequence[Memory]) -> bool:
+    def take(self, number: int, memories: Sequence[Memory]) -> bool:
         """Hand a group over; False where the process is gone."""
         if self.gone or self._process.stdin is None:
             return False
@@ -111,7 +153,9 @@ class _Helper(Generic[K]):
         except OSError:
             self._lost()
         else:
-            self.handed.append((key, memories))
+            if not self.handed:
+                self._heard = time.monotonic()
+            self.handed.append(number)
         return not self.gone
 
     def answer(self, *, wait_s: float) -> Answer | None:
@@ -121,9 +165,10 @@ class _Helper(Generic[K]):
         try:
             answer = self._answers.get(timeout=wait_s) if wait_s else self._answers.get_nowait()
         except queue.Empty:
-            if wait_s:
+            if time.monotonic() - self._heard > ANSWER_S:
                 self._lost()
             return None
+        self._heard = time.monotonic()
         if answer is None:
             self._lost()
         return answer
@@ -147,20 +192,3 @@ class _Helper(Generic[K]):
         self.gone = True
         self._process.kill()
         log.warning("helper_lost", pid=self._process.pid)
-
-
-@contextmanager
-def _helper(command: list[str]) -> Iterator[_Helper[K]]:
-    # What it might print in a traceback could be a memory's text: it goes nowhere.
-    process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        pipesize=PIPE_BYTES,
-    )
-    helper: _Helper[K] = _Helper(process)
-    try:
-        yield helper
-    finally:
-        helper.close()

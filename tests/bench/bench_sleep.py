@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import count, cycle
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from bench.corpus import Corpus, aged, fresh
 from bench.daemon import embedded, running
 from bench.measure import as_request, fill, latency, say, timed

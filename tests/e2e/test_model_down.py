@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, rows
 from e2e.programs import BIN
-from endpoints import process, says, serving, waits
+from endpoints import process, quotes, says, serving, waits
 
 pytestmark = pytest.mark.e2e
 
@@ -105,6 +106,42 @@ def test_a_stop_signal_ends_what_the_model_writes_within_a_second(start: Start, 
     ]
     assert {name for name, _ in reasons(daemon.database)} == {"aaak"}
     assert len(endpoint.seen) == 1
+
+
+@pytest.mark.parametrize(("deadline_s", "asked"), [("60", False), ("300", True)])
+def test_a_model_writes_at_the_end_where_the_deadline_has_ample_room(
+    start: Start, deadline_s: str, *, asked: bool
+) -> None:
+    with serving(quotes) as endpoint:
+        daemon = start(
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S=deadline_s
+        )
+        fill(daemon)
+
+        code = daemon.stop()
+
+    assert code == 0
+    assert (len(endpoint.seen) == GROUPS) is asked
+    assert len(reasons(daemon.database)) == GROUPS
+    assert {reason is None for _, reason in reasons(daemon.database)} == {asked}
+
+
+def test_a_second_signal_ends_what_a_model_writes_at_the_end(start: Start) -> None:
+    with serving(waits(30, quotes)) as endpoint:
+        daemon = start(
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="300"
+        )
+        fill(daemon)
+        daemon.process.send_signal(signal.SIGTERM)
+        eventually(lambda: endpoint.seen, "the model writes")
+
+        began = time.monotonic()
+        code = daemon.stop()
+
+    assert code == 0
+    assert time.monotonic() - began < STOP_S
+    assert len(endpoint.seen) == 1
+    assert len(reasons(daemon.database)) == 1, "the group under way, by rule; the rest waits"
 
 
 def test_memories_stay_on_this_machine_unless_told_otherwise(start: Start) -> None:

@@ -24,6 +24,7 @@ from mnemosyned.domain.ports import Promotion, Standing, SummarizerState
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep import company as company_module
 from mnemosyned.sleep import cycle as cycle_module
+from mnemosyned.sleep import run as run_module
 from mnemosyned.sleep.budget import Budget
 from mnemosyned.sleep.company import GIVE_WAY_S, Company
 from mnemosyned.sleep.cycle import SleepCycle
@@ -190,7 +191,7 @@ def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:
 
 
 @pytest.mark.parametrize(("gone_s", "alone"), [(0.0, True), (60.0, False)])
-def test_in_company_each_group_is_committed_by_itself(
+def test_in_company_a_commit_takes_fewer_groups(
     store: SqliteStore,
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
@@ -208,6 +209,8 @@ def test_in_company_each_group_is_committed_by_itself(
 
     monkeypatch.setattr(store, "consolidate", counted)
     monkeypatch.setattr(company_module, "GONE_S", gone_s)
+    monkeypatch.setattr(run_module, "HOLD_S", 60.0)
+    monkeypatch.setattr(run_module, "HOLD_IN_COMPANY_S", 0.0)
     with cycle.company.answering():
         pass
 
@@ -215,3 +218,25 @@ def test_in_company_each_group_is_committed_by_itself(
 
     assert (max(sizes) > 1) is alone
     assert sum(sizes) == 6
+
+
+def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
+    store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backlog(store, 6)
+    monkeypatch.setattr(run_module, "CHECKPOINT_GROUPS", 3)
+    monkeypatch.setattr(run_module, "GROUPS_PER_COMMIT", 1)
+    before = store.database.read_bytes()
+    seen: list[bool] = []
+    checkpoint = store.checkpoint
+
+    def noted() -> bool:
+        short = checkpoint()
+        seen.append(store.database.read_bytes() != before)
+        return short
+
+    monkeypatch.setattr(store, "checkpoint", noted)
+
+    cycle.run(trigger=Trigger.EXPLICIT)
+
+    assert seen == [True, True]

@@ -385,3 +385,25 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(
     assert service.call(Forget(person="mark")).memories == 4
     assert sorted(one.id for one in store.working(list("123456"))) == ["2", "6"]
     assert clock.now() == NOON
+
+
+def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(tmp_path: Path) -> None:
+    room, count = "zqxjv-room", 900
+    with Library(tmp_path / "memory.db") as library:
+        library.remember_many(
+            [
+                Remember(
+                    f"Zqxjv{at} paid for the bicycle in the yard, and its bell.",
+                    session=room if at % 3 else "open",
+                    created_at=NOON - timedelta(days=5) if at % 10 else None,
+                )
+                for at in range(count)
+            ]
+        )
+        library.sleep()
+
+        receipt = library.forget(session=room)
+
+        assert (receipt.memories, receipt.complete) == (count * 2 // 3, True)
+        assert holding(tmp_path, room) == []
+        assert holding(tmp_path, *(f"Zqxjv{at} " for at in range(count) if at % 3)) == []

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
 from fakes import trio
 
 from mnemosyned.domain.memory import Memory
@@ -28,13 +29,19 @@ def children() -> set[int]:
     return {int(pid) for file in listed for pid in file.read_text().split()}
 
 
+@pytest.fixture
+def shared() -> Iterator[SharingSummarizer]:
+    summarizer = SharingSummarizer(ratio=RATIO, zone=UTC_ZONE)
+    yield summarizer
+    summarizer.close()
+
+
 def texts(outcomes: dict[int, Summary | Exception]) -> dict[int, str]:
     return {key: one.text for key, one in outcomes.items() if isinstance(one, Summary)}
 
 
-def test_helping_processes_write_what_one_would() -> None:
+def test_helping_processes_write_what_one_would(shared: SharingSummarizer) -> None:
     alone = AaakSummarizer(ratio=RATIO, zone=UTC_ZONE)
-    shared = SharingSummarizer(ratio=RATIO, zone=UTC_ZONE)
     many = groups(SHARED_MIN * 2)
 
     outcomes = dict(shared.summarize_each(many, expected=len(many)))
@@ -42,58 +49,87 @@ def test_helping_processes_write_what_one_would() -> None:
     assert texts(outcomes) == {key: alone.summarize(memories).text for key, memories in many}
 
 
-def test_few_groups_start_no_process() -> None:
+def test_few_groups_start_no_process(shared: SharingSummarizer) -> None:
     before = children()
     few = groups(3)
 
-    seen = [
-        children() - before
-        for _ in SharingSummarizer(ratio=RATIO, zone=UTC_ZONE).summarize_each(few, expected=3)
-    ]
+    seen = [children() - before for _ in shared.summarize_each(few, expected=3)]
 
     assert seen == [set()] * 3
 
 
-def test_the_helping_processes_end_with_the_cycle() -> None:
+def test_the_helping_processes_stay_for_the_next_stage_and_end_with_the_cycle(
+    shared: SharingSummarizer,
+) -> None:
     before = children()
     many = groups(SHARED_MIN)
 
-    during = [
-        len(children() - before)
-        for _ in SharingSummarizer(ratio=RATIO, zone=UTC_ZONE).summarize_each(
-            many, expected=len(many)
-        )
-    ]
+    list(shared.summarize_each(many, expected=len(many)))
+    first = children() - before
+    few = [children() - before for _ in shared.summarize_each(groups(3), expected=3)]
+    shared.rest()
 
-    assert max(during) == HELPERS
+    assert len(first) == HELPERS
+    assert few == [first] * 3
     assert children() == before
 
 
-def test_no_group_is_lost_when_the_helping_processes_are_killed() -> None:
+def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
+    shared: SharingSummarizer,
+) -> None:
+    others = [(key, trio(f"the {key}th bridge fell ")) for key in range(SHARED_MIN)]
+    cut_short = shared.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN)
+    next(cut_short)
+
+    outcomes = dict(shared.summarize_each(others, expected=SHARED_MIN))
+
+    assert texts(outcomes) == {key: shared.summarize(memories).text for key, memories in others}
+
+
+def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
+    alone: list[Sequence[Memory]] = []
+
+    class Noting(SharingSummarizer):
+        def outcome(self, memories: Sequence[Memory]) -> Summary | Exception:
+            alone.append(memories)
+            return super().outcome(memories)
+
+    many = groups(SHARED_MIN * 2)
+    in_company = Noting(ratio=RATIO, zone=UTC_ZONE, present=lambda: True)
+    by_itself = Noting(ratio=RATIO, zone=UTC_ZONE)
+
+    list(by_itself.summarize_each(many, expected=len(many)))
+    shared_out = len(alone)
+    by_itself.rest()
+    list(in_company.summarize_each(many, expected=len(many)))
+    in_company.rest()
+
+    assert len(alone) - shared_out < shared_out
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_no_group_is_lost_when_the_helping_processes_are_killed_or_hang(
+    shared: SharingSummarizer, number: signal.Signals
+) -> None:
     before = children()
 
-    def with_a_kill() -> Iterator[tuple[int, Sequence[Memory]]]:
+    def with_a_signal() -> Iterator[tuple[int, Sequence[Memory]]]:
         for key, memories in groups(SHARED_MIN * 2):
             if key == SHARED_MIN:
                 for pid in children() - before:
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, number)
             yield key, memories
 
-    shared = SharingSummarizer(ratio=RATIO, zone=UTC_ZONE)
-    outcomes = dict(shared.summarize_each(with_a_kill(), expected=SHARED_MIN * 2))
+    outcomes = dict(shared.summarize_each(with_a_signal(), expected=SHARED_MIN * 2))
 
     assert texts(outcomes).keys() == set(range(SHARED_MIN * 2))
 
 
-def test_a_group_that_fails_there_fails_alone() -> None:
+def test_a_group_that_fails_there_fails_alone(shared: SharingSummarizer) -> None:
     many = groups(SHARED_MIN)
     blank = [(len(many), [*trio("x")][:0])]
 
-    outcomes = dict(
-        SharingSummarizer(ratio=RATIO, zone=UTC_ZONE).summarize_each(
-            [*blank, *many], expected=len(many) + 1
-        )
-    )
+    outcomes = dict(shared.summarize_each([*blank, *many], expected=len(many) + 1))
 
     assert isinstance(outcomes[len(many)], Exception)
     assert texts(outcomes).keys() == set(range(len(many)))

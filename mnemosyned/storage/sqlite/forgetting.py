@@ -166,35 +166,30 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
     working = archived = details = 0
     indexed: list[tuple[int, str, str]] = []
     episodes: set[int] = set()
-    sessions: set[str] = set()
-    sources: set[str] = set()
     for id in ids:
         row = connection.execute(
-            "DELETE FROM working_memory WHERE id = ? "
-            "RETURNING seq, content, role, session_id, source",
+            "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role",
             (id,),
         ).fetchone()
         if row:
             working += 1
         else:
             row = connection.execute(
-                "SELECT seq, content, role, session_id, source, episode_seq, "
+                "SELECT seq, content, role, episode_seq, "
                 "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
                 (id,),
             ).fetchone()
             if row is None:
                 continue
-            leave_secrets(connection, row[0], row[5])
+            leave_secrets(connection, row[0], row[3])
             connection.execute("DELETE FROM archive WHERE seq = ?", row[:1])
             archived += 1
-            episodes.add(row[5])
-            details += row[6]
+            episodes.add(row[3])
+            details += row[4]
         learnings.remove_of_memory(connection, id)
-        seq, content, role, session, source = row[:5]
+        seq, content, role = row[:3]
         indexed.append((seq, content, role))
         _forget_marks(connection, seq)
-        sessions.add(session)
-        sources |= {source} if source else set()
     for seq, content, role in indexed:  # after all rows, as when they were remembered
         unindex_memory(connection, seq, content, role)
     removed, emptied = empty(connection, episodes)
@@ -206,8 +201,6 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
         details=details,
         removed=removed,
         emptied=emptied,
-        sessions=frozenset(sessions),
-        sources=frozenset(sources),
     )
 
 
@@ -233,6 +226,19 @@ def _forget_marks(connection: sqlite3.Connection, seq: int) -> None:
     )
     for table in KEYED_BY_MEMORY:
         connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))
+
+
+def unborne_names(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    """The sessions and the sources that the log names and that nothing is left of."""
+    found = []
+    for column in ("session_id", "source"):
+        rows = connection.execute(
+            f"SELECT {column} FROM consolidation_log WHERE {column} != '' "
+            f"EXCEPT SELECT {column} FROM working_memory "
+            f"EXCEPT SELECT {column} FROM episodic_memory"
+        )
+        found.append([name for (name,) in rows])
+    return found[0], found[1]
 
 
 def forget_names(

@@ -30,7 +30,13 @@ from mnemosyned.storage.sqlite import (
 from mnemosyned.storage.sqlite import emptied as emptying
 from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.candidates import Frequencies
-from mnemosyned.storage.sqlite.connections import Readers, Writer, create_private, open_writer
+from mnemosyned.storage.sqlite.connections import (
+    Readers,
+    Writer,
+    checkpoint_beside,
+    create_private,
+    open_writer,
+)
 from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
 from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.rows import (
@@ -118,6 +124,9 @@ class SqliteStore:
             durable=durable,
         )
 
+    def checkpoint(self) -> bool:
+        return checkpoint_beside(self.database)
+
     def settle(self) -> None:
         self._writer.write(changes.settle)
 
@@ -175,7 +184,7 @@ class SqliteStore:
             for _ in range(SCRUB_STEPS_MAX):
                 if not self._writer.write(partial(scrub_step, table=table)):
                     break
-        clean = self._empty_log()
+        clean = self._writer.compact() and self._empty_log()
         if clean:
             self._writer.write(lambda connection: connection.execute("DELETE FROM scrub_due"))
         return clean
@@ -242,6 +251,10 @@ class SqliteStore:
     def foreseen(self, ids: Sequence[str]) -> Removal:
         with self._readers.snapshot() as connection:
             return forgetting.foreseen(connection, ids)
+
+    def unborne_names(self) -> tuple[list[str], list[str]]:
+        with self._readers.snapshot() as connection:
+            return forgetting.unborne_names(connection)
 
     def next_emptied(self) -> Emptied | None:
         with self._readers.snapshot() as connection:

@@ -1,0 +1,94 @@
+"""The consolidation before the end: who writes it, and that a model stops in time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+import pytest
+from fakes import FakeClock, FakeSummarizer, keep, trio
+
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import Standing, Summarizer, SummarizerState, Summary
+from mnemosyned.sleep import final
+from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
+from mnemosyned.sleep.final import RULES_S, final_consolidation
+from mnemosyned.storage.sqlite import SqliteStore
+
+DEADLINE_S = RULES_S + 240.0
+
+
+class Writing(FakeSummarizer):
+    """Stands for a model that writes until it is interrupted, where it is told to hang."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        super().__init__()
+        self.stopped = threading.Event()
+        self.asked = 0
+        self._hangs = hangs
+
+    def standing(self) -> Standing:
+        state = SummarizerState.FALLBACK if self.stopped.is_set() else SummarizerState.MODEL
+        return Standing(name=self.name, reason="", state=state)
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        self.asked += not self.stopped.is_set()
+        if self._hangs:
+            assert self.stopped.wait(30)
+        return super().summarize(memories)
+
+    def quick(self) -> Summarizer:
+        return FakeSummarizer()
+
+    def interrupt(self) -> None:
+        self.stopped.set()
+
+    def resume(self) -> None:
+        self.stopped.clear()
+
+
+def cycle_with(store: SqliteStore, clock: FakeClock, model: Writing) -> SleepCycle:
+    for at in range(3):
+        keep(store, *trio(f"run {at} ", session=f"s{at}"))
+    return SleepCycle(store=store, summarizer=model, clock=clock, policy=SleepPolicy())
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "asked"), [(1.0, 0), (RULES_S, 0), (RULES_S + 1, 0), (DEADLINE_S, 3)]
+)
+def test_a_model_is_asked_only_with_time_to_spare(
+    store: SqliteStore, clock: FakeClock, deadline_s: float, asked: int
+) -> None:
+    model = Writing(hangs=False)
+    cycle = cycle_with(store, clock, model)
+
+    report = final_consolidation(cycle, deadline_s=deadline_s, go_on=lambda: True)
+
+    assert (report.evicted, model.asked) == (9, asked)
+
+
+def test_a_model_that_writes_for_too_long_is_ended_and_rules_do_the_rest(
+    store: SqliteStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Writing(hangs=True)
+    cycle = cycle_with(store, clock, model)
+    monkeypatch.setattr(final, "RULES_S", DEADLINE_S - 1.0)
+    monkeypatch.setattr(final, "MARGIN", 0)
+
+    began = time.monotonic()
+    report = final_consolidation(cycle, deadline_s=DEADLINE_S, go_on=lambda: True)
+
+    assert (report.evicted, model.asked) == (9, 1)
+    assert 0.5 < time.monotonic() - began < 10
+
+
+def test_a_second_signal_ends_a_model_that_writes(store: SqliteStore, clock: FakeClock) -> None:
+    model = Writing(hangs=True)
+    cycle = cycle_with(store, clock, model)
+
+    began = time.monotonic()
+    report = final_consolidation(cycle, deadline_s=DEADLINE_S, go_on=lambda: not model.asked)
+
+    assert (report.evicted, model.asked) == (3, 1)
+    assert time.monotonic() - began < 10
