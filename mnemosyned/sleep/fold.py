@@ -18,6 +18,7 @@ from mnemosyned.domain.consolidation import (
     preview,
 )
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
+from mnemosyned.domain.extract import KEYWORDS
 from mnemosyned.domain.memory import Episode, Memory, new_id
 from mnemosyned.domain.ports import (
     Clock,
@@ -360,10 +361,10 @@ def report(
 
 
 def _as_memory(episode: Episode) -> Memory:
-    """A summary as the summarisers read it."""
+    """A summary as the summarisers read it: its keywords are words of the level below."""
     return Memory(
         id=episode.id,
-        content=episode.content,
+        content=episode.content.replace(f"\n{KEYWORDS}", "\n"),
         created_at=episode.covers_from,
         session=episode.session,
         source=episode.source,
