@@ -205,15 +205,19 @@ class _Words:
         The newest rows of the most telling combinations; a row keeps its best step's worth.
         """
         found: dict[int, float] = {}
+        cut = len(self._words) <= PAIR
         for step, (operator, words) in enumerate(_steps(self._words, self._frequencies)):
             if len(found) >= kept or step == STEPS_MAX:
                 break
-            if operator == "OR":
+            if operator == "OR" and len(words) > 1:
                 rows = self.counted(kept, words)
+            elif len(words) == len(self._words) and not cut:
+                continue  # what has all words has been found by most of the rarest
             else:
                 match = " AND ".join(self._asked[word] for word in words)
                 worth = sum(self._worth[word] for word in words)
                 rows = dict.fromkeys(self._rows(match, limit=STEP_ROWS_MAX), worth)
+                cut = cut or len(rows) == STEP_ROWS_MAX
             for seq, worth in rows.items():
                 found[seq] = max(worth, found.get(seq, 0.0))
         return found
@@ -227,16 +231,16 @@ class _Words:
 def _steps(
     words: Sequence[str], frequencies: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """What is asked for in turn: all words; then most of the rarest; the rare ones; pairs.
+    """What is asked for in turn: most of the rarest; all words; the rare ones; pairs.
 
     What has all words but one has three of the rarest four: four short conjunctions cost less
     than one for each word left out.
     """
-    if len(words) > 1:
-        yield "AND", words
     telling = words[:TELLING]
     if len(words) > PAIR:
         yield from (("AND", few) for few in combinations(telling, len(telling) - 1))
+    if len(words) > 1:
+        yield "AND", words
     walked = 0
     rare: list[str] = []
     for word in words:
