@@ -27,7 +27,8 @@ from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Selection,
 from mnemosyned.domain.counting import FullCounter, MessageCounter
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.domain.forgetting import Retention
-from mnemosyned.domain.ports import Clock, Summarizer, TextModel, VectorStore
+from mnemosyned.domain.model_ports import Summarizer, TextModel, VectorStore
+from mnemosyned.domain.ports import Clock
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.domain.tokens import Estimated, WithMargin
 from mnemosyned.forgetting import Forgetting

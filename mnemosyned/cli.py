@@ -20,7 +20,8 @@ from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import render
 from mnemosyned.requests import Request, parse_text
-from mnemosyned.verbs import VERBS, Forgotten, Pruned, Recalled, Sleep
+from mnemosyned.verbs import VERBS, Recalled, Sleep
+from mnemosyned.verbs_keeping import Forgotten, Pruned
 
 EXIT_OF_KIND = {
     Kind.INVALID: 2,

@@ -17,7 +17,8 @@ from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
 from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
 from mnemosyned.requests import Request, checked, result_type
-from mnemosyned.verbs import VERBS, Forget, Prune, Remember, RememberMany, Restore, Sleep, Verbs
+from mnemosyned.verbs import VERBS, Remember, RememberMany, Sleep, Verbs
+from mnemosyned.verbs_keeping import Forget, Prune, Restore
 from mnemosyned.verbs_window import Compact
 
 R = TypeVar("R")

@@ -19,7 +19,8 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.messages import Message, text, ties, when
-from mnemosyned.domain.ports import Clock, MemoryStore, SummarizerState
+from mnemosyned.domain.model_ports import SummarizerState
+from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.quoting import Quoted
 from mnemosyned.domain.recall import Hit
 from mnemosyned.domain.relevance import relevant
@@ -29,9 +30,9 @@ from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.tokens import Estimated, WithMargin
 from mnemosyned.logs import logger
-from mnemosyned.requests import names
+from mnemosyned.requests import QUERY_CHARS_MAX, names
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.verbs import QUERY_CHARS_MAX, Recall, Recalled
+from mnemosyned.verbs import Recall, Recalled
 from mnemosyned.verbs_window import Assembled, Compact, Context, Shortened
 
 RECALLED_MAX = 30

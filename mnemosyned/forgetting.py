@@ -32,7 +32,8 @@ from mnemosyned.logs import logger
 from mnemosyned.requests import names
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
 from mnemosyned.sleep.mending import mend
-from mnemosyned.verbs import (
+from mnemosyned.verbs import Sleep
+from mnemosyned.verbs_keeping import (
     Forget,
     Forgotten,
     Pin,
@@ -41,7 +42,6 @@ from mnemosyned.verbs import (
     Pruned,
     Restore,
     Restored,
-    Sleep,
 )
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.requests import names
-from mnemosyned.verbs import Learn, Learned, LearningList, Learnings
+from mnemosyned.verbs_window import Learn, Learned, LearningList, Learnings
 
 
 class Lessons:

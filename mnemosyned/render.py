@@ -11,7 +11,7 @@ import click
 
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
-from mnemosyned.domain.ports import EmbedderState, Standing, SummarizerState
+from mnemosyned.domain.model_ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.render_sleep import cycle, logged
 from mnemosyned.render_window import assembled, learned, learnings, shortened
@@ -28,21 +28,9 @@ from mnemosyned.typesetting import (
     width,
     wrapped,
 )
-from mnemosyned.verbs import (
-    Expanded,
-    Forgotten,
-    Got,
-    Learned,
-    LearningList,
-    Logged,
-    Pinned,
-    Pruned,
-    Recalled,
-    Restored,
-    SleepStatus,
-    Stats,
-)
-from mnemosyned.verbs_window import Assembled, Shortened
+from mnemosyned.verbs import Expanded, Got, Logged, Recalled, SleepStatus, Stats
+from mnemosyned.verbs_keeping import Forgotten, Pinned, Pruned, Restored
+from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
 
 
 def render(result: object) -> str:

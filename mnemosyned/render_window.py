@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from mnemosyned.typesetting import LINE_CHARS, cut, indented, table, when, wrapped
-from mnemosyned.verbs import Learned, LearningList
-from mnemosyned.verbs_window import Assembled, Shortened
+from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
 
 
 def learned(result: Learned) -> str:

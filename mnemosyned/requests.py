@@ -27,6 +27,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
 Instant = Annotated[datetime, Meta(tz=True)]
 Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
+QUERY_CHARS_MAX = 4_096
+Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
 
 

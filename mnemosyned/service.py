@@ -29,7 +29,8 @@ from mnemosyned.domain.hits import hits
 from mnemosyned.domain.instructions import stated_in
 from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Acknowledged, Memory, new_id
-from mnemosyned.domain.ports import Clock, Draft, EmbedderStanding, MemoryStore
+from mnemosyned.domain.model_ports import EmbedderStanding
+from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
 from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
@@ -45,28 +46,22 @@ from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
     Expand,
     Expanded,
-    Forget,
-    Forgotten,
     Get,
     Got,
-    Learn,
-    Learnings,
     Log,
     Logged,
-    Pin,
-    Prune,
     Recall,
     Recalled,
     Remember,
     RememberedMany,
     RememberMany,
-    Restore,
     Sleep,
     SleepStatus,
     Stats,
     Status,
 )
-from mnemosyned.verbs_window import Compact, Context, Shortened
+from mnemosyned.verbs_keeping import Forget, Forgotten, Pin, Prune, Restore
+from mnemosyned.verbs_window import Compact, Context, Learn, Learnings, Shortened
 
 # Loaded by who has an embedding model.
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.consolidation import CycleReport, LogEntry, Progress
-from mnemosyned.domain.forgetting import Foreseen
-from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
     Acknowledged,
@@ -20,24 +18,17 @@ from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
-from mnemosyned.domain.ports import EmbedderStanding, Standing
+from mnemosyned.domain.model_ports import EmbedderStanding, Standing
 from mnemosyned.domain.recall import Hit
-from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Request, Reveal
-from mnemosyned.verbs_window import Compact, Context
+from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Question, Request, Reveal
+from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
+from mnemosyned.verbs_window import Compact, Context, Learn, Learnings
 
 R = TypeVar("R")
 P = ParamSpec("P")
 
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000
-QUERY_CHARS_MAX = 4_096
-
-Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
-Days = Annotated[float, Meta(gt=0, le=366_000)]
-Characters = Annotated[int, Meta(ge=0)]
-LEARNING_CHARS_MAX = 2_000
-
-Lesson = Annotated[str, Meta(max_length=LEARNING_CHARS_MAX)]
 
 
 # ------------------------------------------------------------------ remember
@@ -198,162 +189,6 @@ class Log(Request[Logged], frozen=True, forbid_unknown_fields=True):
     limit: Annotated[PageSize, Meta(description="how many rows at most")] = 20
     session: Annotated[Name | None, Meta(description="only this session")] = None
     cycle: Annotated[Name | None, Meta(description="only this sleep cycle")] = None
-
-
-# -------------------------------------------------------------------- forget
-
-
-class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The receipt: how much is gone. It holds no content, other than a preview's few lines."""
-
-    dry_run: bool
-    memories: int
-    working: int
-    archived: int
-    details: int
-    """Exact values that went with them."""
-    episodes_removed: int
-    episodes_rewritten: int
-    """Summaries of every level, rewritten from what remains."""
-    lines: list[Foreseen]
-    """With `dry_run`, some of the memories that would go."""
-    complete: bool
-    """False while another program reads the file: its log is emptied when that program is done."""
-    backups: list[str]
-    """Files beside the database that look like copies of it: nothing was forgotten in them."""
-
-
-class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
-    """Delete memories from every tier, index, summary and log.
-
-    Name one by its id (an episode's takes its originals along), or say which: those for which
-    everything said holds. The shell shows what would go and asks first, or needs --yes.
-    """
-
-    writes = True
-
-    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = None
-    query: Annotated[Question | None, Meta(description="those with all of these words")] = None
-    session: Annotated[Names, Meta(description="those of this session, or these")] = None
-    source: Annotated[Names, Meta(description="those of this source, or these")] = None
-    since: Annotated[Instant | None, Meta(description="those that happened at or after")] = None
-    until: Annotated[Instant | None, Meta(description="those that happened before")] = None
-    person: Annotated[
-        Name | None, Meta(description="those that mention this name, or were said by that person")
-    ] = None
-    dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = False
-
-
-# ---------------------------------------------------------- keeping and pruning
-
-
-class Pinned(msgspec.Struct, frozen=True):
-    """A working memory that stays, or may go again."""
-
-    id: str
-    pinned: bool
-
-
-class Pin(Request[Pinned], frozen=True, forbid_unknown_fields=True):
-    """Keep a memory in working memory, whatever its age."""
-
-    writes = True
-
-    id: Annotated[Name, Meta(description="the id of a working memory")]
-    off: Annotated[bool, Meta(description="let it go again")] = False
-
-
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """An original that is back in working memory, pinned."""
-
-    id: str
-    episode: str
-    episode_removed: bool
-    """True where nothing was left of the episode; else it was rewritten without this one."""
-
-
-class Restore(Request[Restored], frozen=True, forbid_unknown_fields=True):
-    """Bring an original back to working memory, pinned.
-
-    Its episode is rewritten without it. `mnem pin --off` lets sleep take it again.
-    """
-
-    writes = True
-
-    id: Annotated[Name, Meta(description="the id of an original")]
-
-
-class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What the archive's retention gave up, or would."""
-
-    dry_run: bool
-    memories: int
-    characters: int
-    oldest: datetime | None
-    newest: datetime | None
-    more: bool
-    """Whether there is more than one call takes."""
-
-
-class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
-    """Delete the words of old originals.
-
-    Which ones, the settings or the options say; by default the archive keeps everything.
-    Summaries, exact details and provenance stay.
-    """
-
-    writes = True
-
-    keep_days: Annotated[Days | None, Meta(description="older originals lose their words")] = None
-    characters_max: Annotated[
-        Characters | None, Meta(description="beyond so many characters in all, the oldest do")
-    ] = None
-    dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
-
-
-# ----------------------------------------------------------------- learnings
-
-
-class Learned(msgspec.Struct, frozen=True):
-    """The learning as it is kept."""
-
-    learning: Learning
-    superseded: list[str]
-    """Ids of older learnings that it contradicts and takes the place of."""
-
-
-class Learn(Request[Learned], frozen=True, forbid_unknown_fields=True):
-    """Keep a lesson for good: it goes into every context of its source.
-
-    What users say to hold ("always", "never", "call me") is kept without being asked.
-    """
-
-    writes = True
-
-    content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
-    kind: Annotated[LearningKind, Meta(description="what it is")] = LearningKind.LESSON
-    session: Annotated[Name, Meta(description="where it was learned")] = DEFAULT_SESSION
-    source: Annotated[Name | None, Meta(description="whose it is: an agent, a tool")] = None
-
-
-class LearningList(msgspec.Struct, frozen=True):
-    """What holds, newest first."""
-
-    learnings: list[Learning]
-
-
-class Learnings(Request[LearningList], frozen=True, forbid_unknown_fields=True):
-    """Show what was learned for good, newest first; edit one, or remove it."""
-
-    writes = True
-
-    source: Annotated[Names, Meta(description="only of this source, or these")] = None
-    kind: Annotated[LearningKind | None, Meta(description="only of this kind")] = None
-    superseded: Annotated[bool, Meta(description="also what newer ones took the place of")] = False
-    limit: Annotated[PageSize, Meta(description="how many at most")] = 100
-    edit: Annotated[Name | None, Meta(description="the id of one to give other words")] = None
-    text: Annotated[Lesson | None, Meta(description="the other words")] = None
-    remove: Annotated[Name | None, Meta(description="the id of one to delete")] = None
 
 
 # -------------------------------------------------------------------- status

@@ -1,4 +1,4 @@
-"""The verbs for an agent's window: what should be in it, and the conversation made shorter."""
+"""The verbs of an agent's window: contexts, compactions, and what was learned for good."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.budget import Breakdown, MemoryPlace
+from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import DEFAULT_SESSION
-from mnemosyned.requests import Name, Names, Request
+from mnemosyned.requests import Name, Names, PageSize, Request
 
 MESSAGES_MAX = 100_000
 TOKENS_MAX = 100_000_000
@@ -19,6 +20,9 @@ Fraction = Annotated[float, Meta(ge=0, le=1)]
 Few = Annotated[int, Meta(ge=0, le=MESSAGES_MAX)]
 Messages = Annotated[list[dict[str, Any]], Meta(max_length=MESSAGES_MAX)]
 """Of a conversation, oldest first, as an API takes them: OpenAI's form, Anthropic's, or plain."""
+
+LEARNING_CHARS_MAX = 2_000
+Lesson = Annotated[str, Meta(max_length=LEARNING_CHARS_MAX)]
 
 
 class Assembled(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,3 +132,48 @@ class Compact(Request[Shortened], frozen=True, forbid_unknown_fields=True):
     force: Annotated[bool, Meta(description="do it although it would fit")] = False
     session: Annotated[Name, Meta(description="the conversation it is")] = DEFAULT_SESSION
     source: Annotated[Name | None, Meta(description="whose it is: an agent, a tool")] = None
+
+
+# ----------------------------------------------------------------- learnings
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """The learning as it is kept."""
+
+    learning: Learning
+    superseded: list[str]
+    """Ids of older learnings that it contradicts and takes the place of."""
+
+
+class Learn(Request[Learned], frozen=True, forbid_unknown_fields=True):
+    """Keep a lesson for good: it goes into every context of its source.
+
+    What users say to hold ("always", "never", "call me") is kept without being asked.
+    """
+
+    writes = True
+
+    content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
+    kind: Annotated[LearningKind, Meta(description="what it is")] = LearningKind.LESSON
+    session: Annotated[Name, Meta(description="where it was learned")] = DEFAULT_SESSION
+    source: Annotated[Name | None, Meta(description="whose it is: an agent, a tool")] = None
+
+
+class LearningList(msgspec.Struct, frozen=True):
+    """What holds, newest first."""
+
+    learnings: list[Learning]
+
+
+class Learnings(Request[LearningList], frozen=True, forbid_unknown_fields=True):
+    """Show what was learned for good, newest first; edit one, or remove it."""
+
+    writes = True
+
+    source: Annotated[Names, Meta(description="only of this source, or these")] = None
+    kind: Annotated[LearningKind | None, Meta(description="only of this kind")] = None
+    superseded: Annotated[bool, Meta(description="also what newer ones took the place of")] = False
+    limit: Annotated[PageSize, Meta(description="how many at most")] = 100
+    edit: Annotated[Name | None, Meta(description="the id of one to give other words")] = None
+    text: Annotated[Lesson | None, Meta(description="the other words")] = None
+    remove: Annotated[Name | None, Meta(description="the id of one to delete")] = None

@@ -15,8 +15,14 @@ from dataclasses import replace
 from typing import Self
 
 from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
+from mnemosyned.domain.model_ports import (
+    Embedder,
+    EmbedderStanding,
+    EmbedderState,
+    Spoken,
+    VectorStore,
+)
 from mnemosyned.domain.nearness import spoken
-from mnemosyned.domain.ports import Embedder, EmbedderStanding, EmbedderState, Spoken, VectorStore
 from mnemosyned.domain.recall import Found, Match, Nearness, Query
 from mnemosyned.embedders.matrix import Matrix
 from mnemosyned.logs import logger

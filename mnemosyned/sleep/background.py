@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
-from mnemosyned.domain.ports import Clock, MemoryStore, SummarizerState
+from mnemosyned.domain.model_ports import SummarizerState
+from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.triggers import Machine, ModelWork

@@ -21,14 +21,8 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import Memory, new_id
-from mnemosyned.domain.ports import (
-    Clock,
-    MemoryStore,
-    Standing,
-    Summarizer,
-    SummarizerState,
-    Summary,
-)
+from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
 from mnemosyned.sleep.company import Company

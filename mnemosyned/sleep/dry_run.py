@@ -15,7 +15,8 @@ from mnemosyned.domain.consolidation import (
     Trigger,
     plan,
 )
-from mnemosyned.domain.ports import MemoryStore, Summarizer, SummarizerState
+from mnemosyned.domain.model_ports import Summarizer, SummarizerState
+from mnemosyned.domain.ports import MemoryStore
 from mnemosyned.domain.pyramid import Child
 from mnemosyned.sleep.fold import LevelPolicy, planned
 from mnemosyned.sleep.run import cycle_report, unfinished

@@ -20,15 +20,8 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
 from mnemosyned.domain.extract import KEYWORDS
 from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.ports import (
-    Clock,
-    Fold,
-    Foldable,
-    MemoryStore,
-    Summarizer,
-    SummarizerState,
-    Summary,
-)
+from mnemosyned.domain.model_ports import Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports import Clock, Fold, Foldable, MemoryStore
 from mnemosyned.domain.pyramid import FOLD_MIN, Child, Level, Period, begin_of, edge, parts, periods
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter

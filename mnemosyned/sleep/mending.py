@@ -11,7 +11,8 @@ from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
 from mnemosyned.domain.forgetting import Emptied
 from mnemosyned.domain.memory import Detail, Episode, Memory
-from mnemosyned.domain.ports import MemoryStore, Summarizer, Summary
+from mnemosyned.domain.model_ports import Summarizer, Summary
+from mnemosyned.domain.ports import MemoryStore
 from mnemosyned.domain.pyramid import FOLD_MIN
 from mnemosyned.logs import logger
 from mnemosyned.sleep.fold import SEPARATOR

@@ -22,7 +22,8 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Memory, new_id
-from mnemosyned.domain.ports import Clock, MemoryStore, Promotion, Summarizer, Summary
+from mnemosyned.domain.model_ports import Summarizer, Summary
+from mnemosyned.domain.ports import Clock, MemoryStore, Promotion
 from mnemosyned.domain.pyramid import Level, begin_of, key_of
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter

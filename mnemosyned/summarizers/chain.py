@@ -12,14 +12,8 @@ from typing import Protocol, TypeVar
 
 from mnemosyned.domain.errors import MnemosynedError, ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import (
-    Clock,
-    Standing,
-    Summarizer,
-    SummarizerState,
-    Summary,
-    TextModel,
-)
+from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary, TextModel
+from mnemosyned.domain.ports import Clock
 from mnemosyned.logs import logger
 
 COOL_DOWN = timedelta(minutes=1)

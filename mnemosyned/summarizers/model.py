@@ -12,7 +12,7 @@ from mnemosyned.domain.extract import CHARS_MAX, CHARS_MIN, Extract, extract
 from mnemosyned.domain.framing import Framed, framed
 from mnemosyned.domain.grounding import UNGROUNDED, Fault, Problem, check
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Summarizer, Summary, TextModel
+from mnemosyned.domain.model_ports import Summarizer, Summary, TextModel
 from mnemosyned.domain.prompt import (
     Message,
     combine_messages,

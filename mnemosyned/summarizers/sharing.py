@@ -19,7 +19,7 @@ import msgspec
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Summary
+from mnemosyned.domain.model_ports import Summary
 from mnemosyned.logs import logger
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.worker import Answer, read_frame, write_frame

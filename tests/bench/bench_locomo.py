@@ -47,7 +47,7 @@ from bench.report import Report
 
 from mnemosyned import Client
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports import EmbedderState
+from mnemosyned.domain.model_ports import EmbedderState
 from mnemosyned.domain.recall import Hit
 from mnemosyned.verbs import BATCH_MAX
 

@@ -25,7 +25,7 @@ from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.messages import Message
-from mnemosyned.domain.ports import Summarizer, Summary
+from mnemosyned.domain.model_ports import Summarizer, Summary
 from mnemosyned.domain.pyramid import Child, periods
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy

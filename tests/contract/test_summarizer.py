@@ -9,7 +9,7 @@ from fakes import FakeClock
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Summarizer
+from mnemosyned.domain.model_ports import Summarizer
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import ChainSummarizer
 from mnemosyned.summarizers.endpoint import EndpointModel

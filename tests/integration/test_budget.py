@@ -20,7 +20,8 @@ from mnemosyned.domain.consolidation import (
     whole,
 )
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports import Promotion, Standing, SummarizerState
+from mnemosyned.domain.model_ports import Standing, SummarizerState
+from mnemosyned.domain.ports import Promotion
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep import company as company_module
 from mnemosyned.sleep import cycle as cycle_module

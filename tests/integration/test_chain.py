@@ -14,7 +14,7 @@ from fakes import FakeClock, FakeSummarizer, keep, trio
 from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory
-from mnemosyned.domain.ports import SummarizerState, Summary, TextModel
+from mnemosyned.domain.model_ports import SummarizerState, Summary, TextModel
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -28,7 +28,7 @@ from mnemosyned.summarizers.chain import (
     ChainSummarizer,
 )
 from mnemosyned.summarizers.endpoint import EndpointModel
-from mnemosyned.verbs import Forget
+from mnemosyned.verbs_keeping import Forget
 
 GROUP = trio("a")
 

@@ -20,13 +20,14 @@ from mnemosyned.domain.archiving import as_message
 from mnemosyned.domain.condensed import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Standing, SummarizerState
+from mnemosyned.domain.model_ports import Standing, SummarizerState
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Expand, Forget, Learnings, Recall, Remember, Sleep, Status
-from mnemosyned.verbs_window import Compact, Shortened
+from mnemosyned.verbs import Expand, Recall, Remember, Sleep, Status
+from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs_window import Compact, Learnings, Shortened
 
 Messages = list[dict[str, Any]]
 UNIQUE = "Zqxjv48213Kwyz"

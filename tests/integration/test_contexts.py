@@ -9,8 +9,9 @@ from mnemosyned.contexts import WindowSettings
 from mnemosyned.domain.budget import TokenBudget
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.service import Limits, MemoryService
-from mnemosyned.verbs import Forget, Learn, Learnings, Remember, Sleep
-from mnemosyned.verbs_window import Context
+from mnemosyned.verbs import Remember, Sleep
+from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs_window import Context, Learn, Learnings
 
 UNIQUE = "Zqxjv48213Kwyz"
 

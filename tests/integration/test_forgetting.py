@@ -10,7 +10,7 @@ from mnemosyned.domain.memory import Memory
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Forget
+from mnemosyned.verbs_keeping import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"
 CJK = "鑫淼焱垚"

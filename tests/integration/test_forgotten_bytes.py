@@ -22,7 +22,8 @@ from mnemosyned.paths import shipped
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.verbs import Forget, Pin, Prune, Remember, Restore, Sleep
+from mnemosyned.verbs import Remember, Sleep
+from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
 
 WORDS = {
     "words": "Zqxjv48213Kwyz",

@@ -13,7 +13,9 @@ from mnemosyned.domain.terms import terms
 from mnemosyned.domain.tokens import Estimated
 from mnemosyned.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Forget, Learn, Learnings, Remember, RememberMany, Sleep
+from mnemosyned.verbs import Remember, RememberMany, Sleep
+from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs_window import Learn, Learnings
 
 UNIQUE = "Zqxjv48213Kwyz"
 

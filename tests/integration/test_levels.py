@@ -10,12 +10,14 @@ from fakes import FakeClock, FakeSummarizer, keep, memory
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.ports import Fold, Summary
+from mnemosyned.domain.model_ports import Summary
+from mnemosyned.domain.ports import Fold
 from mnemosyned.domain.recall import Hit
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Expand, Forget, Recall, Sleep
+from mnemosyned.verbs import Expand, Recall, Sleep
+from mnemosyned.verbs_keeping import Forget
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)

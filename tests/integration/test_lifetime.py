@@ -33,17 +33,8 @@ from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.requests import Request
-from mnemosyned.verbs import (
-    Expand,
-    Forget,
-    Get,
-    Pin,
-    Prune,
-    Recall,
-    Remember,
-    Restore,
-    Sleep,
-)
+from mnemosyned.verbs import Expand, Get, Recall, Remember, Sleep
+from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
 
 R = TypeVar("R")
 

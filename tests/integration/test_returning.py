@@ -16,17 +16,8 @@ from mnemosyned.forgetting import Forgetting
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import (
-    Expand,
-    Forget,
-    Get,
-    Pin,
-    Prune,
-    Recall,
-    Remember,
-    Restore,
-    Sleep,
-)
+from mnemosyned.verbs import Expand, Get, Recall, Remember, Sleep
+from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
 
 
 def slept(cycle: SleepCycle) -> str:

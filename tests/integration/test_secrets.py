@@ -19,7 +19,8 @@ from mnemosyned.service import Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.verbs import Expand, Forget, Get, Log, Recall, Remember, RememberMany
+from mnemosyned.verbs import Expand, Get, Log, Recall, Remember, RememberMany
+from mnemosyned.verbs_keeping import Forget
 
 SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."

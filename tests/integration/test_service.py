@@ -17,7 +17,6 @@ from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs import (
     METADATA_BYTES_MAX,
     Expand,
-    Forget,
     Get,
     Log,
     Recall,
@@ -26,6 +25,7 @@ from mnemosyned.verbs import (
     Sleep,
     Status,
 )
+from mnemosyned.verbs_keeping import Forget
 
 TOKYO = "+09:00"
 BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [

@@ -9,14 +9,16 @@ import pytest
 from fakes import FakeClock, FakeEmbedder, memory
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.domain.ports import Draft, EmbedderState
+from mnemosyned.domain.model_ports import EmbedderState
+from mnemosyned.domain.ports import Draft
 from mnemosyned.embedders import vectors as module
 from mnemosyned.embedders.vectors import Vectors
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.service import About, Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Forget, Recall, Recalled, Remember, Sleep, Status
+from mnemosyned.verbs import Recall, Recalled, Remember, Sleep, Status
+from mnemosyned.verbs_keeping import Forget
 
 pytestmark = pytest.mark.llm
 

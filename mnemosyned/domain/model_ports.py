@@ -1,0 +1,252 @@
+"""What the core asks of models: summaries, text and vectors, by a model or by rule."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol, TypeVar
+
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.recall import Match, Query
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a summariser made of a batch."""
+
+    text: str
+    """The episode's content: the summary, then a line of keywords."""
+    summarizer: str
+    """Name of the implementation that wrote it, for the log."""
+    fallback_reason: str = ""
+    """Why a fallback wrote it, empty where the summariser in force did."""
+
+
+class TextModel(Protocol):
+    """A language model: llama.cpp in a child process, or an endpoint that speaks OpenAI's form."""
+
+    name: str
+    """What the log and `status` call it, such as `llama:tinyllama-1.1b-chat-v1.0.Q4_K_M`."""
+
+    @property
+    def context_tokens(self) -> int:
+        """The size of its window, prompt and answer together. Raises `SummarizerFailed`."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens of the window a text takes, by the model's own count or an upper bound.
+
+        Raises `SummarizerFailed`.
+        """
+        ...
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+    ) -> str:
+        """The answer to a conversation of role and content. Raises `SummarizerFailed`.
+
+        Whatever the model does, this returns or raises within its configured time limit.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what runs for it; the next call starts it again."""
+        ...
+
+
+class SummarizerState(StrEnum):
+    """Who writes the next summary."""
+
+    RULES = "rules"
+    """No model is configured."""
+    MODEL = "model"
+    FALLBACK = "fallback"
+    """A model is configured and left alone for a while, or for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The summariser in force as `status` shows it, with its counts since the start."""
+
+    name: str
+    reason: str
+    """Why it is in force, in one sentence."""
+    state: SummarizerState = SummarizerState.RULES
+    accepted: int = 0
+    """Summaries of the model that were kept."""
+    retried: int = 0
+    """Groups the model was asked twice about, as its first answer was not kept."""
+    rejected: int = 0
+    """Groups of which no answer of the model was kept."""
+    fallbacks: int = 0
+    """Summaries by rule in the place of the model's, for whatever reason."""
+
+
+class Summarizer(Protocol):
+    """Makes one text of the memories of one episode; implementations inherit from it."""
+
+    name: str
+    """What the log and `status` call it."""
+    reason: str
+    """Why this one is in force, in one sentence a person reads in `status`."""
+    model: TextModel | None = None
+    """The language model it works with."""
+
+    @abstractmethod
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        """Summarise the memories, which stand oldest first.
+
+        Raises `SummarizerFailed` when nothing worth keeping came out.
+        """
+
+    def summarize_each(
+        self,
+        groups: Iterable[tuple[K, Sequence[Memory]]],
+        *,
+        expected: int,  # noqa: ARG002 for those that prepare for many
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Summarise groups, each with a key of the caller's, in whatever order they are finished.
+
+        `groups` is read as there is room, so that the caller can end the work by ending it;
+        `expected` says about how many groups of ordinary size they amount to. What one group
+        raised stands in its place.
+        """
+        for key, memories in groups:
+            yield key, self.outcome(memories)
+
+    def outcome(self, memories: Sequence[Memory]) -> Summary | Exception:
+        """The summary, or what went wrong: one group's failure must not end the others'."""
+        try:
+            return self.summarize(memories)
+        except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
+            return error
+
+    def standing(self) -> Standing:
+        """Who writes the next summary, and how it went so far."""
+        return Standing(name=self.name, reason=self.reason)
+
+    def quick(self) -> Summarizer:
+        """The one for whoever waits, at shutdown and when forgetting: it asks no model."""
+        return self
+
+    def interrupt(self) -> None:
+        """End what a model is writing and ask it no more; safe from any thread."""
+        return
+
+    def resume(self) -> None:
+        """Take an interrupt back: a model may be asked again."""
+        return
+
+    def rest(self) -> None:
+        """A cycle is over: end what helped with it."""
+        return
+
+    def close(self) -> None:
+        """End what runs for it; the next summary starts it again."""
+        return
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts, near each other where the texts mean alike.
+
+    A vector is bytes: of length one, in half precision, little-endian.
+    """
+
+    name: str
+    """What `status` calls it."""
+
+    def identity(self) -> str:
+        """What sets its vectors apart from another model's. Raises `ModelUnavailable`."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """A vector for each text of a memory. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        ...
+
+    def embed_question(self, text: str) -> bytes:
+        """The vector of a question. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        ...
+
+    def close(self) -> None:
+        """End what runs for it, also amid a call, which fails; the next call starts it again."""
+        ...
+
+
+class EmbedderState(StrEnum):
+    """Whether recall goes by meaning too."""
+
+    OFF = "off"
+    """No model is configured."""
+    LOADING = "loading"
+    READY = "ready"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderStanding:
+    """The embedding model as `status` shows it."""
+
+    state: EmbedderState = EmbedderState.OFF
+    name: str = ""
+    reason: str = ""
+    """Why it is unavailable, in one sentence."""
+    embedded: int = 0
+    """Memories that have a vector of this model."""
+    searched: int = 0
+    """Those of them that are found without a word in common: the newest, where memory is full."""
+    failed: int = 0
+    """Memories it made no vector of since the start; the next start tries them again."""
+    missed: int = 0
+    """Questions answered by words alone since the start, as it was not ready in time."""
+
+
+class Spoken(NamedTuple):
+    """A memory as a vector is made of it."""
+
+    position: int
+    role: str
+    content: str
+    """The beginning of it."""
+
+
+class VectorStore(Protocol):
+    """Keeps the vectors of memories, which the store knows by position. Safe from any thread.
+
+    All raise `StorageFailed` when the disk or the file refuses.
+    """
+
+    def use_model(self, name: str, identity: str) -> int:
+        """The number of a model, from now on if it has none."""
+        ...
+
+    def newest_position(self) -> int:
+        """The position of the memory that came in last."""
+        ...
+
+    def without_vector(self, model: int, *, after: int, before: int, limit: int) -> list[Spoken]:
+        """Memories between two positions that have no vector of a model, newest first."""
+        ...
+
+    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+        """Keep the vectors of memories that still exist; the positions of those."""
+        ...
+
+    def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        """The vectors of a model at the newest positions before one."""
+        ...
+
+    def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of a model at these positions, where there are some."""
+        ...
+
+    def embedded(self, model: int) -> list[int]:
+        """The positions that have a vector of a model."""
+        ...
+
+    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
+        """The memories at these positions that lie within a question's filters, with score 0."""
+        ...

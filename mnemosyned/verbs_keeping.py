@@ -1,0 +1,126 @@
+"""The verbs that forget, pin, restore and prune: their requests, results and help."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from mnemosyned.domain.forgetting import Foreseen
+from mnemosyned.requests import Instant, Name, Names, Question, Request
+
+Days = Annotated[float, Meta(gt=0, le=366_000)]
+Characters = Annotated[int, Meta(ge=0)]
+
+
+# -------------------------------------------------------------------- forget
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipt: how much is gone. It holds no content, other than a preview's few lines."""
+
+    dry_run: bool
+    memories: int
+    working: int
+    archived: int
+    details: int
+    """Exact values that went with them."""
+    episodes_removed: int
+    episodes_rewritten: int
+    """Summaries of every level, rewritten from what remains."""
+    lines: list[Foreseen]
+    """With `dry_run`, some of the memories that would go."""
+    complete: bool
+    """False while another program reads the file: its log is emptied when that program is done."""
+    backups: list[str]
+    """Files beside the database that look like copies of it: nothing was forgotten in them."""
+
+
+class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
+    """Delete memories from every tier, index, summary and log.
+
+    Name one by its id (an episode's takes its originals along), or say which: those for which
+    everything said holds. The shell shows what would go and asks first, or needs --yes.
+    """
+
+    writes = True
+
+    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = None
+    query: Annotated[Question | None, Meta(description="those with all of these words")] = None
+    session: Annotated[Names, Meta(description="those of this session, or these")] = None
+    source: Annotated[Names, Meta(description="those of this source, or these")] = None
+    since: Annotated[Instant | None, Meta(description="those that happened at or after")] = None
+    until: Annotated[Instant | None, Meta(description="those that happened before")] = None
+    person: Annotated[
+        Name | None, Meta(description="those that mention this name, or were said by that person")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = False
+
+
+# ---------------------------------------------------------- keeping and pruning
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """A working memory that stays, or may go again."""
+
+    id: str
+    pinned: bool
+
+
+class Pin(Request[Pinned], frozen=True, forbid_unknown_fields=True):
+    """Keep a memory in working memory, whatever its age."""
+
+    writes = True
+
+    id: Annotated[Name, Meta(description="the id of a working memory")]
+    off: Annotated[bool, Meta(description="let it go again")] = False
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """An original that is back in working memory, pinned."""
+
+    id: str
+    episode: str
+    episode_removed: bool
+    """True where nothing was left of the episode; else it was rewritten without this one."""
+
+
+class Restore(Request[Restored], frozen=True, forbid_unknown_fields=True):
+    """Bring an original back to working memory, pinned.
+
+    Its episode is rewritten without it. `mnem pin --off` lets sleep take it again.
+    """
+
+    writes = True
+
+    id: Annotated[Name, Meta(description="the id of an original")]
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What the archive's retention gave up, or would."""
+
+    dry_run: bool
+    memories: int
+    characters: int
+    oldest: datetime | None
+    newest: datetime | None
+    more: bool
+    """Whether there is more than one call takes."""
+
+
+class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
+    """Delete the words of old originals.
+
+    Which ones, the settings or the options say; by default the archive keeps everything.
+    Summaries, exact details and provenance stay.
+    """
+
+    writes = True
+
+    keep_days: Annotated[Days | None, Meta(description="older originals lose their words")] = None
+    characters_max: Annotated[
+        Characters | None, Meta(description="beyond so many characters in all, the oldest do")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
