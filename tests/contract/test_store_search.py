@@ -219,8 +219,10 @@ def test_no_question_breaks_the_search(store: MemoryStore, question: str) -> Non
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(st.text("abcxyzÄßİΣ東京都 -'\"*", min_size=1, max_size=40))
 def test_whatever_has_words_is_found_by_itself(store: MemoryStore, text: str) -> None:
-    known = keep(store, memory(f"id {text}", text))[0]
+    keep(store, memory(f"id {text}", text))
 
     answer = recall(store, text, limit=100)
 
-    assert not terms(text) or known.id in [hit.id for hit in answer]
+    # What says the same shares one place.
+    said = {hit.content.strip().casefold() for hit in answer}
+    assert not terms(text) or text.strip().casefold() in said
