@@ -175,3 +175,11 @@ def test_a_list_of_what_happened_stays_within_its_filters(service: MemoryService
         "call"
     ]
     assert recall(service, "what happened 4 days ago", session="calls") == []
+
+
+def test_a_long_memory_is_listed_by_its_importance_too(service: MemoryService) -> None:
+    lunches(service)
+    when = NOON - timedelta(days=3)
+    keep(service, "report", "so it went on " * 400, importance=0.9, created_at=when)
+
+    assert [hit.id for hit in recall(service, "what happened 3 days ago")] == ["report", "lunch-3"]

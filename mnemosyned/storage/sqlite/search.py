@@ -169,7 +169,9 @@ def _matches(
         words[seq] = words.get(seq, 0.0) + score
     if query.only_then or not words:
         for span in query.spans:
-            words = {**listed(connection, query, span, limit=limit), **words}
+            told = listed(connection, query, span, limit=limit)
+            words = {**told, **words}
+            grams |= told
     return _read(connection, _sorted(words), grams)
 
 
