@@ -46,7 +46,7 @@ ROLE_WEIGHT = 1.0
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
 LENDERS = 24
-LENDER_WEAK = 0.4
+LENDER_WEAK = 0.5
 """What stands beside so many of the best is looked for, if they have this share of the best."""
 BESIDE_REACH = 8
 """So far off in the order of arrival, as sessions may come in interleaved."""
