@@ -62,7 +62,7 @@ class Match(NamedTuple):
     """The beginning of its text, `READ_CHARS_MAX` at least."""
     created_at: datetime = BEGINNING
     grams: float = 0.0
-    """The part of the score that character pairs and parts of names have."""
+    """The part of the score that is for no word: character pairs, parts of names, or its time."""
 
 
 class Parts(NamedTuple):

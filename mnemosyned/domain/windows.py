@@ -97,7 +97,8 @@ def _fitting(
         return
     rest = piece.text.strip()
     if not rest:
-        yield replace(piece, text=""), 0
+        blank = replace(piece, text="")
+        yield blank, count_tokens(blank)
     while rest:
         head = rest[: tokens_max * CHARS_PER_TOKEN_MAX]
         stop = _pause(rest, _longest(piece, head, count_tokens, tokens_max))

@@ -146,6 +146,7 @@ def test_a_word_that_stood_nowhere_is_found_once_it_does(service: MemoryService)
         ("yesterday's activities", ["dentist", "tram", "cake"]),
         ("the boat yesterday", ["boat", "talk"]),
         ("what happened 5 days ago?", []),
+        ("what did Zoe do yesterday?", []),
     ],
 )
 def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
@@ -178,6 +179,14 @@ def test_a_list_of_what_happened_stays_within_its_filters(service: MemoryService
         "call"
     ]
     assert recall(service, "what happened 4 days ago", session="calls") == []
+
+
+def test_a_long_memory_is_listed_by_its_importance_too(service: MemoryService) -> None:
+    lunches(service)
+    when = NOON - timedelta(days=3)
+    keep(service, "report", "so it went on " * 400, importance=0.9, created_at=when)
+
+    assert [hit.id for hit in recall(service, "what happened 3 days ago")] == ["report", "lunch-3"]
 
 
 def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(tmp_path: Path) -> None:

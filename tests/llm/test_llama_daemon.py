@@ -54,7 +54,12 @@ def model_of(daemon: Daemon) -> int:
 
 
 def by(daemon: Daemon) -> set[str]:
-    return {name for (name,) in rows(daemon.database, "SELECT summarizer FROM consolidation_log")}
+    return {
+        name
+        for (name,) in rows(
+            daemon.database, "SELECT summarizer FROM consolidation_log WHERE level = 0"
+        )
+    }
 
 
 def archived(daemon: Daemon) -> int:
@@ -76,7 +81,12 @@ def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> No
     with running(tmp_path, MNEMOSYNE_LOG_LEVEL="info", **settings) as daemon:
         fill(daemon)
         report = daemon.post("sleep").body
-        written = [text for (text,) in rows(daemon.database, "SELECT content FROM episodic_memory")]
+        written = [
+            text
+            for (text,) in rows(
+                daemon.database, "SELECT content FROM episodic_memory WHERE level = 0"
+            )
+        ]
 
         assert (report["status"], report["promoted"]) == ("done", GROUPS)
         assert by(daemon) == {"llama:words"}

@@ -50,7 +50,7 @@ ROLE_WEIGHT = 1.0
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
 LENDERS = 24
-LENDER_WEAK = 0.4
+LENDER_WEAK = 0.5
 """What stands beside so many of the best is looked for, if they have this share of the best."""
 BESIDE_REACH = 8
 """So far off in the order of arrival, as sessions may come in interleaved."""
@@ -192,9 +192,11 @@ def _matches(
         grams = _gram_scores(connection, "memory_gram_fts", query, narrow, limit)
     for seq, score in grams.items():
         words[seq] = words.get(seq, 0.0) + score
-    if query.only_then or not words:
+    if query.only_then or not (words or _names_something(query)):
         for span in query.spans:
-            words = {**listed(connection, query, span, limit=limit), **words}
+            told = listed(connection, query, span, limit=limit)
+            words = {**told, **words}
+            grams |= told
     return _read(connection, _sorted(words), grams)
 
 
@@ -213,6 +215,11 @@ def matches_at(
         (json.dumps(list(positions)), *narrow.values),
     )
     return _read(connection, {seq: 0.0 for (seq,) in rows}, {})
+
+
+def _names_something(query: Query) -> bool:
+    """Whether it asks for a name or a number: where nothing has that, a list would be no answer."""
+    return any(char.isupper() or char.isdigit() for word in query.terms.words for char in word)
 
 
 def _during(query: Query, span: Span) -> Query:
