@@ -59,6 +59,20 @@ def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
     return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
 
 
+def among(
+    sessions: Sequence[str], sources: Sequence[str], *, column: str = "{}"
+) -> tuple[list[str], list[Any]]:
+    """Conditions that hold to these sessions and sources; `column` says how one is read."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for name, wanted in (("session_id", sessions), ("source", sources)):
+        if wanted:
+            marks = ", ".join("?" * len(wanted))
+            clauses.append(f"{column.format(name)} IN ({marks})")
+            values.extend(wanted)
+    return clauses, values
+
+
 def quoted(term: str) -> str:
     """A term as an FTS5 string, none of it read as syntax."""
     return '"' + term.replace('"', '""') + '"'

@@ -9,7 +9,7 @@ from typing import Any
 from mnemosyned.domain.forgetting import Choice, Removal, naming
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite import learnings
-from mnemosyned.storage.sqlite.candidates import any_of
+from mnemosyned.storage.sqlite.candidates import among, any_of
 from mnemosyned.storage.sqlite.emptied import empty
 from mnemosyned.storage.sqlite.indexing import unindex_memory
 from mnemosyned.storage.sqlite.levels import BELOW
@@ -29,7 +29,7 @@ _INDEXES = ("memory_fts", "memory_gram_fts")
 def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
     """The ids of all memories for which everything in the choice holds."""
     where, values = _conditions(choice)
-    among = _having(connection, choice.terms) if choice.terms else None
+    having = _having(connection, choice.terms) if choice.terms else None
     named = naming(choice.person) if choice.person else None
     ids: dict[str, None] = {}
     for table in _TABLES:
@@ -41,7 +41,7 @@ def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
             "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))"
         )
         columns = f"id, role, session_id, ifnull(source, ''), metadata, {text}" if named else "id"
-        for narrowed, further in _narrowed(where, values, among):
+        for narrowed, further in _narrowed(where, values, having):
             rows = connection.execute(
                 f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
             )
@@ -52,28 +52,23 @@ def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
 
 
 def _conditions(choice: Choice) -> tuple[str, list[Any]]:
-    clauses = ["1"]
-    values: list[Any] = []
-    for column, names in (("session_id", choice.sessions), ("source", choice.sources)):
-        if names:
-            clauses.append(f"{column} IN ({', '.join('?' * len(names))})")
-            values.extend(names)
+    clauses, values = among(choice.sessions, choice.sources)
     if choice.since:
         clauses.append("created_at >= ?")
         values.append(instant_text(choice.since))
     if choice.until:
         clauses.append("created_at < ?")
         values.append(instant_text(choice.until))
-    return " AND ".join(clauses), values
+    return " AND ".join(["1", *clauses]), values
 
 
 def _narrowed(
-    where: str, values: Sequence[Any], among: set[int] | None
+    where: str, values: Sequence[Any], having: set[int] | None
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    if among is None:
+    if having is None:
         yield where, values
         return
-    positions = sorted(among)
+    positions = sorted(having)
     for start in range(0, len(positions), CHUNK):
         chunk = positions[start : start + CHUNK]
         yield f"{where} AND seq IN ({', '.join('?' * len(chunk))})", [*values, *chunk]

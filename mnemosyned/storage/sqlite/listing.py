@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.recall import Query
 from mnemosyned.domain.when import Span
-from mnemosyned.storage.sqlite.candidates import in_force
+from mnemosyned.storage.sqlite.candidates import among, in_force
 from mnemosyned.storage.sqlite.rows import instant_text
 
 LISTED = 0.01
@@ -50,13 +51,8 @@ def listed(
     return {seq: LISTED / (1 + LISTED_STEP * at) for at, (_, _, seq) in enumerate(found[:limit])}
 
 
-def _within(query: Query) -> tuple[str, Sequence[str]]:
+def _within(query: Query) -> tuple[str, Sequence[Any]]:
     """The filters by session and source, and what is in force."""
-    clauses = ["1"]
-    values: list[str] = []
-    for column, names in (("session_id", query.sessions), ("source", query.sources)):
-        if names:
-            clauses.append(f"{column} IN ({', '.join('?' * len(names))})")
-            values.extend(names)
+    clauses, values = among(query.sessions, query.sources)
     holds, moment = in_force(query, seq="seq")
-    return " AND ".join(clauses) + holds, [*values, *moment]
+    return " AND ".join(["1", *clauses]) + holds, [*values, *moment]

@@ -18,6 +18,7 @@ from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
     Index,
     Narrow,
+    among,
     any_of,
     best,
     in_force,
@@ -249,17 +250,11 @@ def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) ->
 
 
 def _memory_filter(query: Query) -> Narrow:
-    clauses: list[str] = []
-    values: list[Any] = []
+    clauses, values = among(query.sessions, query.sources, column="ifnull(w.{0}, a.{0})")
     if query.tier is Tier.WORKING:
         clauses.append("w.seq IS NOT NULL")
     elif query.tier is not None:
         clauses.append("a.seq IS NOT NULL")
-    for column, names in (("session_id", query.sessions), ("source", query.sources)):
-        if names:
-            marks = ", ".join("?" * len(names))
-            clauses.append(f"ifnull(w.{column}, a.{column}) IN ({marks})")
-            values.extend(names)
     if query.since:
         clauses.append("ifnull(w.created_at, a.created_at) >= ?")
         values.append(instant_text(query.since))
@@ -274,12 +269,7 @@ def _memory_filter(query: Query) -> Narrow:
 
 
 def _episode_filter(query: Query) -> Narrow:
-    clauses: list[str] = []
-    values: list[Any] = []
-    for column, names in (("session_id", query.sessions), ("source", query.sources)):
-        if names:
-            clauses.append(f"e.{column} IN ({', '.join('?' * len(names))})")
-            values.extend(names)
+    clauses, values = among(query.sessions, query.sources, column="e.{}")
     if query.since:
         clauses.append("e.covers_until >= ?")
         values.append(instant_text(query.since))
