@@ -219,21 +219,21 @@ def test_a_closed_model_starts_again_when_asked(load: Maker, canned: Path) -> No
 
 
 def test_the_time_limit_ends_generation(load: Maker, endless: Path) -> None:
-    model = load(endless, context_tokens=100_000, time_limit_s=3.0)
+    model = load(endless, context_tokens=100_000, time_limit_s=6.0)
     model.count_tokens("loaded")
     began = time.monotonic()
 
-    with pytest.raises(SummarizerFailed, match=r"longer than 3 s.*llm\.time_limit_s") as caught:
+    with pytest.raises(SummarizerFailed, match=r"longer than 6 s.*llm\.time_limit_s") as caught:
         say(model, PRIVATE, max_tokens=90_000)
 
-    assert 2.9 < time.monotonic() - began < 4
+    assert 5.9 < time.monotonic() - began < 8
     assert PRIVATE not in str(caught.value)
     assert model.count_tokens("abc") == 4
 
 
 def test_the_time_limit_ends_a_process_that_stands_still(load: Maker, canned: Path) -> None:
     before = children()
-    model = load(canned, time_limit_s=2.0)
+    model = load(canned, time_limit_s=5.0)
     model.count_tokens("loaded")
     for pid in children() - before:
         os.kill(pid, signal.SIGSTOP)
