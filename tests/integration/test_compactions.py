@@ -2,85 +2,28 @@
 
 import os
 import sqlite3
-import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from compacting import Messages, back, blocks, compacted, missing, rounds
 from domain.talks import talks
-from fakes import FakeClock, FakeSummarizer, holding
+from fakes import FakeClock, holding
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mnemosyned import sendable
-from mnemosyned.contexts import WindowSettings
-from mnemosyned.domain.archiving import as_message
 from mnemosyned.domain.condensed import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
-from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Standing, SummarizerState
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs import Expand, Recall, Remember, Sleep, Status
 from mnemosyned.verbs_keeping import Forget
-from mnemosyned.verbs_window import Compact, Learnings, Shortened
+from mnemosyned.verbs_window import Learnings
 
-Messages = list[dict[str, Any]]
 UNIQUE = "Zqxjv48213Kwyz"
-
-
-def rounds(count: int, *, first: int = 0) -> Messages:
-    """Rounds of an agent at work, each with a long tool result; ids begin anew in every one."""
-    made: Messages = []
-    for n in range(first, first + count):
-        call = {
-            "id": f"call-{n}",
-            "type": "function",
-            "function": {"name": "sh", "arguments": "{}"},
-        }
-        made += [
-            {"role": "user", "content": f"Step {n}: decided: use plan {n}.", "id": "1"},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"call-{n}", "content": f"begin {n} " + "row " * 400},
-            {"role": "assistant", "content": f"I read file {n}.", "id": "2"},
-        ]
-    return made
-
-
-def blocks(count: int) -> Messages:
-    """The same in Anthropic's form, with a picture and a NUL."""
-    made: Messages = []
-    for n in range(count):
-        picture = {"type": "image", "source": {"data": "AAAA"}}
-        told = [{"type": "text", "text": f"{n} " + "row " * 400}, picture]
-        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": told}
-        made += [
-            {"role": "user", "content": [{"type": "text", "text": f"Look at {n}\0!"}]},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{n}", "name": "sh"}]},
-            {"role": "user", "content": [result]},
-            {"role": "assistant", "content": f"Seen {n}."},
-        ]
-    return made
-
-
-def compacted(service: MemoryService, messages: Messages, **fields: Any) -> Shortened:  # noqa: ANN401
-    return service.call(Compact(messages, **{"max_tokens": 3_000, **fields}))
-
-
-def back(service: MemoryService, *ids: str) -> Messages:
-    """The messages that these ids stand for, as they were."""
-    found = [service.call(Expand(id, reveal=True)).originals for id in ids]
-    return [as_message(memory) for originals in found for memory in originals]
-
-
-def missing(service: MemoryService, given: Messages, answer: Shortened) -> Messages:
-    """What is neither in the answer's messages nor comes back."""
-    there = [*answer.messages, *back(service, *answer.expand)]
-    return [message for message in given if message not in there]
 
 
 @pytest.mark.parametrize("policy", ["auto", "facts", "rounds"])
@@ -341,72 +284,6 @@ def test_a_daemon_that_stops_compacts_no_more(service: MemoryService) -> None:
 
     with pytest.raises(ShuttingDown):
         compacted(service, rounds(1))
-
-
-# ------------------------------------------------------------------ a model
-
-
-class Model(FakeSummarizer):
-    """A summariser that says it works with a model."""
-
-    answer = "They read twenty files, one after the other."
-
-    def summarize(self, memories: Sequence[Memory]) -> Any:  # noqa: ANN401
-        return replace(super().summarize(memories), text=self.answer)
-
-    def standing(self) -> Standing:
-        return Standing(name=self.name, reason=self.reason, state=SummarizerState.MODEL)
-
-
-@pytest.fixture
-def model(cycle: SleepCycle) -> Model:
-    found = Model()
-    cycle.use_summarizer(found)
-    return found
-
-
-@pytest.mark.parametrize("policy", ["auto", "rounds"])
-def test_a_models_words_go_on_top_of_what_the_rules_found(
-    service: MemoryService, model: Model, policy: str
-) -> None:
-    answer = compacted(service, rounds(20), policy=policy)
-
-    assert model.answer in answer.summaries[0]
-    assert answer.fallback_reason == ""
-    assert "plan 0" in answer.summaries[0] or "begin 0" in answer.summaries[0]
-
-
-def test_a_model_that_takes_too_long_is_not_waited_for(
-    service: MemoryService, model: Model
-) -> None:
-    done = threading.Event()
-    model.meanwhile = lambda _: done.wait(20)
-    limited = WindowSettings(model_limit_s=0.05)
-    service.use_limits(replace(service.limits, window=limited))
-
-    answer = compacted(service, rounds(20), policy="rounds")
-
-    assert not done.is_set()
-    assert "took longer" in answer.fallback_reason
-    assert missing(service, rounds(20), answer) == []
-    done.set()
-
-
-def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
-    service: MemoryService, model: Model, clock: FakeClock
-) -> None:
-    for n in range(3):
-        service.call(Remember(f"note {n}"))
-    clock.advance(hours=30)
-    answers: list[Shortened] = []
-    model.meanwhile = lambda memories: (
-        answers.append(compacted(service, rounds(20))) if memories[0].content == "note 0" else None
-    )
-
-    service.call(Sleep())
-
-    assert "a sleep cycle has the model" in answers[0].fallback_reason
-    assert answers[0].changed
 
 
 # ------------------------------------------------------------------ whatever comes

@@ -1,0 +1,81 @@
+"""A model's words in a compaction, and a model that is not waited for."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from compacting import compacted, missing, rounds
+from fakes import FakeClock, FakeSummarizer
+
+from mnemosyned.contexts import WindowSettings
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.model_ports import Standing, SummarizerState
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.verbs import Remember, Sleep
+from mnemosyned.verbs_window import Shortened
+
+
+class Model(FakeSummarizer):
+    """A summariser that says it works with a model."""
+
+    answer = "They read twenty files, one after the other."
+
+    def summarize(self, memories: Sequence[Memory]) -> Any:  # noqa: ANN401
+        return replace(super().summarize(memories), text=self.answer)
+
+    def standing(self) -> Standing:
+        return Standing(name=self.name, reason=self.reason, state=SummarizerState.MODEL)
+
+
+@pytest.fixture
+def model(cycle: SleepCycle) -> Model:
+    found = Model()
+    cycle.use_summarizer(found)
+    return found
+
+
+@pytest.mark.parametrize("policy", ["auto", "rounds"])
+def test_a_models_words_go_on_top_of_what_the_rules_found(
+    service: MemoryService, model: Model, policy: str
+) -> None:
+    answer = compacted(service, rounds(20), policy=policy)
+
+    assert model.answer in answer.summaries[0]
+    assert answer.fallback_reason == ""
+    assert "plan 0" in answer.summaries[0] or "begin 0" in answer.summaries[0]
+
+
+def test_a_model_that_takes_too_long_is_not_waited_for(
+    service: MemoryService, model: Model
+) -> None:
+    done = threading.Event()
+    model.meanwhile = lambda _: done.wait(20)
+    limited = WindowSettings(model_limit_s=0.05)
+    service.use_limits(replace(service.limits, window=limited))
+
+    answer = compacted(service, rounds(20), policy="rounds")
+
+    assert not done.is_set()
+    assert "took longer" in answer.fallback_reason
+    assert missing(service, rounds(20), answer) == []
+    done.set()
+
+
+def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
+    service: MemoryService, model: Model, clock: FakeClock
+) -> None:
+    for n in range(3):
+        service.call(Remember(f"note {n}"))
+    clock.advance(hours=30)
+    answers: list[Shortened] = []
+    model.meanwhile = lambda memories: (
+        answers.append(compacted(service, rounds(20))) if memories[0].content == "note 0" else None
+    )
+
+    service.call(Sleep())
+
+    assert "a sleep cycle has the model" in answers[0].fallback_reason
+    assert answers[0].changed

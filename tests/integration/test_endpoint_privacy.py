@@ -1,0 +1,186 @@
+"""What leaves the machine for an endpoint: to whom, under which certificate, with which key."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import ask, model, refused
+from endpoints import says, serving, unused_port
+
+from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable
+from mnemosyned.summarizers.endpoint import api_key
+
+# ------------------------------------------------------------------------ TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that nobody vouches for."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl")
+    room = tmp_path_factory.mktemp("tls")
+    key, made, both = room / "key.pem", room / "cert.pem", room / "both.pem"
+    options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run(
+        ["openssl", *options, *names, "-keyout", str(key), "-out", str(made)],
+        check=True,
+        capture_output=True,
+    )
+    both.write_text(key.read_text() + made.read_text())
+    return both
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> None:
+    with serving(says("psst"), certificate=certificate) as served:
+        error = refused(model(f"https://localhost:{served.port}/v1"))
+
+    assert isinstance(error, ModelUnavailable)
+    assert "certificate" in error.message
+    assert served.seen == []
+
+
+def test_a_certificate_that_is_trusted_is_taken(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with serving(says("Safe."), certificate=certificate) as served:
+        assert ask(model(f"https://localhost:{served.port}/v1")) == "Safe."
+        assert "certificate" in refused(model(f"https://127.0.0.1:{served.port}/v1")).message
+
+
+# ------------------------------------------------------- what leaves the machine
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://192.0.2.1/v1",
+        "https://198.51.100.7:8443/v1",
+        "http://0.0.0.0:8080/v1",
+        "http://[2001:db8::1]/v1",
+        "http://[::ffff:192.0.2.1]/v1",
+    ],
+)
+def test_an_endpoint_elsewhere_is_refused_at_the_start(url: str) -> None:
+    with pytest.raises(ConfigInvalid, match="local_only") as caught:
+        model(url)
+
+    assert caught.value.field == "llm.endpoint"
+    assert model(url, local_only=False).name
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "[::1]"])
+def test_an_endpoint_on_this_machine_is_taken(host: str) -> None:
+    assert model(f"http://{host}:8080/v1").name
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
+    def lookup(_: str, port: int, **__: object) -> list[Any]:
+        if not addresses:
+            raise socket.gaierror(-2, "Name or service not known")
+        kind = socket.SOCK_STREAM
+        return [(socket.AF_INET, kind, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+
+
+def test_every_address_of_the_host_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolving(monkeypatch, "127.0.0.1", "192.0.2.1")
+
+    with pytest.raises(ConfigInvalid, match="not this machine"):
+        model("http://models.test/v1")
+
+
+def test_a_host_that_nobody_knows_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolving(monkeypatch)
+
+    with pytest.raises(ConfigInvalid, match="not known"):
+        model("http://models.test/v1")
+    assert model("http://models.test/v1", local_only=False).name
+
+
+def test_a_host_that_moves_away_later_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolving(monkeypatch, "127.0.0.1")
+    asked = model(f"http://models.test:{unused_port()}/v1")
+    resolving(monkeypatch, "192.0.2.1")
+
+    error = refused(asked)
+
+    assert isinstance(error, ModelUnavailable)
+    assert "not this machine" in error.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:8080",
+        "ftp://localhost/v1",
+        "http://",
+        "http://localhost:port/v1",
+        "http://localhost:99999/v1",
+        "http://me:sk-1@localhost/v1",
+        "http://localhost/v1?key=sk-1",
+        "http://localhost/v1\r\nX: sk-1",
+        "http://[::1/v1",
+    ],
+)
+def test_what_is_no_address_is_refused_without_its_words(url: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        model(url)
+
+    assert "sk-1" not in caught.value.message
+
+
+def test_a_name_that_no_host_can_have_is_refused() -> None:
+    with pytest.raises(ConfigInvalid):
+        model(f"http://{'x' * 70}.test/v1")
+
+
+# ------------------------------------------------------------------------ key
+
+
+def test_the_key_comes_from_its_file_before_the_variable(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("sk-file\n")
+    file.chmod(0o600)
+
+    assert api_key(str(file), variable="sk-variable") == "sk-file"
+    assert api_key(None, variable=" sk-variable ") == "sk-variable"
+    assert api_key(None, variable=None) is None
+    assert api_key(None, variable="") is None
+
+
+def test_a_key_file_that_others_can_read_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "key"
+    file.write_text("sk-file")
+    file.chmod(0o640)
+
+    api_key(str(file), variable=None)
+
+    assert "key_file_readable_by_others" in caplog.text
+    assert "sk-file" not in caplog.text
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"sk-1\nsk-2", b"sk 1", b"\xff", "ключ".encode()])
+def test_a_file_that_holds_no_key_is_refused_without_its_words(
+    tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(content)
+    file.chmod(0o600)
+
+    with pytest.raises(ConfigInvalid) as caught:
+        api_key(str(file), variable=None)
+
+    assert "sk" not in caught.value.message
+    with pytest.raises(ConfigInvalid, match="cannot be read"):
+        api_key(str(tmp_path / "none"), variable=None)
