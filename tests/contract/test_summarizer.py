@@ -1,21 +1,20 @@
 """What every summariser promises."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 
 import pytest
 from endpoints import begins, says, serving
 from fakes import FakeClock
+from meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import Summarizer
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import ChainSummarizer
 from mnemosyned.summarizers.endpoint import EndpointModel
 from mnemosyned.summarizers.model import ModelSummarizer
 
-NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 RATIO = 1 / 3
 
 
@@ -54,22 +53,6 @@ def rejecting() -> Iterator[Summarizer]:
         made = in_chain(endpoint.url)
         yield made
         made.close()
-
-
-def memories(*contents: str) -> list[Memory]:
-    return [
-        Memory(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
-        for at, text in enumerate(contents)
-    ]
-
-
-EPISODE = memories(
-    "We looked at three vendors for the new badge printer this morning.",
-    "Decision: we buy the Zebra ZC300 from Kessler, as soon as possible, for 1,890 euros.",
-    "The other two were slower, and one of them needed a driver nobody could find.",
-    "Ines will pick it up on 14 April; the invoice goes to finance@example.com.",
-    "Then we talked about lunch for a while and about the weather, which was fine.",
-)
 
 
 def test_it_has_a_name_and_says_why_it_is_in_force(summarizer: Summarizer) -> None:

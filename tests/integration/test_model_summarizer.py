@@ -1,16 +1,15 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 
 import pytest
+from meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.facts import EXACT_KINDS, Kind, tokens
-from mnemosyned.domain.memory import Memory
 from mnemosyned.summarizers.model import ModelSummarizer
 
-NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 RATIO = 1 / 3
 GOOD = (
     "Decision: the team buys the Zebra ZC300 badge printer from Kessler for 1,890 euros. Ines "
@@ -50,20 +49,6 @@ class ScriptedModel:
         """Nothing runs."""
 
 
-def memories(*contents: str) -> list[Memory]:
-    return [
-        Memory(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
-        for at, text in enumerate(contents)
-    ]
-
-
-EPISODE = memories(
-    "We looked at three vendors for the new badge printer this morning.",
-    "Decision: we buy the Zebra ZC300 from Kessler, as soon as possible, for 1,890 euros.",
-    "The other two were slower, and one of them needed a driver nobody could find.",
-    "Ines will pick it up on 14 April; the invoice goes to finance@example.com.",
-    "Then we talked about lunch for a while and about the weather, which was fine.",
-)
 WORDS = """amber birch cedar delta ember flint grove heath iris jade kelp lime maple nettle olive
     pine quartz reed slate thyme umber violet willow yarrow zinc""".split()
 LONG = memories(
