@@ -49,7 +49,7 @@ def _bound(problem: str) -> str:
         return _length(*found.groups())
     if found := _RANGE.match(problem):
         bound, number = found.groups()
-        return f"must be {_BOUNDS[bound]} {float(number):,g}"
+        return f"must be {_BOUNDS[bound]} {number.removesuffix('.0')}"
     found = _KIND.fullmatch(problem)
     return _kind(*found.groups()) if found else ""
 

@@ -130,10 +130,17 @@ def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
         f"{first:%Y-%m-%d %H:%M} to {until}",
         len(groups),
         sum(group.items for group in groups),
-        f"{sum(group.chars_before for group in groups):,}",
+        _size(groups),
         f"{sum(group.chars_after for group in groups):,}",
         _status(groups[0].status),
     )
+
+
+def _size(groups: list[GroupReport]) -> str:
+    """Characters; of summaries that are not written yet, about how many."""
+    chars = f"{sum(group.chars_before for group in groups):,}"
+    planned = groups[0].level and groups[0].status is GroupStatus.PLANNED
+    return f"about {chars}" if planned else chars
 
 
 def logged(result: Logged) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -216,8 +217,17 @@ class MemoryStore(Protocol):
         """Have everything that was written on disk."""
         ...
 
-    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
-        """What began before an instant and is not folded yet, or has to be folded anew."""
+    def foldable(
+        self, *, to_level: Level, before: datetime, limit: int, opened: Iterable[datetime] = ()
+    ) -> Foldable:
+        """What began before an instant and is not folded yet, or has to be folded anew.
+
+        `opened` are beginnings of periods that more is coming for.
+        """
+        ...
+
+    def passing(self) -> AbstractSet[str]:
+        """The ids of the working memories that no summary may speak of."""
         ...
 
     def fold(self, change: Fold) -> None:

@@ -33,9 +33,17 @@ _CHILD = f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM epi
 
 
 def foldable(
-    connection: sqlite3.Connection, *, to_level: Level, before: datetime, limit: int
+    connection: sqlite3.Connection,
+    *,
+    to_level: Level,
+    before: datetime,
+    limit: int,
+    opened: Iterable[datetime],
 ) -> Foldable:
-    """What can become, or has to become anew, a summary of this level."""
+    """What can become, or has to become anew, a summary of this level.
+
+    `opened` are beginnings of periods that more is coming for.
+    """
     fresh = _children(
         connection,
         f"WHERE level = ? AND parent_id IS NULL AND {_BEGINS} < ? ORDER BY {_BEGINS} LIMIT ?",
@@ -47,7 +55,8 @@ def foldable(
             (to_level, limit),
         ).fetchall()
     )
-    for begins in {instant_text(begin_of(to_level, child.covers_from)) for child in fresh}:
+    begun = {begin_of(to_level, child.covers_from) for child in fresh}
+    for begins in {instant_text(moment) for moment in begun.union(opened)}:
         row = connection.execute(
             "SELECT period_from, id FROM episodic_memory WHERE level = ? AND period_from = ?",
             (to_level, begins),

@@ -29,6 +29,15 @@ def note(
     )
 
 
+def passing(connection: sqlite3.Connection) -> set[str]:
+    """The ids of the working memories that are superseded or will expire."""
+    rows = connection.execute(
+        "SELECT w.id FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
+        "WHERE s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL"
+    )
+    return {id for (id,) in rows}
+
+
 def pin(connection: sqlite3.Connection, id: str, *, pinned: bool) -> bool:
     """Pin a working memory, or let it go; False where the working tier has none of this id."""
     return (

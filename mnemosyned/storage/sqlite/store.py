@@ -236,9 +236,17 @@ class SqliteStore:
                 ).fetchall()
         return sorted(map(episode_from, rows), key=lambda one: (one.covers_from, one.id))
 
-    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
+    def foldable(
+        self, *, to_level: Level, before: datetime, limit: int, opened: Iterable[datetime] = ()
+    ) -> Foldable:
         with self._readers.snapshot() as connection:
-            return levels.foldable(connection, to_level=to_level, before=before, limit=limit)
+            return levels.foldable(
+                connection, to_level=to_level, before=before, limit=limit, opened=opened
+            )
+
+    def passing(self) -> set[str]:
+        with self._readers.snapshot() as connection:
+            return marks.passing(connection)
 
     def chosen(self, choice: Choice) -> list[str]:
         with self._readers.snapshot() as connection:
