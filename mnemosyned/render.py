@@ -188,13 +188,16 @@ def _forgotten(result: Forgotten) -> str:
     head = (
         f"{'would forget' if result.dry_run else 'forgotten'}: "
         f"{counted(result.memories, 'memory')} ({result.working:,} working, "
-        f"{result.archived:,} archived) and {counted(result.details, 'exact detail')}; "
-        f"summaries: {result.episodes_removed:,} removed, {result.episodes_rewritten:,} rewritten"
+        f"{result.archived:,} archived), {counted(result.details, 'exact detail')}, "
+        f"{counted(result.learnings, 'learning')}; summaries: {result.episodes_removed:,} removed, "
+        f"{result.episodes_rewritten:,} rewritten"
     )
-    lines = [head if result.memories else "nothing to forget: no memory matches"]
+    found = result.memories or result.learnings
+    lines = [head if found else "nothing to forget: no memory matches"]
     for line in result.lines:
         who = "  ".join(part for part in (line.session, line.role) if part)
-        lines.append(wrapped(f"{when(line.created_at)}  {who}: {line.snippet}"))
+        words = line.snippet or "(its words were pruned)"
+        lines.append(wrapped(f"{when(line.created_at)}  {who}: {words}"))
     if result.lines and result.memories > len(result.lines):
         lines.append(f"   … and {result.memories - len(result.lines):,} more")
     if not result.complete:
@@ -219,7 +222,10 @@ def _restored(result: Restored) -> str:
 
 def _pruned(result: Pruned) -> str:
     if not result.memories:
-        return "nothing to prune: every original that has its words is kept"
+        return (
+            "nothing to prune: no original is beyond archive.keep_days or archive.characters_max "
+            "(unset, they keep everything), nor beyond what this call said"
+        )
     return (
         f"{'would prune' if result.dry_run else 'pruned'}: the words of "
         f"{counted(result.memories, 'original')}, {result.characters:,} characters, from "

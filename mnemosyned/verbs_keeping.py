@@ -27,6 +27,8 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     archived: int
     details: int
     """Exact values that went with them."""
+    learnings: int
+    """What was learned from them, or says itself what is to be forgotten."""
     episodes_removed: int
     episodes_rewritten: int
     """Summaries of every level, rewritten from what remains."""
@@ -39,7 +41,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
-    """Delete memories from every tier, index, summary and log.
+    """Delete memories, and what was learned of them, from every tier, index, summary and log.
 
     Name one by its id (an episode's takes its originals along), or say which: those for which
     everything said holds. The shell shows what would go and asks first, or needs --yes.

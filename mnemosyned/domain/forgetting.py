@@ -51,6 +51,7 @@ class Removal:
     archived: int = 0
     details: int = 0
     """Exact values that went with them."""
+    learnings: int = 0
     removed: frozenset[int] = frozenset()
     """The episodes that nothing was left of, as the store knows them."""
     emptied: frozenset[int] = frozenset()
@@ -62,6 +63,7 @@ class Removal:
             working=self.working + other.working,
             archived=self.archived + other.archived,
             details=self.details + other.details,
+            learnings=self.learnings + other.learnings,
             removed=removed,
             emptied=(self.emptied | other.emptied) - removed,
         )

@@ -169,6 +169,63 @@ def test_a_dry_run_of_an_undo_changes_nothing(
     assert working_ids(store) == []
 
 
+def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"), *trio("b", source="b"), *trio("c", source="c", hours_ago=200))
+    first = slept(cycle)
+    service.call(Forget("a1"))
+    service.call(Prune(keep_days=3))
+
+    planned = service.call(Sleep(undo=first, dry_run=True))
+    done = service.call(Sleep(undo=first))
+
+    assert planned.status == done.status == CycleStatus.PARTIAL
+    assert (planned.failed, done.failed) == (1, 1)
+    assert sum(group.items for group in planned.groups) == done.restored == 5
+    assert [(group.items, group.error) for group in planned.groups] == [
+        (group.items, group.error) for group in done.groups
+    ]
+
+
+def test_the_last_cycle_need_not_be_named(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a", hours_ago=200))
+    slept(cycle)
+    service.call(Prune(keep_days=3))
+    keep(store, *trio("b"))
+    older = slept(cycle)
+    keep(store, *trio("c"))
+    newer = slept(cycle)
+    slept(cycle)  # there was nothing to do
+
+    undone = [service.call(Sleep(undo="last")).cycle for _ in range(2)]
+
+    assert undone == [newer, older]
+    with pytest.raises(CannotUndo, match="no cycle"):  # what was pruned cannot come back
+        service.call(Sleep(undo="last"))
+
+
+def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a", hours_ago=80))
+    first = slept(cycle)
+    keep(store, *trio("b", source="b", hours_ago=104))
+    second = slept(cycle)
+    clock.advance(days=30)
+    slept(cycle)
+
+    service.call(Sleep(undo=first))
+    amid = {row.level for row in store.log(limit=99) if row.undone_at is None}
+    service.call(Sleep(undo=second))
+
+    assert amid == {0, 1, 2, 3}
+    assert all(row.undone_at for row in store.log(limit=99))
+    assert store.totals()[Tier.EPISODIC].count == 0
+
+
 def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
@@ -182,7 +239,7 @@ def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
 
     assert (report.status, report.restored) == (CycleStatus.PARTIAL, 2)
     assert sorted(group.error or "" for group in report.groups) == [
-        "1 originals were forgotten or restored before",
+        "1 original was forgotten or restored before",
         "3 originals were forgotten or restored before",
     ]
     assert working_ids(store) == ["a0", "a2"]
@@ -278,6 +335,34 @@ def test_pruning_by_size_takes_the_oldest_until_it_fits(
         False
     ] * 2
     assert store.totals()[Tier.ARCHIVE].characters == 200
+
+
+def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    told = [memory(f"m{at}", "x" * 100, hours_ago=50 - at) for at in range(4)]
+    keep(store, *told, *(memory(f"n{at}", "x" * 100, hours_ago=20 - at) for at in range(4)))
+    slept(cycle)
+
+    amid = service.call(Prune(keep_days=2))
+    by_size = service.call(Prune(characters_max=750))
+
+    assert (amid.memories, by_size.memories, by_size.characters) == (0, 4, 400)
+    assert {one.id for one in told if original(store, one.id).pruned_at} == {one.id for one in told}
+
+
+def test_restoring_costs_no_other_original_the_last_of_its_words(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a"))
+    slept(cycle)
+    store.prune(["a0"], now=clock.now())  # as a crash may leave it
+    before = episode_of(store, "a1")
+
+    with pytest.raises(WordsPruned, match="all that is left"):
+        service.call(Restore("a1"))
+
+    assert episode_of(store, "a1") == before
 
 
 def test_the_settings_prune_after_a_cycle(

@@ -27,6 +27,15 @@ BELOW = """
     )
 """
 """A summary and all summaries under it; the first value bound is its id."""
+ABOVE = """
+    WITH RECURSIVE above (id, seq, parent_id) AS (
+        SELECT id, seq, parent_id FROM episodic_memory WHERE id = ?
+        UNION ALL
+        SELECT e.id, e.seq, e.parent_id FROM above
+        JOIN episodic_memory AS e ON e.id = above.parent_id
+    )
+"""
+"""The same upwards: a summary, and those it went into."""
 
 _BEGINS = "ifnull(period_from, covers_from)"
 _CHILD = f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM episodic_memory"
