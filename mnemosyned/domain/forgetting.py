@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.stemming import fold
 from mnemosyned.domain.terms import Terms, unspaced
 
 
@@ -27,7 +27,7 @@ class Choice:
 
 
 def naming(name: str) -> Callable[[str], bool]:
-    """Tells whether a text mentions a name: as whole words, in any case.
+    """Tells whether a text mentions a name: as whole words, in any case, with accents or without.
 
     In a script without spaces a name has no borders that could be seen, so any occurrence counts.
     """
@@ -40,7 +40,7 @@ def naming(name: str) -> Callable[[str], bool]:
 
 
 def _plain(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold()
+    return fold(text.casefold())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from mnemosyned.domain.forgetting import Choice, Removal, naming
+from mnemosyned.domain.spellings import spellings
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.candidates import among, any_of
@@ -82,7 +83,8 @@ def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
         here: set[int] = set()
         for table in _INDEXES[term in terms.grams :]:
             rows = connection.execute(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (any_of([term]),)
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ?",
+                (any_of([term, *spellings(term)]),),
             )
             here.update(seq for (seq,) in rows)
         found = here if found is None else found & here
