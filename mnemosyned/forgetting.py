@@ -307,11 +307,10 @@ class Forgetting:
         """Each hit with what it superseded; what stands under another has no place of its own."""
         told = [replace(hit, history=self._history(hit, reveal=reveal)) for hit in hits]
         older = {line.id for hit in told for line in hit.history}
-        return [hit for hit in told if hit.id not in older]
+        return [hit for hit in told if not older.issuperset(_shown(hit))]
 
     def _history(self, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
-        newer = [line.id for line in hit.lines] or [hit.id]
-        found = {memory.id: memory for id in newer for memory in self._store.history(id)}
+        found = {memory.id: memory for id in _shown(hit) for memory in self._store.history(id)}
         return tuple(
             Line(
                 id=memory.id,
@@ -323,6 +322,11 @@ class Forgetting:
             )
             for memory in found.values()
         )
+
+
+def _shown(hit: Hit) -> list[str]:
+    """The ids of the memories that a hit shows: an episode's lines, or itself."""
+    return [line.id for line in hit.lines] or [hit.id]
 
 
 def _choice(request: Forget) -> Choice:
