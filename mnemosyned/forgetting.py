@@ -172,6 +172,8 @@ class Forgetting:
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
             lines=list(lines),
+            untold=removal.untold,
+            file_bytes=self._database.stat().st_size if dry_run else 0,
             complete=complete,
             backups=backups_beside(self._database),
         )

@@ -52,6 +52,8 @@ class Removal:
     details: int = 0
     """Exact values that went with them."""
     learnings: int = 0
+    untold: int = 0
+    """Foreseen: pruned originals that stay, and lose what their summary says of them."""
     removed: frozenset[int] = frozenset()
     """The episodes that nothing was left of, as the store knows them."""
     emptied: frozenset[int] = frozenset()
@@ -64,6 +66,7 @@ class Removal:
             archived=self.archived + other.archived,
             details=self.details + other.details,
             learnings=self.learnings + other.learnings,
+            untold=self.untold + other.untold,
             removed=removed,
             emptied=(self.emptied | other.emptied) - removed,
         )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 from fakes import NOON, FakeClock, keep, memory, trio, working_ids
 
-from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
+from mnemosyned.domain.consolidation import WORDLESS, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import CannotUndo, IdTaken, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.forgetting import Forgetting
+from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -389,6 +391,36 @@ def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
     assert service.call(Remember("note a1", dedupe=True)).stored
     with pytest.raises(IdTaken):
         service.call(Remember("other words", id="a1"))
+
+
+def test_the_preview_says_whose_last_words_go_with_a_forgotten_one(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *(replace(one, content="so quiet a garden") for one in trio("a")))
+    keep(store, *trio("b", source="b"))
+    slept(cycle)
+    service.call(Prune(characters_max=0))
+
+    preview = service.call(Forget("a1", dry_run=True))
+    whole = service.call(Forget(source="b", dry_run=True))
+    service.call(Forget("a1"))
+
+    assert (preview.untold, whole.untold) == (2, 0)
+    assert "2 pruned originals beside them would lose what" in render(preview)
+    assert "beside them" not in render(whole)
+    assert "(its words were pruned)" in render(preview)
+    assert episode_of(store, "a0").content == WORDLESS
+
+
+def test_the_preview_of_a_large_file_says_how_long_writing_waits(service: MemoryService) -> None:
+    service.call(Remember("a bike", id="1"))
+
+    preview = service.call(Forget("1", dry_run=True))
+    large = msgspec.structs.replace(preview, file_bytes=3_000_000_000)
+
+    assert preview.file_bytes > 0
+    assert "anew" not in render(preview)
+    assert "(3,000 MB) is then written anew: writing waits for about 0 min 30 s" in render(large)
 
 
 def test_what_was_pruned_can_still_be_forgotten(

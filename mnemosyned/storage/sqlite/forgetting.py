@@ -145,6 +145,7 @@ def foreseen(connection: sqlite3.Connection, ids: Sequence[str], learned: Iterab
     """
     removal = Removal()
     leaving: dict[int, int] = {}
+    wordless: dict[int, int] = {}
     unlearned = set(learned)
     for chunk in _chunks(ids):
         marks = ", ".join("?" * len(chunk))
@@ -158,18 +159,35 @@ def foreseen(connection: sqlite3.Connection, ids: Sequence[str], learned: Iterab
             )
         )
         archived = details = 0
-        for episode, count, values in connection.execute(
-            "SELECT episode_seq, count(*), "
+        for episode, count, without_words, values in connection.execute(
+            "SELECT episode_seq, count(*), sum(content = ''), "
             "sum((SELECT count(*) FROM detail WHERE memory_seq = seq)) "
             f"FROM archive WHERE id IN ({marks}) GROUP BY episode_seq",
             chunk,
         ):
             leaving[episode] = leaving.get(episode, 0) + count
+            wordless[episode] = wordless.get(episode, 0) + without_words
             archived += count
             details += values
         removal |= Removal(working=working, archived=archived, details=details)
     removed, emptied = _episodes_left(connection, leaving)
-    return removal | Removal(removed=removed, emptied=emptied, learnings=len(unlearned))
+    return removal | Removal(
+        removed=removed,
+        emptied=emptied,
+        learnings=len(unlearned),
+        untold=_untold(connection, wordless),
+    )
+
+
+def _untold(connection: sqlite3.Connection, leaving: dict[int, int]) -> int:
+    """How many pruned originals stay in these episodes when so many others leave them."""
+    return sum(
+        connection.execute(
+            "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
+        ).fetchone()[0]
+        - count
+        for episode, count in leaving.items()
+    )
 
 
 def _episodes_left(
