@@ -110,14 +110,16 @@ class Forgetting:
             removal |= self._store.forget(chunk)
         removal |= self._store.unlearn(learned)
         self.mend()
-        complete = self._press_out()
+        # Where nothing went nobody need wait while the file is written anew.
+        due = removal != Removal() or self._store.scrub_due()
+        complete = self._press_out() if due else True
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
         return self._receipt(removal, complete=complete)
 
     def _press_out(self) -> bool:
         """What was forgotten leaves the log's columns, the index segments and the log file.
 
-        It is looked for, not remembered: who repeats what a crash cut short finishes it.
+        What a crash cut short is still due: whoever forgets next, or the next cycle, finishes it.
         """
         sessions, sources = self._store.unborne_names()
         if sessions or sources:
