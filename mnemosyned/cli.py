@@ -40,7 +40,7 @@ FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
 """Positional, and yet may be left out: read from standard input, or said in options."""
-METAVARS = {"supersedes": "ID", "undo": "CYCLE"}
+METAVARS = {"supersedes": "ID", "undo": "CYCLE|last"}
 ASKS_FIRST = ("forget", "prune")
 """What cannot be taken back is shown first, and done when it was confirmed."""
 
@@ -220,7 +220,7 @@ def _confirm(client: Client, request: Request[Any]) -> Forgotten | Pruned | None
     Where nothing would be done nobody is asked, and that is the answer.
     """
     foreseen: Forgotten | Pruned = client.call(msgspec.structs.replace(request, dry_run=True))
-    if not foreseen.memories:
+    if not (foreseen.memories or (isinstance(foreseen, Forgotten) and foreseen.learnings)):
         return foreseen
     click.echo(render(foreseen), err=True)
     if not sys.stdin.isatty():

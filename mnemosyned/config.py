@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import config_dir, default_socket, models_dir, state_dir
+from mnemosyned.plainly import plainly
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -297,11 +298,25 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
     try:
         converted = msgspec.convert(value, _KEYS[key], strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigInvalid(f"{where}: {key}: {error}; it says {value!r}", field=key) from error
+        problem = plainly(str(error), choices=_choices(_KEYS[key]), form=_FORMS.get(key, ""))
+        says = f"it says {_as_yaml(value)}"
+        raise ConfigInvalid(f"{where}: {key} {problem}; {says}", field=key) from error
     if key == "sleep.cron" and converted is not None and len(converted.split()) != 5:
         problem = f"expected five fields such as '30 3 * * *'; it says {converted!r}"
         raise ConfigInvalid(f"{where}: {key}: {problem}", field=key)
     return converted
+
+
+def _choices(kind: Any) -> list[str]:  # noqa: ANN401
+    """The words that may stand there; none where any may."""
+    return [str(choice) for choice in get_args(kind)] if get_origin(kind) is Literal else []
+
+
+def _as_yaml(value: object) -> str:
+    """A value as a file has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else repr(value)
 
 
 def _set(values: dict[str, Any], key: str, value: object) -> None:
@@ -320,6 +335,8 @@ def _suggestion(wrong: str) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
+_FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
+"""What a value looks like whose pattern nobody wants to read."""
 _NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE}
 _KEYS: dict[str, Any] = dict(keys())
 _SECTIONS = {key.rsplit(".", 1)[0] for key in _KEYS if "." in key}

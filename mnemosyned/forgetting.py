@@ -50,6 +50,8 @@ CHUNK = 100
 """So many memories go in one transaction; `remember` waits for no more."""
 UNDO_CHUNK = 8
 """So many episodes, each of up to `sleep.group_entries_max` memories."""
+LAST = "last"
+"""As an undo's cycle: the newest of which something can be put back."""
 PREVIEW_LINES = 10
 SNIPPET_CHARS = 100
 PRUNED_MAX = 200_000
@@ -99,29 +101,33 @@ class Forgetting:
         Each chunk leaves everything whole: a summary made of what it took is empty until it is
         rewritten, at the latest when the memory is opened again.
         """
-        ids = self._meant(request)
+        ids, learned = self._meant(request)
         if request.dry_run:
-            removal = self._store.foreseen(ids)
+            removal = self._store.foreseen(ids, learned=learned)
             return self._receipt(removal, dry_run=True, lines=self._preview(ids))
         removal = Removal()
         for chunk in _chunks(ids, CHUNK):
             removal |= self._store.forget(chunk)
+        removal |= self._store.unlearn(learned)
         self.mend()
-        complete = self._press_out()
+        # Where nothing went nobody need wait while the file is written anew.
+        due = removal != Removal() or self._store.scrub_due()
+        complete = self._press_out() if due else True
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
         return self._receipt(removal, complete=complete)
 
     def _press_out(self) -> bool:
         """What was forgotten leaves the log's columns, the index segments and the log file.
 
-        It is looked for, not remembered: who repeats what a crash cut short finishes it.
+        What a crash cut short is still due: whoever forgets next, or the next cycle, finishes it.
         """
         sessions, sources = self._store.unborne_names()
         if sessions or sources:
             self._store.forget_names(sessions=sessions, sources=sources)
         return self._store.scrub()
 
-    def _meant(self, request: Forget) -> list[str]:
+    def _meant(self, request: Forget) -> tuple[list[str], list[str]]:
+        """The ids of the memories that are meant, and of the learnings beside theirs."""
         narrowing = (
             request.query,
             request.session,
@@ -136,13 +142,15 @@ class Forgetting:
                     "an id says which memory it is; say nothing else beside it", field="id"
                 )
             found = self._store.get(request.id)
-            return self._store.below(found.id) if isinstance(found, Episode) else [found.id]
+            below = self._store.below(found.id) if isinstance(found, Episode) else [found.id]
+            return below, []
         if not any(narrowing):
             raise InvalidRequest(
                 "say what to forget: an id, query, session, source, since, until or person",
                 field="id",
             )
-        return self._store.chosen(_choice(request))
+        choice = _choice(request)
+        return self._store.chosen(choice), self._store.chosen_learnings(choice)
 
     def _preview(self, ids: Sequence[str]) -> list[Foreseen]:
         shown = [self._store.get(id) for id in ids[:PREVIEW_LINES]]
@@ -162,9 +170,12 @@ class Forgetting:
             working=removal.working,
             archived=removal.archived,
             details=removal.details,
+            learnings=removal.learnings,
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
             lines=list(lines),
+            untold=removal.untold,
+            file_bytes=self._database.stat().st_size if dry_run else 0,
             complete=complete,
             backups=backups_beside(self._database),
         )
@@ -227,21 +238,19 @@ class Forgetting:
         """Put the originals of one cycle back; what cannot be put back stays and is named."""
         if request.session or request.force:
             raise InvalidRequest("undo takes a whole cycle; leave session and force out")
-        cycle = request.undo or ""
-        check_text(cycle, field="undo")
+        check_text(request.undo, field="undo")
         started = time.monotonic()
         with self._cycle.held():
+            cycle = self._to_undo(request.undo or "")
             entries = self._entries(cycle)
-            returned: dict[str, Returned] = {}
-            if not request.dry_run:
-                ids = [entry.episode for entry in entries if entry.episode]
-                now = self._clock.now()
-                for chunk in _chunks(ids, UNDO_CHUNK):
-                    returned |= {one.episode: one for one in self._store.undo(chunk, now=now)}
-                self.mend()
-        groups = [_undone_group(entry, returned.get(entry.episode or "")) for entry in entries]
+            returned = self._returned(entries, dry_run=request.dry_run)
+        groups = [
+            _undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
+            for entry in entries
+            if entry.episode
+        ]
         whole = all(group.status is not GroupStatus.KEPT and not group.error for group in groups)
-        restored = sum(one.restored for one in returned.values())
+        restored = 0 if request.dry_run else sum(one.restored for one in returned.values())
         if not request.dry_run:
             log.info("cycle_undone", cycle=cycle, restored=restored, whole=whole)
         return CycleReport(
@@ -259,6 +268,27 @@ class Forgetting:
             chars_after=0,
             restored=restored,
         )
+
+    def _to_undo(self, cycle: str) -> str:
+        """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
+        if cycle != LAST:
+            return cycle
+        last = self._store.last_cycle()
+        if last is None:
+            raise CannotUndo("there is no cycle of which something could be put back", field="undo")
+        return last
+
+    def _returned(self, entries: Sequence[LogEntry], *, dry_run: bool) -> dict[str, Returned]:
+        """By episode what is put back, or would be."""
+        ids = [entry.episode for entry in entries if entry.episode]
+        if dry_run:
+            return {one.episode: one for one in self._store.returning(ids)}
+        returned: dict[str, Returned] = {}
+        now = self._clock.now()
+        for chunk in _chunks(ids, UNDO_CHUNK):
+            returned |= {one.episode: one for one in self._store.undo(chunk, now=now)}
+        self.mend()
+        return returned
 
     def _entries(self, cycle: str) -> list[LogEntry]:
         """The groups of a cycle that were promoted and not undone. Raises where there are none."""
@@ -281,11 +311,10 @@ class Forgetting:
         """Each hit with what it superseded; what stands under another has no place of its own."""
         told = [replace(hit, history=self._history(hit, reveal=reveal)) for hit in hits]
         older = {line.id for hit in told for line in hit.history}
-        return [hit for hit in told if hit.id not in older]
+        return [hit for hit in told if not older.issuperset(_shown(hit))]
 
     def _history(self, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
-        newer = [line.id for line in hit.lines] or [hit.id]
-        found = {memory.id: memory for id in newer for memory in self._store.history(id)}
+        found = {memory.id: memory for id in _shown(hit) for memory in self._store.history(id)}
         return tuple(
             Line(
                 id=memory.id,
@@ -297,6 +326,11 @@ class Forgetting:
             )
             for memory in found.values()
         )
+
+
+def _shown(hit: Hit) -> list[str]:
+    """The ids of the memories that a hit shows: an episode's lines, or itself."""
+    return [line.id for line in hit.lines] or [hit.id]
 
 
 def _choice(request: Forget) -> Choice:
@@ -340,26 +374,31 @@ def _pruned(prunable: Prunable, *, dry_run: bool = False) -> Pruned:
     )
 
 
-def _undone_group(entry: LogEntry, returned: Returned | None) -> GroupReport:
-    status, problem = GroupStatus.PLANNED, None
-    if returned:
-        missing = entry.items_consolidated - returned.restored
-        status = GroupStatus.KEPT if returned.pruned else GroupStatus.UNDONE
-        if returned.pruned:
-            problem = f"the words of {returned.pruned} originals were pruned"
-        elif missing:
-            problem = f"{missing} originals were forgotten or restored before"
+def _undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
+    status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
+    missing = entry.items_consolidated - returned.restored
+    problem = None
+    if returned.pruned:
+        status = GroupStatus.KEPT
+        problem = f"the words of {_originals(returned.pruned)} were pruned"
+    elif missing:
+        was = "was" if missing == 1 else "were"
+        problem = f"{_originals(missing)} {was} forgotten or restored before"
     return GroupReport(
         session=entry.session,
         source=entry.source,
         status=status,
-        items=returned.restored if returned else entry.items_consolidated,
+        items=returned.restored,
         covers_from=entry.created_at,
         covers_until=entry.created_at,
         episodes=(entry.episode,) if entry.episode else (),
         chars_before=entry.chars_before,
         error=problem,
     )
+
+
+def _originals(count: int) -> str:
+    return f"{count:,} original{'' if count == 1 else 's'}"
 
 
 def _chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.model_ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
+from mnemosyned.render_keeping import forgotten, pinned, pruned, restored
 from mnemosyned.render_sleep import cycle, logged
 from mnemosyned.render_window import assembled, learned, learnings, shortened
 from mnemosyned.typesetting import (
@@ -113,7 +114,7 @@ def _memory(memory: Memory) -> str:
         ("pinned", "yes" if memory.pinned else ""),
         ("metadata", str(dict(memory.metadata)) if memory.metadata else ""),
         ("episode", memory.episode or ""),
-        ("valid until", when(memory.valid_until)),
+        ("valid until", _until(memory.valid_until)),
         ("superseded", _superseded(memory.superseded_at, memory.superseded_by)),
     ]
     return f"{pairs(rows)}\n\n{_words(memory)}"
@@ -123,6 +124,11 @@ def _words(memory: Memory) -> str:
     if memory.pruned_at:
         return click.style(f"(pruned on {when(memory.pruned_at)})", dim=True)
     return memory.content
+
+
+def _until(moment: datetime | None) -> str:
+    over = moment is not None and moment <= datetime.now(UTC)
+    return when(moment) + (", so it is not recalled any more" if over else "")
 
 
 def _superseded(moment: datetime | None, by: str | None = None) -> str:
@@ -182,50 +188,6 @@ def _expanded(result: Expanded) -> str:
             stamp += f"  superseded {_superseded(memory.superseded_at, memory.superseded_by)}"
         lines.append(f"{stamp}\n{indented(_words(memory))}")
     return "\n".join(lines)
-
-
-def _forgotten(result: Forgotten) -> str:
-    head = (
-        f"{'would forget' if result.dry_run else 'forgotten'}: "
-        f"{counted(result.memories, 'memory')} ({result.working:,} working, "
-        f"{result.archived:,} archived) and {counted(result.details, 'exact detail')}; "
-        f"summaries: {result.episodes_removed:,} removed, {result.episodes_rewritten:,} rewritten"
-    )
-    lines = [head if result.memories else "nothing to forget: no memory matches"]
-    for line in result.lines:
-        who = "  ".join(part for part in (line.session, line.role) if part)
-        lines.append(wrapped(f"{when(line.created_at)}  {who}: {line.snippet}"))
-    if result.lines and result.memories > len(result.lines):
-        lines.append(f"   … and {result.memories - len(result.lines):,} more")
-    if not result.complete:
-        lines.append(
-            "another program reads the database: until it is done, and the daemon has slept or "
-            "stopped after that, the words can still be read in the file's log"
-        )
-    if result.backups:
-        lines += ["nothing is forgotten in these copies:", *(f"   {b}" for b in result.backups)]
-    return "\n".join(lines)
-
-
-def _pinned(result: Pinned) -> str:
-    return f"{result.id} {'is pinned' if result.pinned else 'is not pinned any more'}"
-
-
-def _restored(result: Restored) -> str:
-    removed, rewritten = "held nothing else and is gone", "was rewritten without it"
-    left = removed if result.episode_removed else rewritten
-    return f"{result.id} is back in working memory, pinned; episode {result.episode} {left}"
-
-
-def _pruned(result: Pruned) -> str:
-    if not result.memories:
-        return "nothing to prune: every original that has its words is kept"
-    return (
-        f"{'would prune' if result.dry_run else 'pruned'}: the words of "
-        f"{counted(result.memories, 'original')}, {result.characters:,} characters, from "
-        f"{when(result.oldest)} to "
-        f"{when(result.newest)}" + ("; call again for the rest" if result.more else "")
-    )
 
 
 def _stats(stats: Stats) -> str:
@@ -299,10 +261,10 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     Expanded: _expanded,
     CycleReport: cycle,
     Logged: logged,
-    Forgotten: _forgotten,
-    Pinned: _pinned,
-    Restored: _restored,
-    Pruned: _pruned,
+    Forgotten: forgotten,
+    Pinned: pinned,
+    Restored: restored,
+    Pruned: pruned,
     Learned: learned,
     LearningList: learnings,
     Assembled: assembled,

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 import click
 
-from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupReport, GroupStatus
+from mnemosyned.domain.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupReport,
+    GroupStatus,
+    LogEntry,
+)
 from mnemosyned.typesetting import (
     counted,
     cut,
@@ -29,9 +35,8 @@ def cycle(report: CycleReport) -> str:
     """What a cycle did, or would do, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (--force ignores the age)"
-    if report.status is CycleStatus.UNDONE or any(
-        group.status in OF_AN_UNDO for group in report.groups
-    ):
+    foreseen = report.dry_run and report.cycle  # a cycle that is only planned has no id yet
+    if foreseen or any(group.status in OF_AN_UNDO for group in report.groups):
         return _undone(report)
     head = _planned(report) if report.dry_run else _done(report)
     rows = _by_group(report) if len(report.groups) <= GROUPS_SHOWN_MAX else _by_source(report)
@@ -49,21 +54,27 @@ def cycle(report: CycleReport) -> str:
 
 def _undone(report: CycleReport) -> str:
     """What an undo put back, or would; and what it could not, with the reason."""
+    kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
     if report.dry_run:
-        return (
-            f"would put back what is left of {counted(report.candidates, 'memory')} "
-            f"in {counted(len(report.groups), 'group')}"
-        )
-    lines = [f"undone: {counted(report.restored, 'memory')} back in working memory"]
-    if kept := sum(group.status is GroupStatus.KEPT for group in report.groups):
-        lines[0] += f"; {counted(kept, 'group')} left as {'it was' if kept == 1 else 'they were'}"
-    short = [group for group in report.groups if group.error]
-    lines += [
-        f"   {group.session}, {group.source or '-'}: {group.error}"
-        for group in short[:GROUPS_SHOWN_MAX]
-    ]
-    if len(short) > GROUPS_SHOWN_MAX:
-        lines.append(f"   … and {counted(len(short) - GROUPS_SHOWN_MAX, 'more group')}")
+        back = sum(group.items for group in report.groups)
+        lines = [f"cycle {report.cycle}: would put back {counted(back, 'memory')}"]
+    else:
+        back = report.restored
+        lines = [f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"]
+    if kept:
+        left = "is" if report.dry_run else "was"
+        lines[0] += f"; {counted(kept, 'group')} left as {f'it {left}' if kept == 1 else 'before'}"
+    problems = Counter(
+        f"{group.session}, {group.source or '-'}: {group.error}"
+        for group in report.groups
+        if group.error
+    )
+    shown = problems.most_common(GROUPS_SHOWN_MAX)
+    lines += [f"   {what}{f' ({times} groups)' if times > 1 else ''}" for what, times in shown]
+    if hidden := sum(problems.values()) - sum(times for _, times in shown):
+        lines.append(f"   … and {counted(hidden, 'more group')}")
+    if back and not report.dry_run:
+        lines.append("the next cycle takes again what is old enough; mnem pin ID keeps it back")
     return "\n".join(lines)
 
 
@@ -130,16 +141,23 @@ def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
         f"{first:%Y-%m-%d %H:%M} to {until}",
         len(groups),
         sum(group.items for group in groups),
-        f"{sum(group.chars_before for group in groups):,}",
+        _size(groups),
         f"{sum(group.chars_after for group in groups):,}",
         _status(groups[0].status),
     )
 
 
+def _size(groups: list[GroupReport]) -> str:
+    """Characters; of summaries that are not written yet, about how many."""
+    chars = f"{sum(group.chars_before for group in groups):,}"
+    planned = groups[0].level and groups[0].status is GroupStatus.PLANNED
+    return f"about {chars}" if planned else chars
+
+
 def logged(result: Logged) -> str:
     """Rows of the consolidation log."""
     if not result.rows:
-        return "the log is empty: nothing was consolidated yet"
+        return "no row: nothing was consolidated yet, or nothing of this session or cycle"
     rows = [
         [
             row.episode or "",
@@ -156,8 +174,13 @@ def logged(result: Logged) -> str:
     columns = [max(len(click.unstyle(row[i])) for row in shown) for i in range(len(headers))]
     room = max(20, width() - sum(columns) - 2 * len(columns))
     for cells, row in zip(rows, result.rows, strict=True):
-        cells.append(cut(row.error or row.summary_preview, room))
+        cells.append(cut(row.error or row.summary_preview, room) or _gone(row))
     return "\n".join([*_by_cycle(result, table([*headers, "summary"], rows)), *_fallbacks(result)])
+
+
+def _gone(row: LogEntry) -> str:
+    """Why a row shows no summary: what was forgotten or taken back is in no log."""
+    return "" if row.undone_at else click.style("(forgotten or restored since)", dim=True)
 
 
 def _by_cycle(result: Logged, text: str) -> Iterator[str]:

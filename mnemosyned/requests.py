@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, ClassVar, Generic, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from mnemosyned.domain.errors import (
     MalformedJson,
     MnemosynedError,
 )
+from mnemosyned.plainly import plainly
 
 R = TypeVar("R")
 
@@ -60,7 +61,7 @@ def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
     try:
         return msgspec.json.decode(body, type=verb)
     except msgspec.ValidationError as error:
-        raise _invalid(error) from error
+        raise _invalid(error, verb) from error
     except UnicodeDecodeError as error:
         raise InvalidText(
             f"the body is not UTF-8 at byte {error.start}; encode it first"
@@ -74,7 +75,7 @@ def parse_text(verb: type[Request[R]], fields: Mapping[str, str | list[str]]) ->
     try:
         return msgspec.convert(fields, verb, strict=False)
     except msgspec.ValidationError as error:
-        raise _invalid(error) from error
+        raise _invalid(error, verb) from error
 
 
 def checked(request: Request[R]) -> Request[R]:
@@ -89,16 +90,40 @@ def checked(request: Request[R]) -> Request[R]:
         raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
 
 
-def _invalid(error: msgspec.ValidationError) -> MnemosynedError:
+def _invalid(error: msgspec.ValidationError, verb: type[Request[Any]]) -> MnemosynedError:
     """Read msgspec's sentence: what is wrong, and at which path."""
     text = str(error)
     problem, _, path = text.partition(" - at `")
     field = path.rstrip("`").removeprefix("$").lstrip(".") or None
     if named := re.search(r"(?:field|argument) `([^`]*)`", problem):
         field = ".".join(part for part in (field, named[1]) if part)
-    message = f"{field}: {problem}" if field else problem
+    message = f"{field or 'the body'} {plainly(problem, choices=_choices(verb, field))}"
     if "timezone" in problem or "RFC3339" in problem:
         return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
     if "unknown field" in problem:
-        message += "; `mnem VERB --help` lists the fields"
+        message += (
+            f"{_suggestion(verb, named[1] if named else '')}; `mnem VERB --help` lists the fields"
+        )
     return InvalidRequest(message, field=field)
+
+
+def _choices(verb: type[Request[Any]], field: str | None) -> list[str]:
+    """The words that may stand in a field; none where any may."""
+    kinds = [one.type for one in msgspec.inspect.type_info(verb).fields if one.name == field]  # type: ignore[attr-defined]
+    while kinds:  # ends, as each step goes inside
+        kind = kinds.pop()
+        if isinstance(kind, msgspec.inspect.EnumType):
+            return [choice.value for choice in kind.cls]
+        if isinstance(kind, msgspec.inspect.Metadata):
+            kinds.append(kind.type)
+        elif isinstance(kind, msgspec.inspect.UnionType):
+            kinds.extend(kind.types)
+    return []
+
+
+def _suggestion(verb: type[Request[Any]], wrong: str) -> str:
+    # Loaded here: only a mistake needs it.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    close = get_close_matches(wrong, verb.__struct_fields__, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

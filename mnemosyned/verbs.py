@@ -170,7 +170,8 @@ class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
         False
     )
     undo: Annotated[
-        Name | None, Meta(description="take a cycle back: its originals return to working memory")
+        Name | None,
+        Meta(description="take a cycle back, or the last: its originals return to working memory"),
     ] = None
 
 

@@ -27,11 +27,17 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     archived: int
     details: int
     """Exact values that went with them."""
+    learnings: int
+    """What was learned from them, or says itself what is to be forgotten."""
     episodes_removed: int
     episodes_rewritten: int
     """Summaries of every level, rewritten from what remains."""
     lines: list[Foreseen]
     """With `dry_run`, some of the memories that would go."""
+    untold: int
+    """With `dry_run`, pruned originals that stay, but lose what their summary says of them."""
+    file_bytes: int
+    """With `dry_run`, the size of the file, which is written anew: 100 MB take about a second."""
     complete: bool
     """False while another program reads the file: its log is emptied when that program is done."""
     backups: list[str]
@@ -39,7 +45,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
-    """Delete memories from every tier, index, summary and log.
+    """Delete memories, and what was learned of them, from every tier, index, summary and log.
 
     Name one by its id (an episode's takes its originals along), or say which: those for which
     everything said holds. The shell shows what would go and asks first, or needs --yes.

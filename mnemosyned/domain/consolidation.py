@@ -14,6 +14,8 @@ VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarise."""
 UNSPOKEN = "Kept word for word: what no summary speaks of, as it is superseded or will expire."
 """What an episode says that holds nothing else."""
+WORDLESS = "The words of its originals were pruned, and no summary of them is left."
+"""What one says whose summary went with a forgotten original when the others had no words."""
 PREVIEW_CHARS = 200
 
 

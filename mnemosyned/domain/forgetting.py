@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.stemming import fold
 from mnemosyned.domain.terms import Terms, unspaced
 
 
@@ -27,7 +27,7 @@ class Choice:
 
 
 def naming(name: str) -> Callable[[str], bool]:
-    """Tells whether a text mentions a name: as whole words, in any case.
+    """Tells whether a text mentions a name: as whole words, in any case, with accents or without.
 
     In a script without spaces a name has no borders that could be seen, so any occurrence counts.
     """
@@ -40,7 +40,7 @@ def naming(name: str) -> Callable[[str], bool]:
 
 
 def _plain(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold()
+    return fold(text.casefold())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,9 @@ class Removal:
     archived: int = 0
     details: int = 0
     """Exact values that went with them."""
+    learnings: int = 0
+    untold: int = 0
+    """Foreseen: pruned originals that stay, and lose what their summary says of them."""
     removed: frozenset[int] = frozenset()
     """The episodes that nothing was left of, as the store knows them."""
     emptied: frozenset[int] = frozenset()
@@ -62,6 +65,8 @@ class Removal:
             working=self.working + other.working,
             archived=self.archived + other.archived,
             details=self.details + other.details,
+            learnings=self.learnings + other.learnings,
+            untold=self.untold + other.untold,
             removed=removed,
             emptied=(self.emptied | other.emptied) - removed,
         )

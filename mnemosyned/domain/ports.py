@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -216,8 +217,17 @@ class MemoryStore(Protocol):
         """Have everything that was written on disk."""
         ...
 
-    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
-        """What began before an instant and is not folded yet, or has to be folded anew."""
+    def foldable(
+        self, *, to_level: Level, before: datetime, limit: int, opened: Iterable[datetime] = ()
+    ) -> Foldable:
+        """What began before an instant and is not folded yet, or has to be folded anew.
+
+        `opened` are beginnings of periods that more is coming for.
+        """
+        ...
+
+    def passing(self) -> AbstractSet[str]:
+        """The ids of the working memories that no summary may speak of."""
         ...
 
     def fold(self, change: Fold) -> None:
@@ -239,8 +249,12 @@ class MemoryStore(Protocol):
         """The ids of all originals under an episode of any level."""
         ...
 
-    def foreseen(self, ids: Sequence[str]) -> Removal:
-        """What forgetting these would take away."""
+    def chosen_learnings(self, choice: Choice) -> list[str]:
+        """The ids of the learnings that a choice means."""
+        ...
+
+    def foreseen(self, ids: Sequence[str], *, learned: Sequence[str] = ()) -> Removal:
+        """What forgetting these memories, and these learnings, would take away."""
         ...
 
     def forget(self, ids: Sequence[str]) -> Removal:
@@ -249,6 +263,10 @@ class MemoryStore(Protocol):
         Every summary made of them is emptied, with its words in the log, until `rewrite` gives it
         new ones; one left with nothing goes. An id that is not there is passed over.
         """
+        ...
+
+    def unlearn(self, learned: Sequence[str]) -> Removal:
+        """Delete these learnings. An id that is not there is passed over."""
         ...
 
     def learn(self, learning: Learning) -> tuple[Learning, list[str]]:
@@ -295,11 +313,22 @@ class MemoryStore(Protocol):
         ...
 
     def restore(self, id: str) -> Removal:
-        """Move an original back to working memory, pinned. Raises `BatchChanged`."""
+        """Move an original back to working memory, pinned.
+
+        Raises `BatchChanged`, and `WordsPruned` where others would lose what is left of theirs.
+        """
         ...
 
     def undo(self, episodes: Sequence[str], *, now: datetime) -> list[Returned]:
         """Put the originals of these episodes back as they were, and delete the episodes."""
+        ...
+
+    def returning(self, episodes: Sequence[str]) -> list[Returned]:
+        """What an undo of these episodes would put back."""
+        ...
+
+    def last_cycle(self) -> str | None:
+        """The newest cycle of which something can be put back."""
         ...
 
     def prunable(self, retention: Retention, *, now: datetime, limit: int) -> Prunable:

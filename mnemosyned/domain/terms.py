@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from string import ascii_letters
 
 from mnemosyned.domain.inflections import other_forms
+from mnemosyned.domain.spellings import spellings
 from mnemosyned.domain.stemming import fold
 from mnemosyned.domain.stopwords import FUNCTION_WORDS, STOP_WORDS
 
@@ -40,7 +41,7 @@ class Terms:
 
     def forms(self, word: str) -> tuple[str, ...]:
         """What the index is asked for one of the words: also `bought` for `buy`."""
-        return (word, *other_forms(fold(word)))
+        return (word, *other_forms(fold(word)), *spellings(word))
 
     def __bool__(self) -> bool:
         return bool(self.words or self.grams)

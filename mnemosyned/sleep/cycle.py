@@ -26,7 +26,7 @@ from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
 from mnemosyned.sleep.company import Company
-from mnemosyned.sleep.dry_run import dry_report
+from mnemosyned.sleep.dry_run import Bounds, dry_report
 from mnemosyned.sleep.fold import FoldRun, LevelPolicy
 from mnemosyned.sleep.run import CycleRun, cycle_report
 
@@ -151,7 +151,11 @@ class SleepCycle:
                 levels=self.policy.levels,
                 trigger=trigger,
                 pending=self._pending(wanted, _most(wanted)),
-                over=self.policy.over(now) if wanted.everywhere else None,
+                bounds=Bounds(
+                    most=_most(wanted),
+                    step=STEP,
+                    over=self.policy.over(now) if wanted.everywhere else None,
+                ),
             )
         with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
             summarizer = self._at_work = self.summarizer

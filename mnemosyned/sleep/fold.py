@@ -22,7 +22,7 @@ from mnemosyned.domain.extract import KEYWORDS
 from mnemosyned.domain.memory import Episode, Memory, new_id
 from mnemosyned.domain.model_ports import Summarizer, SummarizerState, Summary
 from mnemosyned.domain.ports import Clock, Fold, Foldable, MemoryStore
-from mnemosyned.domain.pyramid import FOLD_MIN, Child, Level, Period, begin_of, edge, parts, periods
+from mnemosyned.domain.pyramid import FOLD_MIN, Level, Period, begin_of, edge, parts, periods
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
 
@@ -303,29 +303,6 @@ def folding(found: Foldable, level: Level) -> list[Period]:
     """The periods of these summaries, however few a period has: it is over, and no more come."""
     reopened = frozenset(found.standing.values())
     return periods(found.children, to_level=level, minimum=1, reopened=reopened)
-
-
-def planned(
-    store: MemoryStore, *, before: datetime, coming: Sequence[Child]
-) -> Iterator[GroupReport]:
-    """What a cycle would fold, `coming` being the episodes that it would write first."""
-    for level in UPPER:
-        over = edge(level, before)
-        found = store.foldable(to_level=level, before=over, limit=FOLDABLE_MAX)
-        closed = [child for child in coming if child.covers_from < over]
-        both = Foldable([*found.children, *closed], found.standing)
-        due = folding(both, level)
-        yield from (report(period, GroupStatus.PLANNED) for period in due)
-        coming = [
-            Child(
-                id=period.key,
-                covers_from=period.begins,
-                item_count=period.item_count,
-                chars=period.chars,
-            )
-            for period in due
-            if period.begins not in found.standing
-        ]
 
 
 def report(

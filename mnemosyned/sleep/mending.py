@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from mnemosyned.domain.consolidation import UNSPOKEN, VERBATIM
+from mnemosyned.domain.consolidation import UNSPOKEN, VERBATIM, WORDLESS
 from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
 from mnemosyned.domain.forgetting import Emptied
@@ -75,7 +75,8 @@ def _rewritten(emptied: Emptied, summarizer: Summarizer) -> Episode:
 def _retold(memories: Sequence[Memory], emptied: Emptied, summarizer: Summarizer) -> Summary:
     """A summary by rule. Forgetting must not fail for want of one: else it is word for word."""
     if not memories:
-        return Summary(text=UNSPOKEN, summarizer=VERBATIM)
+        pruned = any(original.pruned_at for original in emptied.originals)
+        return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
     if emptied.children and len(memories) < FOLD_MIN:  # a fold carries so few up as they are
         carried = SEPARATOR.join(memory.content for memory in memories)
         return Summary(text=carried, summarizer=VERBATIM)

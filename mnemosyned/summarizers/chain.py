@@ -113,6 +113,8 @@ class ChainSummarizer(Summarizer):
         self._cycle_budget_s = cycle_budget_s
         self._used_up = ""
         """Says so, while a cycle goes on without the model that had its time."""
+        self._spent_s = 0.0
+        """What the model took of the cycle so far, over all its steps and levels."""
         self._stopping = False
         self._idle = threading.Event()
         self._idle.set()
@@ -134,20 +136,19 @@ class ChainSummarizer(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summaries of a cycle: once the model is out of it, the fallback's own, faster way."""
+        """Summaries of a cycle, part by part; `rest` ends it.
+
+        Once the model is out of it, they go the fallback's own, faster way.
+        """
         rest = iter(groups)
-        spent_s = 0.0
         for done, (key, memories) in enumerate(rest):
-            if reason := self._left_alone(spent_s):
+            if reason := self._left_alone(self._spent_s):
                 others = chain([(key, memories)], rest)
-                try:
-                    yield from self._each_by_rule(others, reason, expected=expected - done)
-                finally:
-                    self._used_up = ""
+                yield from self._each_by_rule(others, reason, expected=expected - done)
                 return
             began = time.monotonic()
             outcome = self.outcome(memories)
-            spent_s += time.monotonic() - began
+            self._spent_s += time.monotonic() - began
             yield key, outcome
 
     def standing(self) -> Standing:
@@ -192,6 +193,8 @@ class ChainSummarizer(Summarizer):
         self._stopping = False
 
     def rest(self) -> None:
+        """The cycle is over: the next one has its whole time again."""
+        self._spent_s, self._used_up = 0.0, ""
         self._fallback.rest()
 
     def close(self) -> None:
@@ -222,11 +225,12 @@ class ChainSummarizer(Summarizer):
             return self._breaker.why
         if spent_s < self._cycle_budget_s:
             return ""
+        if not self._used_up:
+            log.info("model_budget_used", model=self.name, spent_s=round(spent_s, 1))
         self._used_up = (
             f"{self.name} had its {self._cycle_budget_s:g} s of this cycle "
             "(llm.cycle_budget_s); the rest goes by rule"
         )
-        log.info("model_budget_used", model=self.name, spent_s=round(spent_s, 1))
         return self._used_up
 
     def _asked(self, memories: Sequence[Memory]) -> Summary:

@@ -73,6 +73,7 @@ def test_a_slow_model_has_its_time_in_each_cycle_and_rules_write_the_rest() -> N
         summaries = [next(cycle) for _ in range(3)]
         amid = chain.standing()
         summaries += cycle
+        chain.rest()
         after = chain.standing()
         (first, *_) = cycle_of(chain)
 
@@ -86,6 +87,19 @@ def test_a_slow_model_has_its_time_in_each_cycle_and_rules_write_the_rest() -> N
     assert "0.3 s" in amid.reason
     assert first.summarizer == chain.name
     assert rules.expected[0] == GROUPS - by_model.count(True)
+
+
+def test_the_steps_and_levels_of_a_cycle_share_one_time_of_the_model() -> None:
+    rules = Rules()
+    with serving(waits(0.2, begins)) as endpoint:
+        chain = chain_with(endpoint.url, rules, cycle_budget_s=0.3)
+        steps = [[one.summarizer == chain.name for one in cycle_of(chain)] for _ in range(3)]
+        chain.rest()
+        (next_cycle, *_) = cycle_of(chain)
+
+    assert steps[0][0]
+    assert not any(steps[1] + steps[2])
+    assert next_cycle.summarizer == chain.name
 
 
 def test_a_model_within_its_time_writes_the_whole_cycle() -> None:

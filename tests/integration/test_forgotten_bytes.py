@@ -280,6 +280,24 @@ def test_every_summary_above_is_rewritten_from_what_remains(
     assert "note 9:" in month.content
 
 
+def test_nobody_waits_for_a_forgetting_that_finds_nothing(
+    store: SqliteStore, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> bool:
+        raise AssertionError("the file was written anew")
+
+    keep(store, memory("1", WORDS["words"]), memory("2"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "scrub", refuse)
+        receipt = service.call(Forget(query="nobody said this"))
+
+    assert (receipt.memories, receipt.complete) == (0, True)
+    store.forget(["1"])  # a crash came before it was pressed out
+    service.call(Forget(query="nobody said this"))
+    assert left(store, WORDS["words"]) == []
+
+
 def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     store: SqliteStore,
     service: MemoryService,

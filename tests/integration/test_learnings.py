@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from fakes import FakeClock, holding
 
@@ -11,6 +12,7 @@ from mnemosyned.domain.relevance import relevant
 from mnemosyned.domain.sensitive import SecretRule
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.tokens import Estimated
+from mnemosyned.render import render
 from mnemosyned.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs import Remember, RememberMany, Sleep
@@ -135,6 +137,61 @@ def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
     assert len(before) == 2
     assert texts(service) == []
     assert holding(store.database.parent, UNIQUE) == []
+
+
+def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(service: MemoryService) -> None:
+    kept = service.call(Remember("Always write tests first. Never use emojis.", role="user"))
+    service.call(Remember("I prefer tabs.", role="user"))
+
+    preview = service.call(Forget(kept.id, dry_run=True))
+    receipt = service.call(Forget(kept.id))
+
+    assert preview.learnings == receipt.learnings == 2
+    assert texts(service) == ["I prefer tabs."]
+    assert "2 learnings" in render(receipt)
+
+
+@pytest.mark.parametrize(
+    "meant",
+    [
+        Forget(person="ada"),
+        Forget(query="signs releases"),
+        Forget(session="one"),
+        Forget(source="agent"),
+        Forget(query="release", source="agent"),
+    ],
+    ids=str,
+)
+def test_a_lesson_of_its_own_that_is_meant_is_forgotten_too(
+    service: MemoryService, store: SqliteStore, meant: Forget
+) -> None:
+    lesson = f"Ada signs off every release, as {UNIQUE} does"
+    service.call(Learn(lesson, session="one", source="agent"))
+    service.call(Learn("Adam prefers tabs", session="two"))
+    service.call(Remember("the harbour is closed", session="three"))
+
+    preview = service.call(msgspec.structs.replace(meant, dry_run=True))
+    receipt = service.call(meant)
+
+    assert (preview.memories, preview.learnings) == (0, 1)
+    assert (receipt.memories, receipt.learnings) == (0, 1)
+    assert texts(service) == ["Adam prefers tabs"]
+    assert holding(store.database.parent, UNIQUE) == []
+    assert service.call(meant).learnings == 0
+
+
+def test_a_lesson_that_is_not_meant_stays(service: MemoryService) -> None:
+    service.call(Learn("Ada signs off every release", session="one", source="agent"))
+
+    for meant in (
+        Forget(person="Ad"),
+        Forget(query="release emojis"),
+        Forget(session="one", source="other"),
+        Forget(person="Ada", until=datetime(2000, 1, 1, tzinfo=UTC)),
+    ):
+        assert service.call(meant).learnings == 0
+
+    assert texts(service) == ["Ada signs off every release"]
 
 
 def test_words_from_before_the_epoch_are_learned_too(service: MemoryService) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
@@ -111,9 +112,36 @@ def test_an_undo_that_puts_nothing_back_is_still_told_as_an_undo() -> None:
     shown = render(report(CycleStatus.PARTIAL, kept))
 
     assert shown.splitlines() == [
-        "undone: 0 memories back in working memory; 1 group left as it was",
+        "cycle the-cycle undone: 0 memories back in working memory; 1 group left as it was",
         "   home, -: the words of 3 originals were pruned",
     ]
+
+
+def test_the_plan_of_an_undo_is_told_as_one_and_the_same_reason_once() -> None:
+    error = "1 original was forgotten or restored before"
+    groups = [group(GroupStatus.PLANNED, error=error) for _ in range(3)]
+
+    plan = replace(report(CycleStatus.PARTIAL, *groups, dry_run=True), cycle="the-cycle")
+
+    assert render(plan).splitlines() == [
+        "cycle the-cycle: would put back 9 memories",
+        f"   home, -: {error} (3 groups)",
+    ]
+
+
+def test_an_undo_says_that_what_is_back_is_as_old_as_before() -> None:
+    undone = replace(report(CycleStatus.UNDONE, group(GroupStatus.UNDONE)), restored=3)
+
+    shown = render(undone)
+
+    assert "the next cycle takes again what is old enough" in shown
+
+
+def test_a_row_whose_episode_is_gone_says_so() -> None:
+    rows = [replace(entry("one"), summary_preview="")]
+
+    assert "(forgotten or restored since)" in render(Logged(rows))
+    assert "since)" not in render(Logged([replace(rows[0], undone_at=NOON)]))
 
 
 def test_the_log_names_each_cycle_once_and_every_episode() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 from fakes import NOON, FakeClock, keep, memory, trio, working_ids
 
-from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
+from mnemosyned.domain.consolidation import WORDLESS, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import CannotUndo, IdTaken, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.forgetting import Forgetting
+from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -169,6 +171,63 @@ def test_a_dry_run_of_an_undo_changes_nothing(
     assert working_ids(store) == []
 
 
+def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"), *trio("b", source="b"), *trio("c", source="c", hours_ago=200))
+    first = slept(cycle)
+    service.call(Forget("a1"))
+    service.call(Prune(keep_days=3))
+
+    planned = service.call(Sleep(undo=first, dry_run=True))
+    done = service.call(Sleep(undo=first))
+
+    assert planned.status == done.status == CycleStatus.PARTIAL
+    assert (planned.failed, done.failed) == (1, 1)
+    assert sum(group.items for group in planned.groups) == done.restored == 5
+    assert [(group.items, group.error) for group in planned.groups] == [
+        (group.items, group.error) for group in done.groups
+    ]
+
+
+def test_the_last_cycle_need_not_be_named(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a", hours_ago=200))
+    slept(cycle)
+    service.call(Prune(keep_days=3))
+    keep(store, *trio("b"))
+    older = slept(cycle)
+    keep(store, *trio("c"))
+    newer = slept(cycle)
+    slept(cycle)  # there was nothing to do
+
+    undone = [service.call(Sleep(undo="last")).cycle for _ in range(2)]
+
+    assert undone == [newer, older]
+    with pytest.raises(CannotUndo, match="no cycle"):  # what was pruned cannot come back
+        service.call(Sleep(undo="last"))
+
+
+def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a", hours_ago=80))
+    first = slept(cycle)
+    keep(store, *trio("b", source="b", hours_ago=104))
+    second = slept(cycle)
+    clock.advance(days=30)
+    slept(cycle)
+
+    service.call(Sleep(undo=first))
+    amid = {row.level for row in store.log(limit=99) if row.undone_at is None}
+    service.call(Sleep(undo=second))
+
+    assert amid == {0, 1, 2, 3}
+    assert all(row.undone_at for row in store.log(limit=99))
+    assert store.totals()[Tier.EPISODIC].count == 0
+
+
 def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
@@ -182,7 +241,7 @@ def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
 
     assert (report.status, report.restored) == (CycleStatus.PARTIAL, 2)
     assert sorted(group.error or "" for group in report.groups) == [
-        "1 originals were forgotten or restored before",
+        "1 original was forgotten or restored before",
         "3 originals were forgotten or restored before",
     ]
     assert working_ids(store) == ["a0", "a2"]
@@ -280,6 +339,34 @@ def test_pruning_by_size_takes_the_oldest_until_it_fits(
     assert store.totals()[Tier.ARCHIVE].characters == 200
 
 
+def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    told = [memory(f"m{at}", "x" * 100, hours_ago=50 - at) for at in range(4)]
+    keep(store, *told, *(memory(f"n{at}", "x" * 100, hours_ago=20 - at) for at in range(4)))
+    slept(cycle)
+
+    amid = service.call(Prune(keep_days=2))
+    by_size = service.call(Prune(characters_max=750))
+
+    assert (amid.memories, by_size.memories, by_size.characters) == (0, 4, 400)
+    assert {one.id for one in told if original(store, one.id).pruned_at} == {one.id for one in told}
+
+
+def test_restoring_costs_no_other_original_the_last_of_its_words(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a"))
+    slept(cycle)
+    store.prune(["a0"], now=clock.now())  # as a crash may leave it
+    before = episode_of(store, "a1")
+
+    with pytest.raises(WordsPruned, match="all that is left"):
+        service.call(Restore("a1"))
+
+    assert episode_of(store, "a1") == before
+
+
 def test_the_settings_prune_after_a_cycle(
     store: SqliteStore, cycle: SleepCycle, forgetting: Forgetting
 ) -> None:
@@ -304,6 +391,36 @@ def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
     assert service.call(Remember("note a1", dedupe=True)).stored
     with pytest.raises(IdTaken):
         service.call(Remember("other words", id="a1"))
+
+
+def test_the_preview_says_whose_last_words_go_with_a_forgotten_one(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *(replace(one, content="so quiet a garden") for one in trio("a")))
+    keep(store, *trio("b", source="b"))
+    slept(cycle)
+    service.call(Prune(characters_max=0))
+
+    preview = service.call(Forget("a1", dry_run=True))
+    whole = service.call(Forget(source="b", dry_run=True))
+    service.call(Forget("a1"))
+
+    assert (preview.untold, whole.untold) == (2, 0)
+    assert "2 pruned originals beside them would lose what" in render(preview)
+    assert "beside them" not in render(whole)
+    assert "(its words were pruned)" in render(preview)
+    assert episode_of(store, "a0").content == WORDLESS
+
+
+def test_the_preview_of_a_large_file_says_how_long_writing_waits(service: MemoryService) -> None:
+    service.call(Remember("a bike", id="1"))
+
+    preview = service.call(Forget("1", dry_run=True))
+    large = msgspec.structs.replace(preview, file_bytes=3_000_000_000)
+
+    assert preview.file_bytes > 0
+    assert "anew" not in render(preview)
+    assert "(3,000 MB) is then written anew: writing waits for about 0 min 30 s" in render(large)
 
 
 def test_what_was_pruned_can_still_be_forgotten(

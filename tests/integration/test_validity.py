@@ -167,6 +167,19 @@ def test_recall_shows_the_current_fact_and_its_history_on_request(
     assert (old.id, old.superseded_at) == ("rome", NOON)
 
 
+def test_after_a_sleep_too_what_was_superseded_stands_under_what_took_its_place(
+    service: MemoryService, cycle: SleepCycle
+) -> None:
+    service.call(Remember(ROME, id="rome"))
+    service.call(Remember(PARIS, id="paris", supersedes="rome"))
+    cycle.run(trigger=Trigger.EXPLICIT, force=True)
+
+    (hit,) = service.call(Recall("office", history=True)).hits
+
+    assert [line.content for line in hit.lines] == [PARIS]
+    assert [line.content for line in hit.history] == [ROME]
+
+
 def test_a_later_summary_speaks_of_the_current_fact_alone(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:

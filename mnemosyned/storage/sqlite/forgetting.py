@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from mnemosyned.domain.forgetting import Choice, Removal, naming
+from mnemosyned.domain.spellings import spellings
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.candidates import among, any_of
 from mnemosyned.storage.sqlite.emptied import empty
-from mnemosyned.storage.sqlite.indexing import unindex_memory
+from mnemosyned.storage.sqlite.indexing import index_memory, unindex_memory
 from mnemosyned.storage.sqlite.levels import BELOW
 from mnemosyned.storage.sqlite.rows import instant_text
 
@@ -81,13 +83,47 @@ def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
         here: set[int] = set()
         for table in _INDEXES[term in terms.grams :]:
             rows = connection.execute(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (any_of([term]),)
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ?",
+                (any_of([term, *spellings(term)]),),
             )
             here.update(seq for (seq,) in rows)
         found = here if found is None else found & here
         if not found:
             break
     return found or set()
+
+
+def chosen_learnings(connection: sqlite3.Connection, choice: Choice) -> list[str]:
+    """The ids of all learnings for which everything in the choice holds."""
+    where, values = _conditions(choice)
+    named = naming(choice.person) if choice.person else None
+    rows = connection.execute(
+        f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "
+        f"WHERE {where}",
+        values,
+    ).fetchall()
+    having = _texts_having(connection, rows, choice.terms) if choice.terms else None
+    return [
+        id
+        for seq, id, *texts in rows
+        if (having is None or seq in having)
+        and (named is None or any(named(text) for text in texts))
+    ]
+
+
+def _texts_having(
+    connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], terms: Terms
+) -> set[int]:
+    """Which of these have every term, in an index like that of the memories: they are in none."""
+    with closing(sqlite3.connect(":memory:")) as beside:
+        for (definition,) in connection.execute(
+            f"SELECT sql FROM sqlite_master WHERE name IN ({', '.join('?' * len(_INDEXES))})",
+            _INDEXES,
+        ):
+            beside.execute(definition)
+        for seq, _, text, *_ in rows:
+            index_memory(beside, seq, text, "")
+        return _having(beside, terms)
 
 
 def below(connection: sqlite3.Connection, episode: str) -> list[str]:
@@ -102,28 +138,56 @@ def below(connection: sqlite3.Connection, episode: str) -> list[str]:
 # --------------------------------------------------------------- what would go
 
 
-def foreseen(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
-    """What forgetting these would take away, found without changing anything."""
+def foreseen(connection: sqlite3.Connection, ids: Sequence[str], learned: Iterable[str]) -> Removal:
+    """What forgetting these would take away, found without changing anything.
+
+    `learned` are learnings that go whatever they were learned from.
+    """
     removal = Removal()
     leaving: dict[int, int] = {}
+    wordless: dict[int, int] = {}
+    unlearned = set(learned)
     for chunk in _chunks(ids):
         marks = ", ".join("?" * len(chunk))
         (working,) = connection.execute(
             f"SELECT count(*) FROM working_memory WHERE id IN ({marks})", chunk
         ).fetchone()
+        unlearned.update(
+            id
+            for (id,) in connection.execute(
+                f"SELECT id FROM learning WHERE memory_id IN ({marks})", chunk
+            )
+        )
         archived = details = 0
-        for episode, count, values in connection.execute(
-            "SELECT episode_seq, count(*), "
+        for episode, count, without_words, values in connection.execute(
+            "SELECT episode_seq, count(*), sum(content = ''), "
             "sum((SELECT count(*) FROM detail WHERE memory_seq = seq)) "
             f"FROM archive WHERE id IN ({marks}) GROUP BY episode_seq",
             chunk,
         ):
             leaving[episode] = leaving.get(episode, 0) + count
+            wordless[episode] = wordless.get(episode, 0) + without_words
             archived += count
             details += values
         removal |= Removal(working=working, archived=archived, details=details)
     removed, emptied = _episodes_left(connection, leaving)
-    return removal | Removal(removed=removed, emptied=emptied)
+    return removal | Removal(
+        removed=removed,
+        emptied=emptied,
+        learnings=len(unlearned),
+        untold=_untold(connection, wordless),
+    )
+
+
+def _untold(connection: sqlite3.Connection, leaving: dict[int, int]) -> int:
+    """How many pruned originals stay in these episodes when so many others leave them."""
+    return sum(
+        connection.execute(
+            "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
+        ).fetchone()[0]
+        - count
+        for episode, count in leaving.items()
+    )
 
 
 def _episodes_left(
@@ -158,7 +222,7 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
 
     What is not there any more is passed over, so that an interrupted forgetting can be repeated.
     """
-    working = archived = details = 0
+    working = archived = details = unlearned = 0
     indexed: list[tuple[int, str, str]] = []
     episodes: set[int] = set()
     for id in ids:
@@ -181,7 +245,7 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
             archived += 1
             episodes.add(row[3])
             details += row[4]
-        learnings.remove_of_memory(connection, id)
+        unlearned += learnings.remove_of_memory(connection, id)
         seq, content, role = row[:3]
         indexed.append((seq, content, role))
         _forget_marks(connection, seq)
@@ -194,9 +258,18 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
         working=working,
         archived=archived,
         details=details,
+        learnings=unlearned,
         removed=removed,
         emptied=emptied,
     )
+
+
+def unlearn(connection: sqlite3.Connection, ids: Iterable[str]) -> Removal:
+    """Delete learnings, those that are gone already passed over."""
+    removal = Removal(learnings=learnings.remove_known(connection, ids))
+    if removal.learnings:
+        connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")
+    return removal
 
 
 def leave_secrets(connection: sqlite3.Connection, seq: int, episode: int) -> None:

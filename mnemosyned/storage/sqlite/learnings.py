@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,9 +88,16 @@ def remove(connection: sqlite3.Connection, id: str) -> None:
     _found(connection.execute("DELETE FROM learning WHERE id = ?", (id,)), id)
 
 
-def remove_of_memory(connection: sqlite3.Connection, memory: str) -> None:
-    """Delete what was learned from a memory's words."""
-    connection.execute("DELETE FROM learning WHERE memory_id = ?", (memory,))
+def remove_known(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
+    """Delete those of these that are there; answers with how many."""
+    return sum(
+        connection.execute("DELETE FROM learning WHERE id = ?", (id,)).rowcount for id in ids
+    )
+
+
+def remove_of_memory(connection: sqlite3.Connection, memory: str) -> int:
+    """Delete what was learned from a memory's words; answers with how many."""
+    return connection.execute("DELETE FROM learning WHERE memory_id = ?", (memory,)).rowcount
 
 
 def _found(changed: sqlite3.Cursor, id: str) -> None:

@@ -27,15 +27,32 @@ BELOW = """
     )
 """
 """A summary and all summaries under it; the first value bound is its id."""
+ABOVE = """
+    WITH RECURSIVE above (id, seq, parent_id) AS (
+        SELECT id, seq, parent_id FROM episodic_memory WHERE id = ?
+        UNION ALL
+        SELECT e.id, e.seq, e.parent_id FROM above
+        JOIN episodic_memory AS e ON e.id = above.parent_id
+    )
+"""
+"""The same upwards: a summary, and those it went into."""
 
 _BEGINS = "ifnull(period_from, covers_from)"
 _CHILD = f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM episodic_memory"
 
 
 def foldable(
-    connection: sqlite3.Connection, *, to_level: Level, before: datetime, limit: int
+    connection: sqlite3.Connection,
+    *,
+    to_level: Level,
+    before: datetime,
+    limit: int,
+    opened: Iterable[datetime],
 ) -> Foldable:
-    """What can become, or has to become anew, a summary of this level."""
+    """What can become, or has to become anew, a summary of this level.
+
+    `opened` are beginnings of periods that more is coming for.
+    """
     fresh = _children(
         connection,
         f"WHERE level = ? AND parent_id IS NULL AND {_BEGINS} < ? ORDER BY {_BEGINS} LIMIT ?",
@@ -47,7 +64,8 @@ def foldable(
             (to_level, limit),
         ).fetchall()
     )
-    for begins in {instant_text(begin_of(to_level, child.covers_from)) for child in fresh}:
+    begun = {begin_of(to_level, child.covers_from) for child in fresh}
+    for begins in {instant_text(moment) for moment in begun.union(opened)}:
         row = connection.execute(
             "SELECT period_from, id FROM episodic_memory WHERE level = ? AND period_from = ?",
             (to_level, begins),

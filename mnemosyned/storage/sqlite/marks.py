@@ -29,6 +29,15 @@ def note(
     )
 
 
+def passing(connection: sqlite3.Connection) -> set[str]:
+    """The ids of the working memories that are superseded or will expire."""
+    rows = connection.execute(
+        "SELECT w.id FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
+        "WHERE s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL"
+    )
+    return {id for (id,) in rows}
+
+
 def pin(connection: sqlite3.Connection, id: str, *, pinned: bool) -> bool:
     """Pin a working memory, or let it go; False where the working tier has none of this id."""
     return (
@@ -71,7 +80,7 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
     note(connection, seq, "superseded_at", moment[0])
     note(connection, seq, "superseded_by", successor[0])
     # With pruned originals, the summary is all that is left of their words: it stays.
-    if episode is not None and not _has_pruned(connection, episode):
+    if episode is not None and not has_pruned(connection, episode):
         empty(connection, [episode])
 
 
@@ -90,7 +99,8 @@ def _episode_of(connection: sqlite3.Connection, seq: int) -> int | None:
     return row[0] if row else None
 
 
-def _has_pruned(connection: sqlite3.Connection, episode: int) -> bool:
+def has_pruned(connection: sqlite3.Connection, episode: int) -> bool:
+    """Whether the words of some of an episode's originals are gone."""
     return (
         connection.execute(
             "SELECT 1 FROM archive WHERE episode_seq = ? AND content = ''", (episode,)

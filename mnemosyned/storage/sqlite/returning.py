@@ -5,23 +5,34 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
 
-from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.errors import BatchChanged, WordsPruned
 from mnemosyned.domain.forgetting import Prunable, Removal, Retention, Returned
 from mnemosyned.storage.sqlite.emptied import delete_episode, empty
 from mnemosyned.storage.sqlite.forgetting import leave_secrets
 from mnemosyned.storage.sqlite.indexing import unindex_memory
-from mnemosyned.storage.sqlite.marks import note
-from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, instant, instant_text
+from mnemosyned.storage.sqlite.levels import ABOVE
+from mnemosyned.storage.sqlite.marks import has_pruned, note
+from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, Row, instant, instant_text
 
 
 def restore(connection: sqlite3.Connection, id: str) -> Removal:
-    """Move an original back to working memory and pin it. Raises `BatchChanged`."""
+    """Move an original back to working memory and pin it.
+
+    Raises `BatchChanged`, and `WordsPruned` where its episode is all that is left of others' words.
+    """
     row = connection.execute(
         "SELECT seq, episode_seq FROM archive WHERE id = ? AND content != ''", (id,)
     ).fetchone()
     if row is None:
         raise BatchChanged("the memory moved, or was pruned, meanwhile; try again")
+    if has_pruned(connection, row[1]):
+        raise WordsPruned(
+            "other originals of its episode were pruned, and the summary is all that is left of "
+            "their words; taking this one out would cost them that. `get` shows it",
+            field="id",
+        )
     connection.execute(
         f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
         f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",
@@ -34,44 +45,81 @@ def restore(connection: sqlite3.Connection, id: str) -> Removal:
     return Removal(archived=1, removed=removed, emptied=emptied)
 
 
+def returning(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Returned]:
+    """What an undo of these episodes would put back, found without changing anything."""
+    return [_returned(id, _standing(connection, id)) for id in ids]
+
+
 def undo(connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> list[Returned]:
     """Put the originals of these episodes back as they were, and delete the episodes.
 
-    A summary above the episodes lets its parts go.
+    A summary above the episodes lets its parts go; one that nothing is left of is undone too.
     """
     return [_undo(connection, id, instant_text(now)) for id in ids]
 
 
-def _undo(connection: sqlite3.Connection, id: str, now: str) -> Returned:
+def last_cycle(connection: sqlite3.Connection) -> str | None:
+    """The newest cycle of which something can be put back."""
     row = connection.execute(
-        "SELECT e.seq, e.content, (SELECT seq FROM episodic_memory WHERE id = e.parent_id), "
+        "SELECT cycle_id FROM consolidation_log AS l "
+        "WHERE episode_id IS NOT NULL AND level = 0 AND undone_at IS NULL AND EXISTS ("
+        "SELECT 1 FROM episodic_memory AS e JOIN archive AS a ON a.episode_seq = e.seq "
+        "WHERE e.id = l.episode_id AND a.content != '') ORDER BY l.id DESC LIMIT 1"
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _standing(connection: sqlite3.Connection, id: str) -> Row | None:
+    """An episode's position, words and parent, its originals, and those that were pruned."""
+    row: Row | None = connection.execute(
+        "SELECT seq, content, parent_id, "
+        "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
         "(SELECT count(*) FROM archive WHERE episode_seq = e.seq AND content = '') "
-        "FROM episodic_memory AS e WHERE e.id = ?",
+        "FROM episodic_memory AS e WHERE id = ?",
         (id,),
     ).fetchone()
-    restored = 0
-    if row:
-        seq, content, parent, pruned = row
-        if pruned:
-            return Returned(episode=id, pruned=pruned)
-        restored = connection.execute(
+    return row
+
+
+def _returned(id: str, standing: Row | None) -> Returned:
+    originals, pruned = standing[3:] if standing else (0, 0)
+    return Returned(episode=id, restored=0 if pruned else originals, pruned=pruned)
+
+
+def _undo(connection: sqlite3.Connection, id: str, now: str) -> Returned:
+    standing = _standing(connection, id)
+    returned = _returned(id, standing)
+    if returned.pruned:
+        return returned
+    gone = [id]
+    if standing:
+        seq, content, parent = standing[:3]
+        connection.execute(
             f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
             f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE episode_seq = ?",
             (seq,),
-        ).rowcount
+        )
         connection.execute("DELETE FROM archive WHERE episode_seq = ?", (seq,))
-        connection.execute("UPDATE episodic_memory SET parent_id = NULL WHERE parent_id = ?", (id,))
+        above = connection.execute(f"{ABOVE} SELECT id, seq FROM above", (parent,)).fetchall()
         delete_episode(connection, seq, id, content)
-        empty(connection, [parent] if parent is not None else [])
-    connection.execute("UPDATE consolidation_log SET undone_at = ? WHERE episode_id = ?", (now, id))
-    return Returned(episode=id, restored=restored)
+        removed, _ = empty(connection, [seq for _, seq in above[:1]])
+        gone += [upper for upper, seq in above if seq in removed]
+    connection.executemany(
+        "UPDATE consolidation_log SET undone_at = ? WHERE episode_id = ?",
+        [(now, episode) for episode in gone],
+    )
+    return returned
 
 
 def prunable(
     connection: sqlite3.Connection, retention: Retention, *, now: datetime, limit: int
 ) -> Prunable:
-    """The originals whose words a retention gives up, oldest episode first, so many at most."""
-    before = now - retention.keep if retention.keep is not None else None
+    """The originals whose words a retention gives up, oldest episode first, about so many at most.
+
+    An episode's go together: where some of them were left, taking one back would cost the others
+    the summary, which is all that is left of their words.
+    """
+    before = instant_text(now - retention.keep) if retention.keep is not None else ""
     over = 0
     if retention.characters_max is not None:
         (kept,) = connection.execute(
@@ -81,19 +129,20 @@ def prunable(
     ids: list[str] = []
     characters = 0
     times: list[str] = []
-    for id, created_at, covers_from, size in connection.execute(
-        "SELECT a.id, a.created_at, e.covers_from, length(a.content) "
+    rows = connection.execute(
+        "SELECT e.covers_from, e.covers_until, e.seq, a.id, a.created_at, length(a.content) "
         "FROM episodic_memory AS e JOIN archive AS a ON a.episode_seq = e.seq "
         "WHERE a.content != '' ORDER BY e.covers_from, e.seq"
-    ):
+    )
+    for (begins, ends, _), originals in groupby(rows, key=lambda row: row[:3]):
         too_much = characters < over
-        begun = before is not None and instant(covers_from) < before
-        if len(ids) >= limit or not (too_much or begun):
+        if len(ids) >= limit or not (too_much or begins < before):
             break
-        if too_much or (before is not None and instant(created_at) < before):
-            ids.append(id)
-            times.append(created_at)
-            characters += size
+        if too_much or ends < before:
+            for *_, id, created_at, size in originals:
+                ids.append(id)
+                times.append(created_at)
+                characters += size
     return Prunable(
         ids=tuple(ids),
         characters=characters,

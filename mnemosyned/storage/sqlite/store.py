@@ -143,6 +143,9 @@ class SqliteStore:
     def forget(self, ids: Sequence[str]) -> Removal:
         return self._writer.write(lambda connection: forgetting.forget(connection, ids))
 
+    def unlearn(self, learned: Sequence[str]) -> Removal:
+        return self._writer.write(lambda connection: forgetting.unlearn(connection, learned))
+
     def compact(self, compactings: Sequence[Compacting]) -> list[str]:
         return self._writer.write(lambda connection: compactions.keep(connection, compactings))
 
@@ -236,9 +239,17 @@ class SqliteStore:
                 ).fetchall()
         return sorted(map(episode_from, rows), key=lambda one: (one.covers_from, one.id))
 
-    def foldable(self, *, to_level: Level, before: datetime, limit: int) -> Foldable:
+    def foldable(
+        self, *, to_level: Level, before: datetime, limit: int, opened: Iterable[datetime] = ()
+    ) -> Foldable:
         with self._readers.snapshot() as connection:
-            return levels.foldable(connection, to_level=to_level, before=before, limit=limit)
+            return levels.foldable(
+                connection, to_level=to_level, before=before, limit=limit, opened=opened
+            )
+
+    def passing(self) -> set[str]:
+        with self._readers.snapshot() as connection:
+            return marks.passing(connection)
 
     def chosen(self, choice: Choice) -> list[str]:
         with self._readers.snapshot() as connection:
@@ -248,9 +259,13 @@ class SqliteStore:
         with self._readers.snapshot() as connection:
             return forgetting.below(connection, episode)
 
-    def foreseen(self, ids: Sequence[str]) -> Removal:
+    def chosen_learnings(self, choice: Choice) -> list[str]:
         with self._readers.snapshot() as connection:
-            return forgetting.foreseen(connection, ids)
+            return forgetting.chosen_learnings(connection, choice)
+
+    def foreseen(self, ids: Sequence[str], *, learned: Sequence[str] = ()) -> Removal:
+        with self._readers.snapshot() as connection:
+            return forgetting.foreseen(connection, ids, learned)
 
     def unborne_names(self) -> tuple[list[str], list[str]]:
         with self._readers.snapshot() as connection:
@@ -263,6 +278,14 @@ class SqliteStore:
     def history(self, id: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
             return marks.history(connection, id)
+
+    def returning(self, episodes: Sequence[str]) -> list[Returned]:
+        with self._readers.snapshot() as connection:
+            return returning.returning(connection, episodes)
+
+    def last_cycle(self) -> str | None:
+        with self._readers.snapshot() as connection:
+            return returning.last_cycle(connection)
 
     def prunable(self, retention: Retention, *, now: datetime, limit: int) -> Prunable:
         with self._readers.snapshot() as connection:

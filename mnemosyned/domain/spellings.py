@@ -1,0 +1,43 @@
+"""Words that people write with and without accents where the index keeps the two apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mnemosyned.domain.stemming import fold
+
+SPELLINGS_MAX = 32
+_ACCENTED = dict(zip("αεηιουωϊϋ", "άέήίόύώΐΰ", strict=True))
+_PARTED = {"ι": "ϊ", "υ": "ϋ"}
+"""With a diaeresis, which only a vowel before it calls for."""
+
+
+def spellings(word: str) -> tuple[str, ...]:
+    """The other ways to write a word: SQLite's FTS5 folds the accents of Latin letters alone.
+
+    Greek has one accent in a word, and none in capitals; Russian mostly writes `е` for `ё`.
+    """
+    if word.isascii() or not word.isalpha():
+        return ()
+    lower = word.lower()
+    plain = fold(word)
+    if any(letter in _ACCENTED for letter in plain):
+        forms = [form for parted in _parted(plain) for form in _each(parted, _ACCENTED)]
+    else:
+        forms = list(_each(lower.replace("ё", "е"), {"е": "ё"}))
+    return tuple(dict.fromkeys(form for form in forms if form != lower))[:SPELLINGS_MAX]
+
+
+def _parted(plain: str) -> Iterator[str]:
+    yield plain
+    for at in range(1, len(plain)):
+        if plain[at] in _PARTED and plain[at - 1] in _ACCENTED:
+            yield plain[:at] + _PARTED[plain[at]] + plain[at + 1 :]
+
+
+def _each(word: str, marked: dict[str, str]) -> Iterator[str]:
+    """The word as it is, and with each of these letters marked in turn."""
+    yield word
+    for at, letter in enumerate(word):
+        if letter in marked:
+            yield word[:at] + marked[letter] + word[at + 1 :]

@@ -1,0 +1,86 @@
+"""What the shell client shows of forgetting, pinning, restoring and pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mnemosyned.typesetting import counted, span, when, wrapped
+from mnemosyned.verbs_keeping import Forgotten, Pinned, Pruned, Restored
+
+REWRITTEN_BYTES_PER_S = 100e6
+TELLING_BYTES = 200e6
+"""Below this the file is written anew before anybody minds."""
+
+
+def forgotten(result: Forgotten) -> str:
+    """What is gone, or would be, and what that means besides."""
+    where = f"({result.working:,} working, {result.archived:,} archived)"
+    gone = [
+        f"{counted(result.memories, 'memory')} {where}",
+        counted(result.details, "exact detail"),
+    ]
+    if result.learnings:
+        gone.append(counted(result.learnings, "learning"))
+    head = (
+        f"{'would forget' if result.dry_run else 'forgotten'}: {', '.join(gone)}; "
+        f"summaries: {result.episodes_removed:,} removed, {result.episodes_rewritten:,} rewritten"
+    )
+    found = result.memories or result.learnings
+    lines = [head if found else "nothing to forget: no memory matches"]
+    for line in result.lines:
+        who = "  ".join(part for part in (line.session, line.role) if part)
+        words = line.snippet or "(its words were pruned)"
+        lines.append(wrapped(f"{when(line.created_at)}  {who}: {words}"))
+    if result.lines and result.memories > len(result.lines):
+        lines.append(f"   … and {result.memories - len(result.lines):,} more")
+    return "\n".join([*lines, *_consequences(result)])
+
+
+def _consequences(result: Forgotten) -> Iterator[str]:
+    """What else a forgetting means, or meant."""
+    if result.untold:
+        yield (
+            f"{counted(result.untold, 'pruned original')} beside them would lose what their "
+            "summary says; only exact details stay of those"
+        )
+    if result.dry_run and result.file_bytes >= TELLING_BYTES:
+        seconds = span(result.file_bytes / REWRITTEN_BYTES_PER_S)
+        yield (
+            f"the file ({result.file_bytes / 1e6:,.0f} MB) is then written anew: writing waits "
+            f"for about {seconds}"
+        )
+    if not result.complete:
+        yield (
+            "another program reads the database: until it is done, and the daemon has slept or "
+            "stopped after that, the words can still be read in the file's log"
+        )
+    if result.backups:
+        yield "nothing is forgotten in these copies:"
+        yield from (f"   {copy}" for copy in result.backups)
+
+
+def pinned(result: Pinned) -> str:
+    """Whether a memory stays."""
+    return f"{result.id} {'is pinned' if result.pinned else 'is not pinned any more'}"
+
+
+def restored(result: Restored) -> str:
+    """Where an original is now, and what became of its episode."""
+    removed, rewritten = "held nothing else and is gone", "was rewritten without it"
+    left = removed if result.episode_removed else rewritten
+    return f"{result.id} is back in working memory, pinned; episode {result.episode} {left}"
+
+
+def pruned(result: Pruned) -> str:
+    """Which originals lost their words, or would."""
+    if not result.memories:
+        return (
+            "nothing to prune: no original is beyond archive.keep_days or archive.characters_max "
+            "(unset, they keep everything), nor beyond what this call said"
+        )
+    return (
+        f"{'would prune' if result.dry_run else 'pruned'}: the words of "
+        f"{counted(result.memories, 'original')}, {result.characters:,} characters, from "
+        f"{when(result.oldest)} to "
+        f"{when(result.newest)}" + ("; call again for the rest" if result.more else "")
+    )

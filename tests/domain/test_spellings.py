@@ -1,0 +1,60 @@
+"""The ways to write a word that the index keeps apart, and no others."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.forgetting import naming
+from mnemosyned.domain.spellings import SPELLINGS_MAX, spellings
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ΑΘΗΝΑ", "Αθήνα"),
+        ("οδος", "οδός"),
+        ("προιον", "προϊόν"),
+        ("Ευβοια", "Εύβοια"),
+        ("елка", "ёлка"),
+    ],
+)
+def test_a_word_is_the_same_with_its_accents_and_without(one: str, other: str) -> None:
+    assert _indexed(other) in {_indexed(form) for form in (one, *spellings(one))}
+    assert _indexed(one) in {_indexed(form) for form in (other, *spellings(other))}
+
+
+@pytest.mark.parametrize("word", ["plan", "Größe", "Łódź", "東京", "QX-48213", "мир", ""])
+def test_other_words_have_one_spelling(word: str) -> None:
+    assert spellings(word) == ()
+
+
+@given(st.text(alphabet="αεηιουωϊΐάέήίόύώςσνЁёей", max_size=40))
+def test_the_spellings_of_a_word_are_few_and_other_than_it(word: str) -> None:
+    found = spellings(word)
+
+    assert len(found) <= SPELLINGS_MAX
+    assert word.lower() not in found
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("Ελένη", "Η ΕΛΕΝΗ ΠΗΓΕ"), ("Elodie", "Élodie asked"), ("JOSÉ", "jose left")],
+)
+def test_a_name_is_found_with_its_accents_and_without(name: str, text: str) -> None:
+    assert naming(name)(text)
+    assert not naming(f"{name}x")(text)
+
+
+def _indexed(word: str) -> str:
+    """A word as the index keeps it."""
+    with closing(sqlite3.connect(":memory:")) as beside:
+        beside.execute(
+            "CREATE VIRTUAL TABLE t USING fts5"
+            "(x, tokenize = 'porter unicode61 remove_diacritics 2')"
+        )
+        beside.execute("CREATE VIRTUAL TABLE v USING fts5vocab(t, 'row')")
+        beside.execute("INSERT INTO t VALUES (?)", (word,))
+        return "".join(term for (term,) in beside.execute("SELECT term FROM v"))

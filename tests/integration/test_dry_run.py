@@ -1,0 +1,139 @@
+"""A dry run shows the groups, the periods and their members that the cycle then makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from fakes import FakeClock, keep, memory
+
+from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.ports import Draft
+from mnemosyned.render import render
+from mnemosyned.service import MemoryService
+from mnemosyned.sleep import cycle as cycles
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Sleep
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def weeks_later(clock: FakeClock) -> None:
+    clock.moment = MONDAY + timedelta(days=40)
+
+
+def at(id: str, *, days: float = 0, hours: float = 0, **changes: object) -> Memory:
+    moment = MONDAY + timedelta(days=days, hours=hours)
+    return replace(memory(id), created_at=moment, **changes)  # type: ignore[arg-type]
+
+
+def weeks(store: SqliteStore) -> None:
+    """Days of one, two and four memories a source; every third ends over midnight."""
+    for day in range(20):
+        for source in range(1 + day % 3):
+            for one in range((1, 2, 4)[(day + source) % 3]):
+                hour = 13 + one if day % 3 else one
+                keep(store, at(f"d{day}s{source}n{one}", days=day, hours=hour, source=f"s{source}"))
+
+
+def shape(report: CycleReport) -> Counter[tuple[object, ...]]:
+    """What is to be exact: all but the characters that summaries will have."""
+    return Counter(
+        (
+            group.level,
+            group.session,
+            group.source,
+            group.period,
+            group.items,
+            group.covers_from,
+            group.covers_until,
+            None if group.level else group.chars_before,
+        )
+        for group in report.groups
+    )
+
+
+def compared(service: MemoryService) -> CycleReport:
+    """What the cycle did, held against the dry run before it."""
+    planned = service.call(Sleep(dry_run=True))
+    done = service.call(Sleep())
+    assert shape(planned) == shape(done)
+    assert planned.candidates == done.evicted
+    return done
+
+
+def test_small_groups_go_to_their_days_one_by_one(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    weeks(store)
+
+    done = compared(service)
+
+    assert {group.level for group in done.groups} == {0, 1, 2, 3}
+
+
+def test_a_late_arrival_has_its_day_and_all_above_written_again(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    weeks(store)
+    service.call(Sleep())
+    keep(store, at("late", days=1, hours=5))
+
+    done = compared(service)
+
+    written = [(group.level, group.period) for group in done.groups if group.level]
+    assert written == [(1, "2026-03-03"), (2, "2026-W10"), (3, "2026-03")]
+    assert next(group.items for group in done.groups if group.level == 1) > 1
+
+
+def test_a_week_that_is_not_over_gets_a_day_more(
+    store: SqliteStore, service: MemoryService, clock: FakeClock
+) -> None:
+    weeks(store)
+    clock.moment = MONDAY + timedelta(days=16)
+    service.call(Sleep())
+    clock.moment = MONDAY + timedelta(days=18)
+
+    done = compared(service)
+
+    assert {group.level for group in done.groups} == {0, 1}
+
+
+def test_what_no_summary_speaks_of_shares_one_place(
+    store: SqliteStore, service: MemoryService, clock: FakeClock
+) -> None:
+    ends = clock.moment + timedelta(days=9)
+    keep(store, at("a"), at("b", hours=1, valid_until=ends), at("c", hours=2, valid_until=ends))
+    keep(store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
+    store.remember([Draft(at("f", days=4), supersedes="e1")])
+
+    done = compared(service)
+
+    days = [(group.period, group.items) for group in done.groups if group.level == 1]
+    assert days == [("2026-03-02", 2), ("2026-03-05", 1), ("2026-03-06", 1)]
+
+
+@pytest.mark.parametrize("step", [1, 3, 10, 37])
+def test_a_backlog_is_parted_as_the_cycle_parts_it(
+    store: SqliteStore, service: MemoryService, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(cycles, "STEP", step)
+    weeks(store)
+
+    compared(service)
+
+
+def test_characters_of_what_is_not_written_yet_are_called_an_estimate(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    keep(store, *(at(f"n{one}", hours=one) for one in range(4)))
+
+    shown = render(service.call(Sleep(dry_run=True)))
+
+    day = next(line for line in shown.splitlines() if line.startswith("(all)"))
+    assert "about" in day
+    assert "about" not in shown.splitlines()[3]

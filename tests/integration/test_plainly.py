@@ -1,0 +1,86 @@
+"""What is wrong with a request or a setting is said in plain words, and what it must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mnemosyned.config import keys, load_config
+from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, InvalidTime
+from mnemosyned.plainly import plainly
+from mnemosyned.requests import parse, parse_text
+from mnemosyned.verbs import VERBS
+
+REQUESTS = [
+    ("recall", '{"query": "x", "limit": 101}', "limit must be at most 100"),
+    ("recall", '{"query": "x", "limit": "ten"}', "limit must be a whole number, not text"),
+    ("recall", '{"query": ""}', "query must not be empty"),
+    ("recall", "{}", "query is missing"),
+    ("recall", '{"query": ["x"]}', "query must be text, not a list"),
+    ("recall", '{"query": "x", "tier": "cold"}', "must be one of working, episodic, archive"),
+    ("recall", '{"query": "x", "since": "monday"}', "since is no time; write it as 2026-03-09T"),
+    ("recall", '{"query": "x", "since": "2026-03-09T14:30:00"}', "since names no zone; write it"),
+    ("recall", "[]", "the body must be an object, not a list"),
+    ("sleep", '{"sesion": "x"}', "sesion is not known; did you mean session?; `mnem VERB --help`"),
+    ("sleep", '{"dry_run": 1}', "dry_run must be true or false, not a whole number"),
+    ("forget", '{"session": 5}', "session must be text or a list, not a whole number"),
+    ("prune", '{"keep_days": 0}', "keep_days must be more than 0"),
+    ("remember", '{"content": null}', "content must be text, not null"),
+    (
+        "remember_many",
+        '{"memories": [{"content": "x", "importance": 2}]}',
+        "memories[0].importance must be at most 1",
+    ),
+    ("get", f'{{"id": "{"x" * 201}"}}', "id must have at most 200 characters"),
+    ("remember_many", '{"memories": []}', "memories must not be empty"),
+]  # fmt: skip
+SETTINGS = [
+    ("sleep.ttl_hours", "lots", "must be a number, not text; it says 'lots'"),
+    ("sleep.ttl_hours", "0", "must be more than 0; it says 0"),
+    ("sleep.when", "never", "must be one of any, idle, ac_power; it says 'never'"),
+    ("sleep.quiet_hours", "22-7", 'must have the form "22:00-07:00"; it says '),
+    ("sleep.interval_minutes", "null", "must be a number, not null; it says null"),
+    ("sleep.on_count", "true", "must be a whole number, not true or false; it says true"),
+    ("archive.keep_days", "30d", "must be a number, not text; it says '30d'"),
+]
+
+
+@pytest.mark.parametrize(("verb", "body", "said"), REQUESTS)
+def test_a_bad_request_is_told_what_its_field_must_be(verb: str, body: str, said: str) -> None:
+    with pytest.raises((InvalidRequest, InvalidTime)) as caught:
+        parse(VERBS[verb], body.encode())
+
+    assert said in caught.value.message
+    assert "`str`" not in caught.value.message
+
+
+def test_words_from_a_shell_are_told_the_same() -> None:
+    with pytest.raises(InvalidRequest, match="limit must be a whole number, not text"):
+        parse_text(VERBS["recall"], {"query": "x", "limit": "ten"})
+
+
+@pytest.mark.parametrize(("key", "value", "said"), SETTINGS)
+def test_a_bad_setting_is_told_what_it_must_be(
+    tmp_path: Path, key: str, value: str, said: str
+) -> None:
+    section, _, name = key.partition(".")
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"{section}:\n  {name}: {value}\n")
+
+    with pytest.raises(ConfigInvalid) as caught:
+        load_config(file, environ={})
+
+    assert caught.value.message.startswith(f"{file}, line 2: {key} {said}")
+
+
+@pytest.mark.parametrize("value", [-(10**12), 10**12, "\n", [1], {"a": 1}, None, 1.5, False])
+def test_no_setting_answers_in_the_words_of_a_library(value: object) -> None:
+    for key, kind in keys():
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            choices = ["x"] if "enum" in str(error) else []
+            said = plainly(str(error), choices=choices, form="x")
+            assert said.startswith("must "), (key, said)
