@@ -149,7 +149,7 @@ class Writer:
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
         try:
-            self._flush_at_commit(durable)
+            self._flush_at_commit(durable=durable)
             self._connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             for ticket in tickets:
@@ -168,7 +168,7 @@ class Writer:
             for ticket in tickets:
                 ticket.done = True
 
-    def _flush_at_commit(self, durable: bool) -> None:
+    def _flush_at_commit(self, *, durable: bool) -> None:
         """Have commits wait for the disk, or not; the engine is told only where that changes."""
         if durable is not self._durable:
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
