@@ -207,20 +207,23 @@ class MemoryService:
         return RememberedMany([] if request.dry_run else self._keep(drafts))
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        answers = self._store.remember(drafts)
+        kept = self._store.remember(drafts)
         if self._vectors:
             self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
             self._forgetting.mend()
-        self._keep_cap()
+        self._keep_cap(kept.working)
         return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
-            for answer, draft in zip(answers, drafts, strict=True)
+            for answer, draft in zip(kept.acknowledged, drafts, strict=True)
         ]
 
-    def _keep_cap(self) -> None:
+    def _keep_cap(self, working: int | None = None) -> None:
+        """`working` is how much the tier holds, where the caller was told."""
         try:
-            if self._store.working_count() <= self._relieve_above:
+            if working is None:
+                working = self._store.working_count()
+            if working <= self._relieve_above:
                 return
             if self._scheduler:
                 self._scheduler.relieve_soon()

@@ -123,7 +123,7 @@ def pending(id: str, *, hours: float = 0, chars: int = 10, **changes: Any) -> Pe
 
 def keep(store: MemoryStore, *memories: Memory, dedupe: bool = False) -> list[Acknowledged]:
     """Remember all of these in one batch."""
-    return store.remember([Draft(memory, dedupe=dedupe) for memory in memories])
+    return store.remember([Draft(memory, dedupe=dedupe) for memory in memories]).acknowledged
 
 
 def promotion(id: str, *memories: Memory, content: str = "a summary") -> Promotion:

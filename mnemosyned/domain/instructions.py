@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -11,8 +11,9 @@ from typing import NamedTuple
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.sensitive import masked
-from mnemosyned.domain.standing import Standing, standing_rules
-from mnemosyned.domain.standing_hints import hinted
+from mnemosyned.domain.standing import Common, common_rules, rules_of
+from mnemosyned.domain.standing_hints import REQUEST, hinted, languages
+from mnemosyned.domain.standing_words import LANGUAGES
 
 USER_ROLES = frozenset({"user", "human"})
 """Whose words can be instructions; what an agent or a tool says is none."""
@@ -29,6 +30,7 @@ _QUOTED = re.compile(
     r"\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|„[^“”\n]{0,300}[“”]|«[^»\n]{0,300}»|「[^」\n]{0,300}」|『[^』\n]{0,300}』"
     r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
 )
+_BLANK = re.compile('"_+"')
 _SENTENCE = re.compile(r"(?:(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)[.!?…]+(?=\s|$)|[。！？]+|\n)")
 _CLAUSE = re.compile(
     r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)", re.IGNORECASE
@@ -66,10 +68,10 @@ def stated_in(memory: Memory, *, now: datetime) -> tuple[Learning, ...]:
 
 def standing(text: str) -> list[Said]:
     """What of a user's words is to hold from now on, in order, each sentence once."""
-    rules = standing_rules()
     found: dict[str, Said] = {}
     for sentence, blanked in _sentences(text):
-        if kind := _kind(blanked, rules):
+        spoken = languages(blanked)
+        if spoken and (kind := _kind(blanked, spoken)):
             found.setdefault(sentence.casefold(), Said(kind, sentence))
     return list(found.values())
 
@@ -83,34 +85,39 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
     for end in [*ends, len(blanked)]:
         sentence = plain[start:end].strip()
         if 2 < len(sentence) <= TEXT_CHARS_MAX:
-            yield sentence, re.sub('"_+"', '"_"', blanked[start:end].strip())
+            yield sentence, _BLANK.sub('"_"', blanked[start:end].strip())
         start = end
 
 
-def _kind(sentence: str, rules: Standing) -> LearningKind | None:
+def _kind(sentence: str, spoken: Collection[str]) -> LearningKind | None:
+    """`spoken` are the languages whose rules may match: of most sentences few, or none."""
+    common = common_rules()
     if sentence.endswith(("?", "？", "か。", "か")):
-        asked = rules.request.match(_led(sentence, rules))
-        return LearningKind.INSTRUCTION if asked else None
-    if rules.told_after.search(sentence):
-        return None
-    for before, clause in _clauses(sentence, rules):
-        if rules.told.search(before):
+        if REQUEST not in spoken:
             return None
-        for kind, rule in rules.rules:
+        asked = common.request.match(_led(sentence, common))
+        return LearningKind.INSTRUCTION if asked else None
+    if common.told_after.search(sentence):
+        return None
+    rules = [rule for language in LANGUAGES if language in spoken for rule in rules_of(language)]
+    for before, clause in _clauses(sentence, common):
+        if common.told.search(before):
+            return None
+        for kind, rule in rules:
             if rule.match(clause):
                 return kind
     return None
 
 
-def _clauses(sentence: str, rules: Standing) -> Iterator[tuple[str, str]]:
+def _clauses(sentence: str, common: Common) -> Iterator[tuple[str, str]]:
     """Where an instruction may begin: what stands before, and the rest from there."""
-    yield "", _led(sentence, rules)
+    yield "", _led(sentence, common)
     if lead := _COLON.match(sentence):
-        yield lead[0], _led(sentence[lead.end() :], rules)
+        yield lead[0], _led(sentence[lead.end() :], common)
     for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX):
-        yield sentence[: pause.start()], _led(sentence[pause.end() :], rules)
+        yield sentence[: pause.start()], _led(sentence[pause.end() :], common)
 
 
-def _led(clause: str, rules: Standing) -> str:
-    lead = rules.lead.match(clause)
+def _led(clause: str, common: Common) -> str:
+    lead = common.lead.match(clause)
     return clause[lead.end() :] if lead else clause

@@ -38,6 +38,15 @@ class Draft:
     """What its words say is to hold from now on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of drafts."""
+
+    acknowledged: list[Acknowledged]
+    working: int
+    """How many memories the working tier held with them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """What a compaction took out of a conversation, under the id that its summary names."""
@@ -109,7 +118,7 @@ class MemoryStore(Protocol):
     All raise `StorageFailed` when the disk or the file refuses.
     """
 
-    def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
+    def remember(self, drafts: Sequence[Draft]) -> Remembered:
         """Put all drafts on disk with what is learned of them, or none.
 
         Raises `IdTaken`, and `NotFound` for what a draft should supersede.

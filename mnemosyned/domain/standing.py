@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,12 +19,13 @@ def _lines(table: str) -> list[tuple[str, str]]:
     return [(name, text) for name, _, text in (line.partition(": ") for line in joined.split("\n"))]
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The patterns, ready to be matched."""
+Rules = Sequence[tuple[LearningKind, re.Pattern[str]]]
 
-    rules: tuple[tuple[LearningKind, re.Pattern[str]], ...]
-    """Matched where a sentence or a clause begins; the first that fits tells the kind."""
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """The patterns that all languages have in common, ready to be matched."""
+
     request: re.Pattern[str]
     """What asks for something standing although it ends in a question mark."""
     lead: re.Pattern[str]
@@ -35,23 +37,33 @@ class Standing:
 
 
 @cache
-def standing_rules() -> Standing:
-    """Read the tables, on first use: it takes 70 ms, which no start should wait for."""
-    parts = dict(_lines(PARTS))
+def rules_of(language: str) -> Rules:
+    """Matched where a sentence or a clause begins; the first that fits tells the kind.
 
-    def whole(pattern: str) -> re.Pattern[str]:
-        while _PART.search(pattern):
-            pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)
-        return re.compile(pattern, re.IGNORECASE)
+    Read on first use: English takes 20 ms, which no start should wait for.
+    """
+    return tuple((LearningKind(kind), _whole(rule)) for kind, rule in _lines(LANGUAGES[language]))
 
-    return Standing(
-        rules=tuple(
-            (LearningKind(kind), whole(pattern))
-            for language in LANGUAGES
-            for kind, pattern in _lines(language)
-        ),
-        request=whole(parts["request"]),
-        lead=whole(parts["lead"]),
-        told=whole(parts["told"]),
-        told_after=whole(parts["told_after"]),
+
+@cache
+def common_rules() -> Common:
+    """Read on first use too."""
+    parts = _parts()
+    return Common(
+        request=_whole(parts["request"]),
+        lead=_whole(parts["lead"]),
+        told=_whole(parts["told"]),
+        told_after=_whole(parts["told_after"]),
     )
+
+
+@cache
+def _parts() -> Mapping[str, str]:
+    return dict(_lines(PARTS))
+
+
+def _whole(pattern: str) -> re.Pattern[str]:
+    parts = _parts()
+    while _PART.search(pattern):
+        pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)
+    return re.compile(pattern, re.IGNORECASE)

@@ -1,51 +1,140 @@
 """Words without which nobody says what is to hold: most texts have none, and are passed over.
 
-A rule cannot match where none of these stands, as a test proves of each; a new rule may need one.
+A rule of a language cannot match where none of that language's stands, as a test proves of each;
+a new rule may need one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from functools import cache
+from typing import NamedTuple
 
-_ASCII = (
-    "always|never|do not|no |remember|prefer|rather|favourite|default|avoid |call me|address me|"
-    "refer to me|my name|go by|in mind|pronouns|allerg|vegan|vegetarian|appreciate it| hate |"
-    "can't stand|like it |you to only|only |every time|each time|any time|anytime|when i |if i |"
-    "like my|like all|like your|want my|want all|want your|take my|take all|take your|you write|"
-    "you send|you make|you produce|going forward|henceforth|future|from now on|from here on|"
-    "from today on|from this point|starting now|starting today|as a rule|stop |immer|stets|"
-    "ab jetzt|ab heute|ab sofort|in zukunft|von nun an|von jetzt an| mehr|nur noch|duz|siez|"
-    "fortan|nenn|ich heisse|mein name|merk|denk|vergiss|lieblings|am liebsten|lieber|gern|ziehe |"
-    "mag es|jamais|plus|toujours|appelle|appelez|m'appel|nom est|souviens|souvenez|n'oubli|"
-    "retiens|j'aime|n'aime|cesse|chaque fois|nunca|siempre|llamarme|me llamo|mi nombre|recuerda|"
-    "ten en cuenta|prefi|me gusta|favorit|cada vez|a partir de|de ahora en|desde ahora|futuro|"
-    "en adelante|deja |deje |para de|para ya|quiero que|debes|chiamami|chiamarmi|mi chiamo|"
-    "mio nome|ricorda|mi piace|non |sempre|ogni volta|ora in|adesso in|smett|basta con|chame|"
-    "chama|chamo|meu |lembr|gosto|agora em|hoje em|daqui p|pare de|deixe de|deixa de|deve |don't|"
-    "nie|bevorzug| mais|dejar de"
-).split("|")
-_FURTHER = (
-    "künftig|grundsätzlich|hör|wäre|hätte|à partir d|dorénavant|désormais|à l'avenir|arrête|"
-    "jamás|llám|acuérdate|prefe|alérgic|não |называй|зови|зовут|имя|помни|имей в виду|учти|"
-    "аллерги|предпоч|нравится|всегда|никогда|больше не|этого момента|отныне|впредь|в будущем|"
-    "сегодняшнего|теперь|перестань|прекрати|хватит|каждый раз|称呼我|名字|记住|忘|过敏|喜欢|偏好|"
-    "倾向|希望|始终|总是|一直|永远|每次|务必|一律|绝对|千万|以后|今后|再|从现在|从今|每当|只要|"
-    "我不|呼んで|名前は|覚えて|ほうが|方が|常に|いつも|必ず|毎回|絶対|二度と|決して|これから|"
-    "今後|以後|以降|もう|불러|이름은|선호|더 좋아|기억해|알아|항상|언제나|절대|앞으로|이제부터|"
-    "다시는|매번|叫|préf"
-).split("|")
-_ALL = (*_ASCII, *_FURTHER)
+REQUEST = "request"
+"""Stands among the languages for what asks for something standing, in whichever of them."""
+
+_HINTS = {
+    "english": (
+        "always|never|do not|don't|no |remember|prefe|favourite|favorit|rather|default|avoid |"
+        "call me|address me|refer to me|my name|go by|in mind|pronouns|allerg|vegan|vegetarian|"
+        "appreciate it| hate |can't stand|like it |you to only|only |every time|each time|"
+        "any time|anytime|when i |if i |like my|like all|like your|want my|want all|want your|"
+        "take my|take all|take your|you write|you send|you make|you produce|going forward|"
+        "henceforth|future|from now on|from here on|from today on|from this point|starting now|"
+        "starting today|as a rule|stop "
+    ),
+    "german": (
+        "immer|stets|ab jetzt|ab heute|ab sofort|in zukunft|künftig|von nun an|von jetzt an|"
+        "grundsätzlich| mehr|nur noch|nie|hör|duz|siez|fortan|nenn|ich heisse|mein name|merk|denk|"
+        "vergiss|lieblings|bevorzug|am liebsten|lieber|gern|ziehe |mag es|allerg"
+    ),
+    "french": (
+        "jamais|plus|toujours|appelle|appelez|m'appel|nom est|souviens|souvenez|n'oubli|retiens|"
+        "préf|j'aime|n'aime|cesse|arrête|chaque fois|à partir d|dorénavant|désormais|à l'avenir|"
+        "allerg"
+    ),
+    "spanish": (
+        "no |nunca|jamás|siempre|llámame|llámeme|llamarme|me llamo|mi nombre|recuerda|acuérdate|"
+        "ten en cuenta|prefi|prefe|me gusta|favorit|cada vez|a partir de|desde ahora|futuro|"
+        "en adelante|deja |deje |para de|para ya|alérgic"
+    ),
+    "italian": (
+        "chiamami|chiamarmi|mi chiamo|mio nome|ricorda|prefe|mi piace|allerg|non |sempre|"
+        "ogni volta|ora in|adesso in|futuro|smett|basta con"
+    ),
+    "portuguese": (
+        "chame|chama|chamo|meu |lembr|não |prefi|prefe|gosto|alérgic|nunca|jamais|sempre|"
+        "a partir de|agora em|hoje em|daqui p|futuro|pare de|para de|deixe de|deixa de"
+    ),
+    "russian": (
+        "называй|зови|зовут|имя|помни|имей в виду|учти|аллерги|предпоч|нравится|всегда|никогда|"
+        "больше не|этого момента|отныне|впредь|в будущем|сегодняшнего|теперь|перестань|прекрати|"
+        "хватит|каждый раз"
+    ),
+    "chinese": (
+        "叫|称呼我|名字|记住|忘|过敏|喜欢|偏好|倾向|希望|始终|总是|一直|永远|每次|务必|一律|绝对|"
+        "千万|以后|今后|再|从现在|从今|每当|只要"
+    ),
+    "japanese": (
+        "呼んで|名前は|覚えて|忘|ほうが|方が|常に|いつも|必ず|毎回|絶対|二度と|決して|これから|"
+        "今後|以後|以降|もう"
+    ),
+    "korean": ("불러|이름은|선호|더 좋아|기억해|알아|항상|언제나|절대|앞으로|이제부터|다시는|매번"),
+    REQUEST: (
+        "always|never|stop |default|going forward|henceforth|future|from now on|from here on|"
+        "from today on|from this point|starting now|starting today|as a rule|immer|nie|ab jetzt|"
+        "künftig|in zukunft|toujours|jamais|plus|siempre|dejar de|no "
+    ),
+}
+
+
+class _Hints(NamedTuple):
+    first: re.Pattern[str]
+    """Finds one."""
+    each: re.Pattern[str]
+    """Finds each as the first group, also those that overlap."""
+    languages: dict[str, frozenset[str]]
+    """Whose rules may match where one is found."""
 
 
 def hinted(text: str) -> bool:
-    """Whether there is anything in a text that a rule could match; in most this takes 10 µs."""
+    """Whether there is anything in a text that a rule could match; in most this takes 8 µs."""
+    low = _folded(text)
+    return _hints(low.isascii()).first.search(low) is not None
+
+
+def languages(text: str) -> frozenset[str]:
+    """Those of which a rule could match within the text, or `REQUEST`."""
+    low = _folded(text)
+    hints = _hints(low.isascii())
+    found = set(hints.each.findall(low))
+    return frozenset().union(*(hints.languages[hint] for hint in found))
+
+
+def _folded(text: str) -> str:
     low = text.casefold()
-    hints: Iterable[str] = _ASCII
-    if not low.isascii():
-        # A rule takes these for the letters and marks that the hints are written with.
-        low = low.replace("’", "'").replace("ı", "i").replace("i\u0307", "i")
-        hints = _ALL
-    for hint in hints:  # noqa: SIM110 any() takes a third longer
-        if hint in low:
-            return True
-    return False
+    if low.isascii():
+        return low
+    # A rule takes these for the letters and marks that the hints are written with.
+    return low.replace("’", "'").replace("ı", "i").replace("i\u0307", "i")
+
+
+@cache
+def _hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
+    """Those that can stand in a text: most are in ASCII, where few letters are tried at each place.
+
+    Of hints that begin with another, the shorter stands for both, as it is wherever they are. One
+    pattern that branches by letters takes a third of the time of as many searches.
+    """
+    tables = {language: table.split("|") for language, table in _HINTS.items()}
+    hints = {hint for table in tables.values() for hint in table}
+    if ascii_only:
+        hints = {hint for hint in hints if hint.isascii()}
+    shortest = {
+        hint for hint in hints if not any(hint != one and hint.startswith(one) for one in hints)
+    }
+    pattern = _branching(sorted(shortest))
+    return _Hints(
+        first=re.compile(pattern),
+        each=re.compile(f"(?=({pattern}))"),
+        languages={
+            hint: frozenset(
+                language
+                for language, table in tables.items()
+                if any(one.startswith(hint) for one in table)
+            )
+            for hint in shortest
+        },
+    )
+
+
+def _branching(words: list[str]) -> str:
+    """A pattern of these sorted words, none of which begins with another."""
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[:1], []).append(word[1:])
+    branches = [
+        re.escape(letter) + (_branching(rest) if rest != [""] else "")
+        for letter, rest in by_letter.items()
+    ]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

@@ -257,7 +257,15 @@ preference: .*(?:선호해요|선호합니다|게 더 좋아요|것을 더 좋�
 instruction: (?:.*)(?:항상|언제나|절대|앞으로|이제부터|다시는|매번)(?:로|는)? .*<ko_asked>
 """
 
-LANGUAGES = (
-    *(ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE, RUSSIAN),
-    *(CHINESE, JAPANESE, KOREAN),
-)
+LANGUAGES = {
+    "english": ENGLISH,
+    "german": GERMAN,
+    "french": FRENCH,
+    "spanish": SPANISH,
+    "italian": ITALIAN,
+    "portuguese": PORTUGUESE,
+    "russian": RUSSIAN,
+    "chinese": CHINESE,
+    "japanese": JAPANESE,
+    "korean": KOREAN,
+}

@@ -1,4 +1,4 @@
-"""No rule can match where `hinted` finds nothing: read off the rules' own syntax trees."""
+"""No rule can match where its language has no hint: read off the rules' own syntax trees."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ from domain.test_instructions import SENTENCES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemosyned.domain.standing import standing_rules
-from mnemosyned.domain.standing_hints import hinted
+from mnemosyned.domain import instructions
+from mnemosyned.domain.instructions import standing
+from mnemosyned.domain.standing import common_rules, rules_of
+from mnemosyned.domain.standing_hints import REQUEST, hinted, languages
+from mnemosyned.domain.standing_words import LANGUAGES
 
 TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""
 
-RULES = [rule.pattern for _, rule in standing_rules().rules] + [standing_rules().request.pattern]
+RULES = [(language, rule.pattern) for language in LANGUAGES for _, rule in rules_of(language)]
+RULES.append((REQUEST, common_rules().request.pattern))
+EVERY = frozenset({*LANGUAGES, REQUEST})
 
 
-def needs_a_hint(nodes: Iterable[Any]) -> bool:
-    """Whether every text that these nodes of a pattern match holds a hint."""
-    return any(texts and all(map(hinted, texts)) for texts in _stretches(nodes)) or any(
-        _node_needs(node) for node in nodes
-    )
+def needs_a_hint(nodes: Iterable[Any], language: str) -> bool:
+    """Whether every text that these nodes of a pattern match holds a hint of the language."""
+    return any(
+        texts and all(language in languages(text) for text in texts) for texts in _stretches(nodes)
+    ) or any(_node_needs(node, language) for node in nodes)
 
 
-def _node_needs(node: Any) -> bool:  # noqa: ANN401
+def _node_needs(node: Any, language: str) -> bool:  # noqa: ANN401
     code, value = node
     if code is codes.SUBPATTERN:
-        return needs_a_hint(value[-1])
+        return needs_a_hint(value[-1], language)
     if code is codes.BRANCH:
-        return all(needs_a_hint(branch) for branch in value[1])
+        return all(needs_a_hint(branch, language) for branch in value[1])
     if code in (codes.MAX_REPEAT, codes.MIN_REPEAT):
         least, _, of = value
-        return least > 0 and needs_a_hint(of)
+        return least > 0 and needs_a_hint(of, language)
     return False
 
 
@@ -88,14 +93,14 @@ def _all_spelled(branches: Iterable[Iterable[Any]]) -> set[str] | None:
     return found
 
 
-@pytest.mark.parametrize("pattern", RULES)
-def test_every_rule_needs_a_hint(pattern: str) -> None:
-    assert needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)))
+@pytest.mark.parametrize(("language", "pattern"), RULES)
+def test_every_rule_needs_a_hint_of_its_language(language: str, pattern: str) -> None:
+    assert needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)), language)
 
 
 def test_a_rule_that_needs_none_is_found_out() -> None:
-    for pattern in ("(?:always|sometimes) x", "(?:always)? x", r"\\w+ x", "(?!always)x"):
-        assert not needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)))
+    for pattern in ("(?:always|sometimes) x", "(?:always)? x", r"\\w+ x", "(?!always)x", "immer x"):
+        assert not needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)), "english")
 
 
 def test_every_labelled_instruction_is_hinted_at() -> None:
@@ -105,9 +110,52 @@ def test_every_labelled_instruction_is_hinted_at() -> None:
 
 
 @settings(max_examples=30)
-@given(st.sampled_from(RULES).flatmap(lambda rule: st.from_regex(re.compile(rule, re.IGNORECASE))))
-def test_whatever_a_rule_matches_is_hinted_at(text: str) -> None:
+@given(
+    st.sampled_from(RULES).flatmap(
+        lambda rule: st.tuples(st.just(rule[0]), st.from_regex(re.compile(rule[1], re.IGNORECASE)))
+    )
+)
+def test_whatever_a_rule_matches_is_hinted_at(said: tuple[str, str]) -> None:
+    language, text = said
+
     assert hinted(text)
+    assert language in languages(text)
+
+
+TEXTS = st.lists(
+    st.sampled_from([one.text for one in SENTENCES])
+    | st.sampled_from(RULES).flatmap(
+        lambda rule: st.from_regex(re.compile(rule[1], re.IGNORECASE), fullmatch=True)
+    )
+    | st.text(max_size=40),
+    max_size=4,
+).map(" ".join)
+
+
+@settings(max_examples=60)
+@given(TEXTS)
+def test_nothing_is_recognised_less_for_the_hints(text: str) -> None:
+    with pytest.MonkeyPatch.context() as unhinted:
+        unhinted.setattr(instructions, "languages", lambda _: EVERY)
+        said = standing(text)
+
+    assert standing(text) == said
+    assert hinted(text) or not said
+
+
+def test_hints_tell_of_labelled_sentences_what_all_rules_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = [standing(one.text) for one in SENTENCES]
+    monkeypatch.setattr(instructions, "languages", lambda _: EVERY)
+
+    assert told == [standing(one.text) for one in SENTENCES]
+
+
+def test_hints_that_overlap_are_all_found() -> None:
+    assert {"english", "italian"} <= languages("non o no tea")
+    assert languages("prefer") >= {"english", "italian"}
+    assert languages("nothing of this") == frozenset()
 
 
 def test_ordinary_words_cost_little() -> None:

@@ -154,3 +154,19 @@ def test_a_commit_that_fails_is_reported_to_all_who_shared_it(
     assert noted(database) == []
     writer.write(lambda connection: note(connection, 2))
     assert noted(database) == [2]
+
+
+def test_each_commit_is_flushed_as_it_must_be_whatever_the_last_one_was(writer: Writer) -> None:
+    def level(connection: sqlite3.Connection) -> int:
+        found: int = connection.execute("PRAGMA synchronous").fetchone()[0]
+        return found
+
+    levels = [
+        writer.write(level),
+        *writer.write_each([level], durable=False),
+        *writer.write_each([level], durable=False),
+        writer.write(level),
+        *writer.write_each([level], durable=True),
+    ]
+
+    assert levels == [2, 1, 1, 2, 2]

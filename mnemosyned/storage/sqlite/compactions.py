@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from mnemosyned.domain.memory import Memory, Tier, content_hash
 from mnemosyned.domain.ports import Compacted, Compacting, Taken
-from mnemosyned.storage.sqlite import changes
+from mnemosyned.storage.sqlite.remembering import remember
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     MEMORY_FIELDS,
@@ -31,7 +31,7 @@ def keep(connection: sqlite3.Connection, compactings: Sequence[Compacting]) -> l
         if isinstance(part, Taken)
     }
     homes = {id: _home(connection, part) for id, part in taken.items()}
-    changes.remember(connection, [taken[id].draft for id, home in homes.items() if home is None])
+    remember(connection, [taken[id].draft for id, home in homes.items() if home is None])
     places = {id: home or id for id, home in homes.items()}
     for one in compactings:
         _insert(connection, one, places)

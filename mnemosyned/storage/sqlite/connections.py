@@ -107,6 +107,7 @@ class Writer:
         self._connection = connection
         self._waiting: deque[_Ticket[object]] = deque()
         self._lock = threading.Lock()
+        self._durable = True  # as `open_writer` leaves it
         self._closed = False
         self.held_max_s = 0.0
         """The longest that one commit kept other writers waiting so far."""
@@ -148,7 +149,7 @@ class Writer:
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
         try:
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._flush_at_commit(durable=durable)
             self._connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             for ticket in tickets:
@@ -166,6 +167,12 @@ class Writer:
         finally:
             for ticket in tickets:
                 ticket.done = True
+
+    def _flush_at_commit(self, *, durable: bool) -> None:
+        """Have commits wait for the disk, or not; the engine is told only where that changes."""
+        if durable is not self._durable:
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
 
     def _run(self, ticket: _Ticket[object], *, alone: bool) -> None:
         if alone:

@@ -14,8 +14,16 @@ from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.errors import NotFound, StorageFailed
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.learnings import Learning, LearningKind
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.ports import Compacted, Compacting, Draft, Fold, Foldable, Promotion
+from mnemosyned.domain.memory import Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.ports import (
+    Compacted,
+    Compacting,
+    Draft,
+    Fold,
+    Foldable,
+    Promotion,
+    Remembered,
+)
 from mnemosyned.domain.pyramid import Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
 from mnemosyned.storage.sqlite import (
@@ -39,6 +47,7 @@ from mnemosyned.storage.sqlite.connections import (
 )
 from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
 from mnemosyned.storage.sqlite.ownership import owned
+from mnemosyned.storage.sqlite.remembering import remember, working_count
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -113,8 +122,8 @@ class SqliteStore:
 
     # -------------------------------------------------------------- writing
 
-    def remember(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        return self._writer.write(lambda connection: changes.remember(connection, drafts))
+    def remember(self, drafts: Sequence[Draft]) -> Remembered:
+        return self._writer.write(lambda connection: remember(connection, drafts))
 
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
@@ -350,10 +359,7 @@ class SqliteStore:
 
     def working_count(self) -> int:
         with self._readers.snapshot() as connection:
-            count: int = connection.execute(
-                "SELECT count FROM tier_totals WHERE tier = 'working'"
-            ).fetchone()[0]
-        return count
+            return working_count(connection)
 
     def working(self, ids: Sequence[str]) -> list[Memory]:
         with self._readers.snapshot() as connection:

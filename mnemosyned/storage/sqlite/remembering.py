@@ -1,0 +1,156 @@
+"""How memories enter the working tier: what is known is answered, the rest inserted and indexed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from mnemosyned.domain.errors import IdTaken
+from mnemosyned.domain.memory import Acknowledged, Memory, content_hash
+from mnemosyned.domain.ports import Draft, Remembered
+from mnemosyned.storage.sqlite import learnings
+from mnemosyned.storage.sqlite.indexing import index_memories
+from mnemosyned.storage.sqlite.marks import note, supersede
+from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, instant, instant_text, memory_row
+
+T = TypeVar("T")
+Known = tuple[str | None, datetime, int | None]
+"""Content, time and hash of what has an id already; of an episode only the time."""
+
+TOGETHER = 50
+"""How many memories one statement takes: it binds ten values each, and older builds 999 in all."""
+
+# What was superseded or may expire does not stand for words that are said again.
+_SAME = (
+    "+session_id = ?1 AND content_hash = ?2 AND content = ?3 AND source IS ?4 "
+    "AND seq NOT IN (SELECT memory_seq FROM memory_state)"
+)
+SAID_BEFORE = (
+    f"SELECT id, created_at FROM working_memory WHERE {_SAME} "
+    f"UNION ALL SELECT id, created_at FROM archive WHERE {_SAME} "
+    "ORDER BY created_at LIMIT 1"
+)
+
+
+def _inserting(count: int) -> str:
+    row = f"({', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
+    return f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES {', '.join([row] * count)}"
+
+
+def _having_id(count: int) -> str:
+    among = f"id IN ({', '.join(f'?{number}' for number in range(1, count + 1))})"
+    return (
+        f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
+        f"UNION ALL SELECT id, content, created_at, content_hash FROM archive WHERE {among} "
+        f"UNION ALL SELECT id, NULL, created_at, NULL FROM episodic_memory WHERE {among}"
+    )
+
+
+# Two of each, so that they stay prepared.
+_INSERT = {count: _inserting(count) for count in (1, TOGETHER)}
+_HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
+
+
+def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembered:
+    """Insert and index the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
+    known = _known(connection, [draft.memory.id for draft in drafts])
+    rows = _Rows(connection)
+    acknowledged: list[Acknowledged] = []
+    for index, draft in enumerate(drafts):
+        memory, answer = draft.memory, None
+        if memory.id in known:
+            field = f"memories[{index}].id" if len(drafts) > 1 else "id"
+            answer = _again(memory, known[memory.id], field=field)
+        elif draft.dedupe:
+            rows.insert()  # what this batch says before counts too
+            answer = _said_before(connection, memory)
+        if answer is None:
+            rows.waiting.append(memory)
+            known[memory.id] = (memory.content, memory.created_at, None)
+            for learning in draft.learnings:
+                learnings.keep(connection, learning)
+            answer = Acknowledged(id=memory.id, created_at=memory.created_at, stored=True)
+        if draft.supersedes:
+            rows.insert()
+            supersede(connection, old=draft.supersedes, new=answer.id)
+        acknowledged.append(answer)
+    rows.insert()
+    rows.index()
+    return Remembered(acknowledged, working_count(connection))
+
+
+def working_count(connection: sqlite3.Connection) -> int:
+    """How many memories the working tier holds."""
+    count: int = connection.execute(
+        "SELECT count FROM tier_totals WHERE tier = 'working'"
+    ).fetchone()[0]
+    return count
+
+
+class _Rows:
+    """New memories on their way into the tier and its index."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._inserted: list[tuple[int, Memory]] = []
+        self.waiting: list[Memory] = []
+
+    def insert(self) -> None:
+        """Insert those that wait; the rows of one statement get numbers in sequence."""
+        before = len(self._inserted)
+        for some in _shares(self.waiting):
+            values = [value for memory in some for value in memory_row(memory)]
+            last = self._connection.execute(_INSERT[len(some)], values).lastrowid or 0
+            self._inserted += zip(range(last - len(some) + 1, last + 1), some, strict=True)
+        for seq, memory in self._inserted[before:]:
+            if memory.valid_until:
+                note(self._connection, seq, "valid_until", instant_text(memory.valid_until))
+        self.waiting = []
+
+    def index(self) -> None:
+        """Let all of them be found.
+
+        After all rows: an insert with a trigger is a savepoint, at which FTS5 would write out what
+        it has gathered, row by row (twice the time of the batch).
+        """
+        index_memories(self._connection, self._inserted)
+
+
+def _known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Known]:
+    """What has one of these ids already."""
+    return {
+        id: (content, instant(created_at), said)
+        for some in _shares(ids)
+        for id, content, created_at, said in connection.execute(_HAVING_ID[len(some)], some)
+    }
+
+
+def _again(memory: Memory, known: Known, *, field: str) -> Acknowledged:
+    """The answer to an id that came before. Raises `IdTaken` where the words are others."""
+    content, created_at, said = known
+    pruned = content == "" and said == content_hash(memory.content)
+    if content != memory.content and not pruned:
+        raise IdTaken(
+            f"the id {memory.id!r} already belongs to something else; "
+            "give this memory another id, or none",
+            field=field,
+        )
+    return Acknowledged(id=memory.id, created_at=created_at, stored=False)
+
+
+def _said_before(connection: sqlite3.Connection, memory: Memory) -> Acknowledged | None:
+    row = connection.execute(
+        SAID_BEFORE, (memory.session, content_hash(memory.content), memory.content, memory.source)
+    ).fetchone()
+    return Acknowledged(id=row[0], created_at=instant(row[1]), stored=False) if row else None
+
+
+def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many at once as a statement takes; the rest one by one."""
+    whole = len(items) - len(items) % TOGETHER
+    for at in range(0, whole, TOGETHER):
+        yield items[at : at + TOGETHER]
+    for item in items[whole:]:
+        yield (item,)

@@ -1,0 +1,114 @@
+"""A batch does what its memories do one by one, however the store takes them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+from fakes import NOON, consolidate, keep, memory, promotion, trio, working_ids
+
+from mnemosyned.domain.errors import IdTaken
+from mnemosyned.domain.hits import hits
+from mnemosyned.domain.memory import Acknowledged, Memory, Tier
+from mnemosyned.domain.ports import Draft, MemoryStore
+from mnemosyned.domain.ranking import rank
+from mnemosyned.domain.recall import Query
+from mnemosyned.domain.terms import terms
+
+MANY = 237
+"""More than any store may take at once, and no round number."""
+
+
+def found(store: MemoryStore, text: str) -> list[str]:
+    query = Query(terms=terms(text), limit=10)
+    places = rank(query, store.search(query))
+    return [hit.id for hit in hits(query, places, store.show(places))]
+
+
+def as_said(name: str, draft: Draft) -> Draft:
+    """The same draft in a session of this name, with ids of its own."""
+    one = draft.memory
+    return replace(
+        draft,
+        memory=replace(one, id=f"{name}{one.id}", session=name),
+        supersedes=draft.supersedes and name + draft.supersedes,
+    )
+
+
+def drafts(chance: Random) -> Iterator[Draft]:
+    """Memories that come again, say the same, expire, and take the place of others."""
+    kept: list[str] = []
+    for number in range(chance.randint(1, 130)):
+        at = chance.choice([number, number, chance.randint(0, number)])
+        until = NOON if at % 7 == 0 else None
+        said = memory(str(at), f"word {at % 40}", hours_ago=at % 5, valid_until=until)
+        dedupe = chance.random() < 0.3
+        supersedes = chance.choice(kept) if kept and chance.random() < 0.1 else None
+        if not dedupe:  # or another may stand for it, and nothing has the id
+            kept.append(str(at))
+        yield Draft(said, dedupe=dedupe, supersedes=supersedes)
+
+
+def told(name: str, answers: list[Acknowledged]) -> list[tuple[str, object, bool]]:
+    return [(one.id.removeprefix(name), one.created_at, one.stored) for one in answers]
+
+
+def state(store: MemoryStore, name: str, answers: list[Acknowledged]) -> list[Memory]:
+    """What is kept of it, as if it had no name."""
+    ids = dict.fromkeys(one.id for one in answers)
+    kept = [store.get(id) for id in ids]
+    return [
+        replace(
+            one,
+            id=one.id.removeprefix(name),
+            session="",
+            superseded_by=one.superseded_by and one.superseded_by.removeprefix(name),
+        )
+        for one in kept
+        if isinstance(one, Memory)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_batch_is_kept_as_its_memories_are_one_by_one(store: MemoryStore, seed: int) -> None:
+    said = list(drafts(Random(seed)))
+
+    singles = [store.remember([as_said("s", draft)]).acknowledged[0] for draft in said]
+    batch = store.remember([as_said("b", draft) for draft in said]).acknowledged
+
+    assert told("b", batch) == told("s", singles)
+    assert state(store, "b", batch) == state(store, "s", singles)
+
+
+def test_each_of_many_is_found_by_its_own_words_and_by_no_others(store: MemoryStore) -> None:
+    keep(store, memory("before", "an earlier word"))
+
+    answers = keep(store, *(memory(f"{at:03}", f"tick{at} at the {at}th") for at in range(MANY)))
+
+    assert all(answer.stored for answer in answers)
+    assert [found(store, f"tick{at}") for at in range(MANY)] == [[f"{at:03}"] for at in range(MANY)]
+
+
+def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> None:
+    keep(store, *trio("a"))
+    consolidate(store, promotion("e", *trio("a")))
+    many = [memory(f"{at:03}", f"tick{at}") for at in range(MANY)]
+
+    with pytest.raises(IdTaken) as refused:
+        keep(store, *many[:200], memory("a1", "other words"), *many[200:])
+
+    assert refused.value.field == "memories[200].id"
+    assert working_ids(store) == []
+    assert found(store, "tick7") == []
+
+
+def test_whoever_remembers_is_told_how_much_there_is_with_it(store: MemoryStore) -> None:
+    counts = [store.remember([Draft(one)]).working for one in trio("a")]
+    again = store.remember([Draft(one) for one in trio("a")]).working
+    consolidate(store, promotion("e", *trio("a")))
+    after = store.remember([Draft(memory("b")), Draft(memory("c"))]).working
+
+    assert (counts, again, after) == ([1, 2, 3], 3, 2)
+    assert store.totals()[Tier.WORKING].count == store.working_count() == 2
