@@ -1,4 +1,4 @@
-"""Rule-made summaries, shared with helping processes while there is much to do."""
+"""Rule-made digests, shared with helping processes while there is much to do."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Summary
+from mnemosyned.domain.model_ports import Digest, Summary
 from mnemosyned.logs import logger
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.worker import Answer, read_frame, write_frame
+from mnemosyned.summarizers.worker import Answer, Task, read_frame, write_frame
 
 SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
@@ -40,6 +40,9 @@ PIPE_BYTES = 1 << 20
 ANSWER_S = 60.0
 
 K = TypeVar("K")
+_Handed: TypeAlias = dict[int, tuple[K, Task]]
+"""What helpers have in hand, by number, each with its caller's key."""
+
 log = logger()
 
 
@@ -65,26 +68,49 @@ class SharingSummarizer(AaakSummarizer):
         self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Summaries as they are finished, each with its group's key."""
+        for key, outcome in self._each(groups, expected=expected, exact=False):
+            yield key, outcome.summary if isinstance(outcome, Digest) else outcome
+
+    def digest_each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        """The same, with the exact values, which are half of the work."""
+        return self._each(groups, expected=expected, exact=True)
+
+    def _each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int, exact: bool
+    ) -> Iterator[tuple[K, Digest | Exception]]:
         if expected < SHARED_MIN and not self._helpers:
-            yield from super().summarize_each(groups, expected=expected)
+            for key, memories in groups:
+                yield key, self.alone(memories, exact=exact)
             return
         helpers = self._started()
-        handed: dict[int, tuple[K, Sequence[Memory]]] = {}
+        handed: _Handed[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
+            task = Task(list(memories), exact)
             helper = min(helpers, key=lambda one: (one.gone, len(one.handed)))
-            if len(helper.handed) < IN_FLIGHT and helper.take(number, memories):
-                handed[number] = key, memories
+            if len(helper.handed) < IN_FLIGHT and helper.take(number, task):
+                handed[number] = key, task
             else:
-                yield key, self.outcome(memories)
+                yield key, self.alone(memories, exact=exact)
             for one in helpers:
                 yield from self._finished(one, handed, keep=IN_FLIGHT - 1)
         while handed:
             for one in helpers:
                 yield from self._finished(one, handed, keep=0)
             if handed:  # the last of them, as its turn would come last; the answer is passed over
-                key, memories = handed.popitem()[1]
-                yield key, self.outcome(memories)
+                key, task = handed.popitem()[1]
+                yield key, self.alone(task.memories, exact=exact)
+
+    def alone(self, memories: Sequence[Memory], *, exact: bool) -> Digest | Exception:
+        """The digest as this process makes it, or what went wrong; `exact` with exact values."""
+        try:
+            if exact:
+                return self.digest(memories)
+            return Digest(summary=self.summarize(memories), details=())
+        except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
+            return error
 
     def rest(self) -> None:
         """End the helping processes."""
@@ -104,8 +130,8 @@ class SharingSummarizer(AaakSummarizer):
         return self._helpers
 
     def _finished(
-        self, helper: _Helper, handed: dict[int, tuple[K, Sequence[Memory]]], *, keep: int
-    ) -> Iterator[tuple[K, Summary | Exception]]:
+        self, helper: _Helper, handed: _Handed[K], *, keep: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
         """What a helper has answered; in company waits a while until it has so many in hand."""
         ends = time.monotonic() + PATIENCE_S
         while helper.handed:
@@ -115,12 +141,17 @@ class SharingSummarizer(AaakSummarizer):
                 return
             group = handed.pop(helper.handed.popleft(), None)
             if group:  # else it was taken back
-                yield group[0], self._read(answer) if answer else self.outcome(group[1])
+                key, task = group
+                yield (
+                    key,
+                    self._read(answer) if answer else self.alone(task.memories, exact=task.exact),
+                )
 
-    def _read(self, answer: Answer) -> Summary | Exception:
+    def _read(self, answer: Answer) -> Digest | Exception:
         if answer.error:
             return SummarizerFailed(f"{self.name} failed with {answer.error}")
-        return Summary(text=answer.text, summarizer=self.name)
+        summary = Summary(text=answer.text, summarizer=self.name)
+        return Digest(summary=summary, details=answer.details)
 
 
 class _Helper:
@@ -144,12 +175,12 @@ class _Helper:
         self._reader = threading.Thread(target=self._collect, name="summaries", daemon=True)
         self._reader.start()
 
-    def take(self, number: int, memories: Sequence[Memory]) -> bool:
+    def take(self, number: int, task: Task) -> bool:
         """Hand a group over; False where the process is gone."""
         if self.gone or self._process.stdin is None:
             return False
         try:
-            write_frame(self._process.stdin, msgspec.msgpack.encode(memories))
+            write_frame(self._process.stdin, msgspec.msgpack.encode(task))
         except OSError:
             self._lost()
         else:

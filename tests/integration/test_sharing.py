@@ -12,7 +12,7 @@ import pytest
 from fakes import trio
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Summary
+from mnemosyned.domain.model_ports import Digest, Summary
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.sharing import HELPERS, SHARED_MIN, SharingSummarizer
 
@@ -90,9 +90,9 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     alone: list[Sequence[Memory]] = []
 
     class Noting(SharingSummarizer):
-        def outcome(self, memories: Sequence[Memory]) -> Summary | Exception:
+        def alone(self, memories: Sequence[Memory], *, exact: bool) -> Digest | Exception:
             alone.append(memories)
-            return super().outcome(memories)
+            return super().alone(memories, exact=exact)
 
     many = groups(SHARED_MIN * 2)
     in_company = Noting(ratio=RATIO, zone=UTC_ZONE, present=lambda: True)
