@@ -33,7 +33,7 @@ COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
 with a model each is committed by itself, without one a flush of the disk serves many."""
 HOLD_S = 0.05
-HOLD_IN_COMPANY_S = 0.01
+HOLD_IN_COMPANY_S = 0.002
 """So long a commit should keep others from writing; as many groups share one as past ones tell."""
 CHECKPOINT_GROUPS = 50
 """After so many groups, about 5 MB of writing, the log file is folded in beside the writers."""
@@ -156,9 +156,11 @@ class CycleRun:
         outcomes = self._store.consolidate(
             [group.promotions for group in finished], durable=self._durable
         )
+        worked_s = time.monotonic() - began
         if finished:
-            each_s = (time.monotonic() - began) / len(finished)
-            self._group_s = (self._group_s + each_s) / 2
+            self._group_s = (self._group_s + worked_s / len(finished)) / 2
+        if self._company:
+            self._company.rest(worked_s)
         for group, error in zip(finished, outcomes, strict=True):
             if error:
                 self._fail(group.batch, group.started, error)

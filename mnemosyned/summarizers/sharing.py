@@ -28,11 +28,12 @@ SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
 HELPERS = min(2, os.cpu_count() or 1)
 """What this process summarises itself, others wait for: Python runs one thread at a time, so with
-helpers p95 of recall during a cycle halves. More than two would take the machine from its owner."""
+helpers p95 of recall during a cycle halves. More than two would take the machine from its owner,
+and in company one is enough: a second takes the core that an answer needs."""
 IN_FLIGHT = 16
 """Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
 wait for when the cycle is told to end."""
-PATIENCE_S = 0.1
+PATIENCE_S = 0.3
 """While somebody wants answers, a group is left to helpers that have no room for so long; on a
 busy machine, which starves them, the cycle gets on all the same."""
 PIPE_BYTES = 1 << 20
@@ -58,7 +59,7 @@ class SharingSummarizer(AaakSummarizer):
     ) -> None:
         super().__init__(ratio=ratio, zone=zone)
         module = "mnemosyned.summarizers.worker"
-        self._command = [sys.executable, "-m", module, str(ratio), zone.key]
+        self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
         self._present = present
         """Whether somebody wants answers of this process; else it takes its share of the work."""
         self._helpers: list[_Helper] = []
@@ -89,7 +90,7 @@ class SharingSummarizer(AaakSummarizer):
         for key, memories in groups:
             number = next(self._numbers)
             task = Task(list(memories), exact)
-            helper = min(helpers, key=lambda one: (one.gone, len(one.handed)))
+            helper = self._chosen()
             if len(helper.handed) < IN_FLIGHT and helper.take(number, task):
                 handed[number] = key, task
             else:
@@ -121,13 +122,22 @@ class SharingSummarizer(AaakSummarizer):
         self.rest()
 
     def _started(self) -> list[_Helper]:
-        """As many helpers as there may be, with new ones in the place of those that are gone."""
+        """The helpers, one at least, without those that are gone."""
         for gone in [one for one in self._helpers if one.gone]:
             self._helpers.remove(gone)
             gone.close()
-        while len(self._helpers) < HELPERS:
+        if not self._helpers:
             self._helpers.append(_Helper(self._command))
         return self._helpers
+
+    def _chosen(self) -> _Helper:
+        """In company always the first that is there, else the one with least in hand."""
+        helpers = self._helpers
+        if self._present():
+            return min(helpers, key=lambda one: one.gone)
+        while len(helpers) < HELPERS:
+            helpers.append(_Helper(self._command))
+        return min(helpers, key=lambda one: (one.gone, len(one.handed)))
 
     def _finished(
         self, helper: _Helper, handed: _Handed[K], *, keep: int
