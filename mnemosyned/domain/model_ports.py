@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.details import without_secrets
+from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.recall import Match, Query
 
 K = TypeVar("K")
@@ -24,6 +25,16 @@ class Summary:
     """Name of the implementation that wrote it, for the log."""
     fallback_reason: str = ""
     """Why a fallback wrote it, empty where the summariser in force did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """What a summariser made of memories as they were remembered, secrets and all."""
+
+    summary: Summary
+    """Of those that last, with every secret masked."""
+    details: tuple[Detail, ...]
+    """The exact values of all of them, secrets among them."""
 
 
 class TextModel(Protocol):
@@ -118,6 +129,27 @@ class Summarizer(Protocol):
         for key, memories in groups:
             yield key, self.outcome(memories)
 
+    def digest_each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        """Digests of groups as they were remembered; else like `summarize_each`."""
+
+        def readable() -> Iterator[tuple[tuple[K, tuple[Detail, ...]], Sequence[Memory]]]:
+            for key, originals in groups:
+                lasting, details = spoken_of(originals)
+                yield (key, details), lasting
+
+        for (key, details), outcome in self.summarize_each(readable(), expected=expected):
+            if isinstance(outcome, Exception):
+                yield key, outcome
+            else:
+                yield key, Digest(summary=outcome, details=details)
+
+    def digest(self, originals: Sequence[Memory]) -> Digest:
+        """The digest of one group. Raises `SummarizerFailed`."""
+        lasting, details = spoken_of(originals)
+        return Digest(summary=self.summarize(lasting), details=details)
+
     def outcome(self, memories: Sequence[Memory]) -> Summary | Exception:
         """The summary, or what went wrong: one group's failure must not end the others'."""
         try:
@@ -148,6 +180,16 @@ class Summarizer(Protocol):
     def close(self) -> None:
         """End what runs for it; the next summary starts it again."""
         return
+
+
+def spoken_of(originals: Sequence[Memory]) -> tuple[list[Memory], tuple[Detail, ...]]:
+    """What a summary may speak of, and the exact values of all.
+
+    No summary, prompt or log row may hold a secret, nor what is superseded or expires while the
+    summary stays.
+    """
+    readable, details = without_secrets(originals)
+    return [memory for memory in readable if memory.lasting], details
 
 
 class Embedder(Protocol):

@@ -12,6 +12,11 @@ GONE_S = 0.5
 GIVE_WAY_S = 0.05
 """The longest that a group waits: a cycle gets on whatever the traffic."""
 LOOK_S = 0.001
+REST_TIMES = 4
+"""In company a cycle leaves the disk, the lock and the processor to others for so many times as
+long as it held them. p95 of remember with 0 and 4: 4.6 and 1.5 times that without a cycle."""
+REST_MAX_S = 0.02
+"""So much at most, as a cycle gets on however slow the machine is."""
 
 
 class Company:
@@ -49,3 +54,8 @@ class Company:
         ends = time.monotonic() + GIVE_WAY_S
         while self._waiting and time.monotonic() < ends:
             time.sleep(LOOK_S)
+
+    def rest(self, worked_s: float) -> None:
+        """After work that others may have waited for: leave them alone for a while."""
+        if self.present:
+            time.sleep(min(worked_s * REST_TIMES, REST_MAX_S))

@@ -19,10 +19,9 @@ from mnemosyned.domain.consolidation import (
     make_episode,
     preview,
 )
-from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Memory, new_id
-from mnemosyned.domain.model_ports import Summarizer, Summary
+from mnemosyned.domain.model_ports import Digest, Summarizer, Summary, spoken_of
 from mnemosyned.domain.ports import Clock, MemoryStore, Promotion
 from mnemosyned.domain.pyramid import Level, begin_of, key_of
 from mnemosyned.logs import logger
@@ -34,7 +33,7 @@ COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
 with a model each is committed by itself, without one a flush of the disk serves many."""
 HOLD_S = 0.05
-HOLD_IN_COMPANY_S = 0.01
+HOLD_IN_COMPANY_S = 0.002
 """So long a commit should keep others from writing; as many groups share one as past ones tell."""
 CHECKPOINT_GROUPS = 50
 """After so many groups, about 5 MB of writing, the log file is folded in beside the writers."""
@@ -48,11 +47,6 @@ class _Work:
 
     batch: Batch
     originals: Sequence[Memory]
-    readable: Sequence[Memory]
-    """What a summary may speak of, with its secrets masked: no summary, prompt or log row may
-    hold one, nor what is superseded or expires while the summary stays."""
-    details: tuple[Detail, ...]
-    """The exact values of the originals, secrets among them."""
     started: float
 
 
@@ -109,12 +103,12 @@ class CycleRun:
         `go_on` is asked before each; when it says no, what is begun is finished and the rest is
         left as it was.
         """
-        works = ((work, work.readable) for work in self._works(batches, go_on))
-        for work, outcome in self._summarizer.summarize_each(works, expected=len(batches)):
+        works = ((work, work.originals) for work in self._works(batches, go_on))
+        for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):
             if isinstance(outcome, Exception):
                 self._fail(work.batch, work.started, outcome)
-            elif not outcome.text.strip():
-                empty = SummarizerFailed(f"{outcome.summarizer} gave an empty summary")
+            elif not outcome.summary.text.strip():
+                empty = SummarizerFailed(f"{outcome.summary.summarizer} gave an empty summary")
                 self._fail(work.batch, work.started, empty)
             else:
                 self._finish(work, [(work.originals, outcome)])
@@ -135,17 +129,16 @@ class CycleRun:
             except StorageFailed as error:
                 self._fail(batch, started, error)
                 continue
-            readable, details = without_secrets(originals)
-            lasting = [memory for memory in readable if memory.lasting]
-            work = _Work(batch, originals, lasting, details, started)
+            work = _Work(batch, originals, started)
+            lasting = [memory for memory in originals if memory.lasting]
             if len(lasting) >= self._summarize_min:
-                self._meter.read(work.readable)
+                self._meter.read(lasting)
                 yield work
             elif originals:  # else all were forgotten since the plan was made
                 self._finish(work, _word_for_word(work))
 
-    def _finish(self, work: _Work, summaries: Sequence[tuple[Sequence[Memory], Summary]]) -> None:
-        promotions = [self._promotion(work, originals, summary) for originals, summary in summaries]
+    def _finish(self, work: _Work, digests: Sequence[tuple[Sequence[Memory], Digest]]) -> None:
+        promotions = [self._promotion(work, originals, digest) for originals, digest in digests]
         self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
         hold_s = HOLD_IN_COMPANY_S if self._company and self._company.present else HOLD_S
         full = len(self._finished) >= GROUPS_PER_COMMIT
@@ -163,9 +156,11 @@ class CycleRun:
         outcomes = self._store.consolidate(
             [group.promotions for group in finished], durable=self._durable
         )
+        worked_s = time.monotonic() - began
         if finished:
-            each_s = (time.monotonic() - began) / len(finished)
-            self._group_s = (self._group_s + each_s) / 2
+            self._group_s = (self._group_s + worked_s / len(finished)) / 2
+        if self._company:
+            self._company.rest(worked_s)
         for group, error in zip(finished, outcomes, strict=True):
             if error:
                 self._fail(group.batch, group.started, error)
@@ -176,9 +171,9 @@ class CycleRun:
         if self._since_checkpoint >= CHECKPOINT_GROUPS:
             self._since_checkpoint = 0 if self._store.checkpoint() else CHECKPOINT_GROUPS
 
-    def _promotion(self, work: _Work, originals: Sequence[Memory], summary: Summary) -> Promotion:
+    def _promotion(self, work: _Work, originals: Sequence[Memory], digest: Digest) -> Promotion:
         now = self._clock.now()
-        ids = {memory.id for memory in originals}
+        summary = digest.summary
         content, summarizer = summary.text, summary.summarizer
         episode = make_episode(
             originals,
@@ -186,7 +181,7 @@ class CycleRun:
             content=content,
             summarizer=summarizer,
             now=now,
-            details=tuple(detail for detail in work.details if detail.memory in ids),
+            details=digest.details,
         )
         entry = LogEntry(
             cycle=self._cycle,
@@ -204,7 +199,7 @@ class CycleRun:
             chars_after=len(content),
             fallback_reason=summary.fallback_reason or None,
         )
-        spoken = frozenset(memory.id for memory in work.readable if memory.id in ids)
+        spoken = frozenset(memory.id for memory in originals if memory.lasting)
         return Promotion(episode, entry, spoken)
 
     def _fail(self, batch: Batch, started: float, error: Exception) -> None:
@@ -236,17 +231,22 @@ class CycleRun:
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
 
 
-def _word_for_word(work: _Work) -> list[tuple[list[Memory], Summary]]:
+def _word_for_word(work: _Work) -> list[tuple[Sequence[Memory], Digest]]:
     """Each memory by itself; those that no summary speaks of together."""
-    texts = {memory.id: memory.content for memory in work.readable}
-    summaries = [
-        ([memory], Summary(text=texts[memory.id], summarizer=VERBATIM))
-        for memory in work.originals
-        if memory.id in texts
-    ]
-    if passing := [memory for memory in work.originals if memory.id not in texts]:
-        summaries.append((passing, Summary(text=UNSPOKEN, summarizer=VERBATIM)))
-    return summaries
+    lasting, details = spoken_of(work.originals)
+    masked = {memory.id: memory.content for memory in lasting}
+    texts = [([memory], masked[memory.id]) for memory in work.originals if memory.id in masked]
+    if passing := [memory for memory in work.originals if not memory.lasting]:
+        texts.append((passing, UNSPOKEN))
+    return [(memories, _verbatim(memories, text, details)) for memories, text in texts]
+
+
+def _verbatim(memories: Sequence[Memory], text: str, details: Sequence[Detail]) -> Digest:
+    ids = {memory.id for memory in memories}
+    return Digest(
+        summary=Summary(text=text, summarizer=VERBATIM),
+        details=tuple(detail for detail in details if detail.memory in ids),
+    )
 
 
 def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -> GroupReport:

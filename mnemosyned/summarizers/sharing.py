@@ -1,4 +1,4 @@
-"""Rule-made summaries, shared with helping processes while there is much to do."""
+"""Rule-made digests, shared with helping processes while there is much to do."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Summary
+from mnemosyned.domain.model_ports import Digest, Summary
 from mnemosyned.logs import logger
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.worker import Answer, read_frame, write_frame
+from mnemosyned.summarizers.worker import Answer, Task, read_frame, write_frame
 
 SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
 HELPERS = min(2, os.cpu_count() or 1)
 """What this process summarises itself, others wait for: Python runs one thread at a time, so with
-helpers p95 of recall during a cycle halves. More than two would take the machine from its owner."""
+helpers p95 of recall during a cycle halves. More than two would take the machine from its owner,
+and in company one is enough: a second takes the core that an answer needs."""
 IN_FLIGHT = 16
 """Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
 wait for when the cycle is told to end."""
-PATIENCE_S = 0.1
+PATIENCE_S = 0.3
 """While somebody wants answers, a group is left to helpers that have no room for so long; on a
 busy machine, which starves them, the cycle gets on all the same."""
 PIPE_BYTES = 1 << 20
@@ -40,6 +41,9 @@ PIPE_BYTES = 1 << 20
 ANSWER_S = 60.0
 
 K = TypeVar("K")
+_Handed: TypeAlias = dict[int, tuple[K, Task]]
+"""What helpers have in hand, by number, each with its caller's key."""
+
 log = logger()
 
 
@@ -55,7 +59,7 @@ class SharingSummarizer(AaakSummarizer):
     ) -> None:
         super().__init__(ratio=ratio, zone=zone)
         module = "mnemosyned.summarizers.worker"
-        self._command = [sys.executable, "-m", module, str(ratio), zone.key]
+        self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
         self._present = present
         """Whether somebody wants answers of this process; else it takes its share of the work."""
         self._helpers: list[_Helper] = []
@@ -65,26 +69,49 @@ class SharingSummarizer(AaakSummarizer):
         self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Summaries as they are finished, each with its group's key."""
+        for key, outcome in self._each(groups, expected=expected, exact=False):
+            yield key, outcome.summary if isinstance(outcome, Digest) else outcome
+
+    def digest_each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        """The same, with the exact values, which are half of the work."""
+        return self._each(groups, expected=expected, exact=True)
+
+    def _each(
+        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int, exact: bool
+    ) -> Iterator[tuple[K, Digest | Exception]]:
         if expected < SHARED_MIN and not self._helpers:
-            yield from super().summarize_each(groups, expected=expected)
+            for key, memories in groups:
+                yield key, self.alone(memories, exact=exact)
             return
         helpers = self._started()
-        handed: dict[int, tuple[K, Sequence[Memory]]] = {}
+        handed: _Handed[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
-            helper = min(helpers, key=lambda one: (one.gone, len(one.handed)))
-            if len(helper.handed) < IN_FLIGHT and helper.take(number, memories):
-                handed[number] = key, memories
+            task = Task(list(memories), exact)
+            helper = self._chosen()
+            if len(helper.handed) < IN_FLIGHT and helper.take(number, task):
+                handed[number] = key, task
             else:
-                yield key, self.outcome(memories)
+                yield key, self.alone(memories, exact=exact)
             for one in helpers:
                 yield from self._finished(one, handed, keep=IN_FLIGHT - 1)
         while handed:
             for one in helpers:
                 yield from self._finished(one, handed, keep=0)
             if handed:  # the last of them, as its turn would come last; the answer is passed over
-                key, memories = handed.popitem()[1]
-                yield key, self.outcome(memories)
+                key, task = handed.popitem()[1]
+                yield key, self.alone(task.memories, exact=exact)
+
+    def alone(self, memories: Sequence[Memory], *, exact: bool) -> Digest | Exception:
+        """The digest as this process makes it, or what went wrong; `exact` with exact values."""
+        try:
+            if exact:
+                return self.digest(memories)
+            return Digest(summary=self.summarize(memories), details=())
+        except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
+            return error
 
     def rest(self) -> None:
         """End the helping processes."""
@@ -95,17 +122,26 @@ class SharingSummarizer(AaakSummarizer):
         self.rest()
 
     def _started(self) -> list[_Helper]:
-        """As many helpers as there may be, with new ones in the place of those that are gone."""
+        """The helpers, one at least, without those that are gone."""
         for gone in [one for one in self._helpers if one.gone]:
             self._helpers.remove(gone)
             gone.close()
-        while len(self._helpers) < HELPERS:
+        if not self._helpers:
             self._helpers.append(_Helper(self._command))
         return self._helpers
 
+    def _chosen(self) -> _Helper:
+        """In company always the first that is there, else the one with least in hand."""
+        helpers = self._helpers
+        if self._present():
+            return min(helpers, key=lambda one: one.gone)
+        while len(helpers) < HELPERS:
+            helpers.append(_Helper(self._command))
+        return min(helpers, key=lambda one: (one.gone, len(one.handed)))
+
     def _finished(
-        self, helper: _Helper, handed: dict[int, tuple[K, Sequence[Memory]]], *, keep: int
-    ) -> Iterator[tuple[K, Summary | Exception]]:
+        self, helper: _Helper, handed: _Handed[K], *, keep: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
         """What a helper has answered; in company waits a while until it has so many in hand."""
         ends = time.monotonic() + PATIENCE_S
         while helper.handed:
@@ -115,12 +151,17 @@ class SharingSummarizer(AaakSummarizer):
                 return
             group = handed.pop(helper.handed.popleft(), None)
             if group:  # else it was taken back
-                yield group[0], self._read(answer) if answer else self.outcome(group[1])
+                key, task = group
+                yield (
+                    key,
+                    self._read(answer) if answer else self.alone(task.memories, exact=task.exact),
+                )
 
-    def _read(self, answer: Answer) -> Summary | Exception:
+    def _read(self, answer: Answer) -> Digest | Exception:
         if answer.error:
             return SummarizerFailed(f"{self.name} failed with {answer.error}")
-        return Summary(text=answer.text, summarizer=self.name)
+        summary = Summary(text=answer.text, summarizer=self.name)
+        return Digest(summary=summary, details=answer.details)
 
 
 class _Helper:
@@ -144,12 +185,12 @@ class _Helper:
         self._reader = threading.Thread(target=self._collect, name="summaries", daemon=True)
         self._reader.start()
 
-    def take(self, number: int, memories: Sequence[Memory]) -> bool:
+    def take(self, number: int, task: Task) -> bool:
         """Hand a group over; False where the process is gone."""
         if self.gone or self._process.stdin is None:
             return False
         try:
-            write_frame(self._process.stdin, msgspec.msgpack.encode(memories))
+            write_frame(self._process.stdin, msgspec.msgpack.encode(task))
         except OSError:
             self._lost()
         else:

@@ -1,4 +1,4 @@
-"""A helping process that summarises by rule: groups in on standard input, summaries out."""
+"""A helping process that summarises by rule: groups in on standard input, digests out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.summarizers.aaak import AaakSummarizer
 
 FRAME_BYTES_MAX = 1 << 30
@@ -20,10 +20,19 @@ NICE = 10
 _LENGTH = struct.Struct(">I")
 
 
+class Task(msgspec.Struct, frozen=True):
+    """One group to be summarised."""
+
+    memories: list[Memory]
+    exact: bool
+    """Whether they stand as they were remembered: their exact values are asked for too."""
+
+
 class Answer(msgspec.Struct, frozen=True):
-    """What became of one group: its text, or why there is none."""
+    """What became of one group: its text and exact values, or why there is none."""
 
     text: str = ""
+    details: tuple[Detail, ...] = ()
     error: str = ""
 
 
@@ -50,9 +59,13 @@ def main(ratio: str, zone: str) -> None:
     os.nice(NICE)
     summarizer = AaakSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
     while (frame := read_frame(sys.stdin.buffer)) is not None:
-        memories = msgspec.msgpack.decode(frame, type=list[Memory])
+        task = msgspec.msgpack.decode(frame, type=Task)
         try:
-            answer = Answer(text=summarizer.summarize(memories).text)
+            if task.exact:
+                digest = summarizer.digest(task.memories)
+                answer = Answer(digest.summary.text, digest.details)
+            else:
+                answer = Answer(summarizer.summarize(task.memories).text)
         except Exception as error:  # noqa: BLE001 the parent logs it as that group's failure
             answer = Answer(error=type(error).__name__)
         write_frame(sys.stdout.buffer, msgspec.msgpack.encode(answer))

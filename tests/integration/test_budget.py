@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -27,7 +28,7 @@ from mnemosyned.sleep import company as company_module
 from mnemosyned.sleep import cycle as cycle_module
 from mnemosyned.sleep import run as run_module
 from mnemosyned.sleep.budget import Budget
-from mnemosyned.sleep.company import GIVE_WAY_S, Company
+from mnemosyned.sleep.company import GIVE_WAY_S, REST_MAX_S, REST_TIMES, Company
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs import Sleep, Status
@@ -189,6 +190,24 @@ def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:
 
     assert came, "it goes on whatever the traffic"
     assert company.quiet_s < 1
+
+
+def test_in_company_a_cycle_rests_after_each_piece_of_work_and_alone_never() -> None:
+    company = Company()
+
+    began = time.monotonic()
+    company.rest(60.0)
+    alone_s = time.monotonic() - began
+    with company.answering():
+        pass
+    company.rest(0.001)
+    short_s = time.monotonic() - began - alone_s
+    company.rest(60.0)
+    long_s = time.monotonic() - began - alone_s - short_s
+
+    assert alone_s < REST_MAX_S
+    assert short_s >= 0.001 * REST_TIMES
+    assert REST_MAX_S <= long_s < 60.0
 
 
 @pytest.mark.parametrize(("gone_s", "alone"), [(0.0, True), (60.0, False)])

@@ -12,7 +12,7 @@ import pytest
 from fakes import trio
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Summary
+from mnemosyned.domain.model_ports import Digest, Summary
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.sharing import HELPERS, SHARED_MIN, SharingSummarizer
 
@@ -47,6 +47,20 @@ def test_helping_processes_write_what_one_would(shared: SharingSummarizer) -> No
     outcomes = dict(shared.summarize_each(many, expected=len(many)))
 
     assert texts(outcomes) == {key: alone.summarize(memories).text for key, memories in many}
+
+
+def test_helping_processes_find_exact_values_and_hide_secrets_as_one_would(
+    shared: SharingSummarizer,
+) -> None:
+    alone = AaakSummarizer(ratio=RATIO, zone=UTC_ZONE)
+    many = [(at, trio(f"the password: Zq7xK9vB2mT{at} opens port 80{at} ")) for at in range(80)]
+
+    outcomes = dict(shared.digest_each(many, expected=len(many)))
+
+    assert outcomes == {key: alone.digest(memories) for key, memories in many}
+    found = [one for one in outcomes.values() if isinstance(one, Digest)]
+    assert all(any(detail.sensitive for detail in one.details) for one in found)
+    assert not any("Zq7xK9vB2mT" in one.summary.text for one in found)
 
 
 def test_few_groups_start_no_process(shared: SharingSummarizer) -> None:
@@ -90,9 +104,9 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     alone: list[Sequence[Memory]] = []
 
     class Noting(SharingSummarizer):
-        def outcome(self, memories: Sequence[Memory]) -> Summary | Exception:
+        def alone(self, memories: Sequence[Memory], *, exact: bool) -> Digest | Exception:
             alone.append(memories)
-            return super().outcome(memories)
+            return super().alone(memories, exact=exact)
 
     many = groups(SHARED_MIN * 2)
     in_company = Noting(ratio=RATIO, zone=UTC_ZONE, present=lambda: True)
@@ -105,6 +119,22 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     in_company.rest()
 
     assert len(alone) - shared_out < shared_out
+
+
+def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
+    company = [True]
+    before = children()
+    summarizer = SharingSummarizer(ratio=RATIO, zone=UTC_ZONE, present=lambda: company[0])
+
+    list(summarizer.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN))
+    in_company = children() - before
+    company[0] = False
+    list(summarizer.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN))
+    alone = children() - before
+    summarizer.rest()
+
+    assert len(in_company) == 1
+    assert len(alone) == HELPERS
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
