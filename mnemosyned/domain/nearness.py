@@ -25,6 +25,8 @@ def with_meaning(worth: Mapping[int, Parts], nearness: Nearness) -> dict[int, Pa
     """The worth of each candidate with the share of its nearness, and of what is near alone."""
     blended = dict(worth)
     cosines = nearness.cosines
+    if not cosines:
+        return blended
     alone = {
         position: cosine
         for position, cosine in cosines.items()

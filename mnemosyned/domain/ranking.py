@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
@@ -73,6 +73,8 @@ class _Read(NamedTuple):
 
 def rank(query: Query, found: Found) -> list[Place]:
     """The best places, best first: one for each episode, whatever matched in it."""
+    if not found.memories and not found.episodes:
+        return []
     worth = with_meaning(_worths(query, found), found.nearness)
     by_position = {match.position: match for match in found.memories}
     grouped = query.tier in (None, Tier.EPISODIC)
@@ -83,16 +85,17 @@ def rank(query: Query, found: Found) -> list[Place]:
         if match.episode is not None and grouped:
             lines.setdefault(match.episode, []).append((position, parts))
         else:
-            place = Place(sum(parts), memory=position, parts=parts)
-            places.append(_Dated(place.score, match.created_at, position, place))
+            score = sum(parts)
+            place = Place(score, position, None, (), parts)
+            places.append(_Dated(score, match.created_at, position, place))
     matched = found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
-    owed = set(heapq.nlargest(query.limit, worth, key=lambda at: (sum(worth[at]), at)))
+    owed = _owed(worth, query.limit) if matched else frozenset()
     for episode in matched:
         own = found.episodes.get(episode, 0.0)
         place = _episode_place(episode, own, lines.get(episode, []), owed)
         shown = (by_position[position].created_at for position, _ in place.lines)
         places.append(_Dated(place.score, max(shown, default=BEGINNING), -episode, place))
-    places.sort(key=_BY_SCORE, reverse=True)
+    places.sort(reverse=True)
     told = one_of_each_line([dated.place for dated in places], found.above)
     return _folded(told, by_position, limit=query.limit)
 
@@ -100,7 +103,8 @@ def rank(query: Query, found: Found) -> list[Place]:
 class _Dated(NamedTuple):
     """A place in its order: by score, and the later first among equals.
 
-    An episode comes before the day that says the same, which has the higher number.
+    An episode comes before the day that says the same, which has the higher number. No two have
+    the same `latest`, so that the places themselves are never compared.
     """
 
     score: float
@@ -110,7 +114,9 @@ class _Dated(NamedTuple):
     place: Place
 
 
-_BY_SCORE = itemgetter(0, 1, 2)
+def _owed(worth: Mapping[int, Parts], limit: int) -> AbstractSet[int]:
+    """The memories that would have a place if every one stood by itself."""
+    return set(heapq.nlargest(limit, worth, key=lambda at: (sum(worth[at]), at)))
 
 
 # --------------------------------------------------------------------- worth
@@ -122,14 +128,15 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     reads = {match.position: _read(reader, match) for match in found.memories}
     names = _names(reader, reads)
     terms = {position: _own(read, names) for position, read in reads.items()}
+    words = {position: sum(own) for position, own in terms.items()}
     lent = _lent(found, reads, terms)
-    sittings = _sittings(reads, terms)
+    sittings = _sittings(reads, terms, words)
     worth: dict[int, Parts] = {}
     for position, read in reads.items():
         gained = lent.get(position)
         if read.match.score <= 0 and gained is None:
             continue
-        own = sum(terms[position])
+        own = words[position]
         neighbours = sum(map(max, terms[position], gained)) - own if gained else 0.0
         worth[position] = _with_priors(
             query,
@@ -137,17 +144,16 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
             words=own,
             phrase=PHRASE_SHARE * read.phrase,
             neighbours=neighbours,
-            session=SESSION_SHARE * sittings.get(position, 0.0),
+            session=SESSION_SHARE * sittings[position],
             about=_about(read, names),
         )
     return worth
 
 
 def _read(reader: Reader, match: Match) -> _Read:
-    role = reader.role(match.role)
-    roles = sum(role)
+    roles = reader.spoken_by(match.role)
     if match.score <= 0:
-        return _Read(match, (*reader.nothing, 0.0), 0.0, roles)
+        return _Read(match, reader.unread, 0.0, roles)
     scores, phrase = reader.read(match.content)
     # What the engine found and the reading did not: pairs of characters, or the end of a long text.
     rest = match.grams
@@ -188,7 +194,7 @@ def _lent(
             continue
         own = terms[position]
         beside = found.beside.get(position)
-        pairs = beside if beside is not None else [(position + at, far) for at, far in _NEXT_TO]
+        pairs = beside if beside is not None else _adjoining(position, reads)
         for other, distance in pairs:
             near = reads.get(other)
             if near is None or not one_talk(read.match, near.match):
@@ -198,6 +204,11 @@ def _lent(
             known = lent.get(other)
             lent[other] = list(map(max, known, shared)) if known else shared
     return lent
+
+
+def _adjoining(position: int, reads: Mapping[int, _Read]) -> list[tuple[int, int]]:
+    """The candidates that came in just before or after, and how far off."""
+    return [(position + at, far) for at, far in _NEXT_TO if position + at in reads]
 
 
 def one_talk(one: Match, other: Match) -> bool:
@@ -210,16 +221,22 @@ def one_talk(one: Match, other: Match) -> bool:
 
 
 def _sittings(
-    reads: Mapping[int, _Read], terms: Mapping[int, tuple[float, ...]]
+    reads: Mapping[int, _Read],
+    terms: Mapping[int, tuple[float, ...]],
+    words: Mapping[int, float],
 ) -> dict[int, float]:
-    """For each candidate, the sum of the best its sitting says of each term."""
+    """For each candidate, the sum of the best its sitting says of each term; by itself, of its own.
+
+    `words` are the sums of `terms`.
+    """
     by_session: dict[tuple[str, str | None], list[Match]] = {}
     for read in reads.values():
         by_session.setdefault((read.match.session, read.match.source), []).append(read.match)
-    sums: dict[int, float] = {}
+    sums = dict(words)
     for matches in by_session.values():
-        if len(matches) > 1:
-            matches.sort(key=_CREATED_AT)
+        if len(matches) == 1:
+            continue
+        matches.sort(key=_CREATED_AT)
         start = 0
         for at in range(1, len(matches) + 1):
             if (
@@ -228,9 +245,9 @@ def _sittings(
             ):
                 continue
             sitting = [match.position for match in matches[start:at]]
-            said = [terms[position] for position in sitting]
-            best = map(max, *said) if len(said) > 1 else said[0]
-            sums.update(dict.fromkeys(sitting, sum(best)))
+            if len(sitting) > 1:
+                best = map(max, *(terms[position] for position in sitting))
+                sums.update(dict.fromkeys(sitting, sum(best)))
             start = at
     return sums
 
@@ -346,8 +363,8 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
         full = len(shown) == limit
         if full and at >= FOLDED_PER_PLACE * limit:
             break
-        texts = list(_texts(place, matches))
-        if texts and all(text in first for text in texts):
+        texts = _texts(place, matches)
+        if texts and all(map(first.__contains__, texts)):
             repeats.setdefault(first[texts[0]], []).append(place)
             continue
         if full and not crowded:
@@ -380,10 +397,13 @@ def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
     return place._replace(lines=tuple(lines[:shown]), duplicates=len(repeats))
 
 
-def _texts(place: Place, matches: Mapping[int, Match]) -> Iterator[str]:
+def _texts(place: Place, matches: Mapping[int, Match]) -> list[str]:
     """Who said what: what two places that say the same have in common."""
-    alone = () if place.memory is None else (place.memory,)
-    for position in (*alone, *(position for position, _ in place.lines)):
-        match = matches[position]
-        if match.content:
-            yield f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"
+    shown = [matches[position] for position, _ in place.lines]
+    if place.memory is not None:
+        shown.insert(0, matches[place.memory])
+    return [
+        f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"
+        for match in shown
+        if match.content
+    ]

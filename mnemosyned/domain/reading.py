@@ -62,27 +62,37 @@ class Reader:
         self.idf = tuple(corpus.idf(word) for word in terms.words)
         self.nothing = (0.0,) * len(terms.words)
         """What a text says that says nothing."""
+        self.unread = (*self.nothing, 0.0)
+        """The same with a place for the engine's part."""
+        self._silent = Reading(self.nothing, 0.0)
         self._average = max(1.0, corpus.average_chars)
         self._stretch = max(PASSAGE_CHARS_MIN, round(self._average))
+        self._stretch_saturation = self._saturation(self._stretch)
         self._most = tuple(idf * (K1 + 1) for idf in self.idf)
-        self._forms: dict[str, list[_Form]] = {}
+        forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
             for form in _forms(number, word):
-                self._forms.setdefault(beginning(form.stems[0]), []).append(form)
-        self._roles: dict[str, tuple[float, ...]] = {}
+                forms.setdefault(beginning(form.stems[0]), []).append(form)
+        self._forms = [(start, _Known(among)) for start, among in forms.items()]
+        self._speakers: dict[str, float] = {}
 
     def read(self, text: str) -> Reading:
         """What the beginning of a text says of each term."""
         folded = fold(text[:READ_CHARS_MAX])
         counts, where = self._found(folded)
         if not where:
-            return Reading(self.nothing, 0.0)
-        scores = self._scores(counts, len(text))
+            return self._silent
+        scores = list(self.nothing)
+        length = self._saturation(len(text))
+        for term, count in counts.items():
+            scores[term] = self._most[term] * count / (count + length)
         if len(text) > self._stretch:
             best = self._passage(where)
-            both = zip(best, scores, strict=True)
-            scores = tuple([whole + PASSAGE_SHARE * (part - whole) for part, whole in both])
-        return Reading(scores, _phrase(folded, scores, where) if len(where) > 1 else 0.0)
+            for term in counts:
+                part = self._alone(term, best.get(term, 0))
+                scores[term] += PASSAGE_SHARE * (part - scores[term])
+        phrase = _phrase(folded, scores, where) if len(where) > 1 else 0.0
+        return Reading(tuple(scores), phrase)
 
     def beyond(self, scores: Sequence[float], worth: float) -> float:
         """What the words count for that stand beyond what is read: as any in so long a text.
@@ -90,22 +100,23 @@ class Reader:
         `worth` is what all the words are worth that the text has, read or not.
         """
         read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
-        length = K1 * (1 - B + B * READ_CHARS_MAX / self._average)
-        return max(0.0, worth - read) * (K1 + 1) / (1 + length)
+        return max(0.0, worth - read) * (K1 + 1) / (1 + self._saturation(READ_CHARS_MAX))
 
-    def _scores(self, counts: Mapping[int, float], chars: float) -> tuple[float, ...]:
-        length = K1 * (1 - B + B * chars / self._average)
-        scores = list(self.nothing)
-        for term, count in counts.items():
-            scores[term] = self._most[term] * count / (count + length)
-        return tuple(scores)
+    def _saturation(self, chars: float) -> float:
+        """How often a term must stand in a text of this length to be worth half of the most."""
+        return K1 * (1 - B + B * chars / self._average)
 
-    def _passage(self, where: Mapping[int, Sequence[int]]) -> tuple[float, ...]:
-        """The scores of the best stretch of a long text, as if it stood alone."""
+    def _alone(self, term: int, count: int) -> float:
+        """The score of a term in a stretch that stood alone."""
+        return self._most[term] * count / (count + self._stretch_saturation)
+
+    def _passage(self, where: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
+        """How often each term stands in the best stretch of a long text."""
+        if max(map(max, where.values())) < min(map(min, where.values())) + self._stretch:
+            return {term: len(found) for term, found in where.items()}
         places = sorted((at, term) for term, found in where.items() for at in found)
-        if places[-1][0] < places[0][0] + self._stretch:
-            return self._scores({term: len(found) for term, found in where.items()}, self._stretch)
-        best, most, end = self.nothing, 0.0, 0
+        best: Mapping[int, int] = {}
+        most, end = 0.0, 0
         for first, (start, _) in enumerate(places[:PASSAGES_MAX]):
             reached = end
             while end < len(places) and places[end][0] < start + self._stretch:
@@ -113,33 +124,38 @@ class Reader:
             if end == reached:  # nothing but what the stretch before has, too
                 continue
             counts = Counter(term for _, term in places[first:end])
-            scores = self._scores(counts, self._stretch)
-            if sum(scores) > most:
-                best, most = scores, sum(scores)
+            score = sum(self._alone(term, count) for term, count in counts.items())
+            if score > most:
+                best, most = counts, score
         return best
+
+    def spoken_by(self, role: str) -> float:
+        """How telling all terms together are as who said it."""
+        known = self._speakers.get(role)
+        if known is None:
+            known = self._speakers[role] = sum(self.role(role))
+        return known
 
     def role(self, role: str) -> tuple[float, ...]:
         """For each term, how telling it is as who said it."""
-        known = self._roles.get(role)
-        if known is None:
-            counts, _ = self._found(fold(role))
-            known = tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
-            self._roles[role] = known
-        return known
+        counts, _ = self._found(fold(role))
+        return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
     def _found(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
         """How often each term stands in a folded text, other forms counting less, and where."""
         counts: dict[int, float] = {}
         where: dict[int, list[int]] = {}
-        for start, forms in self._forms.items():
+        for start, known in self._forms:
             at = text.find(start)
             while at >= 0:
                 if at == 0 or not text[at - 1].isalnum():
-                    for form in forms:
-                        worth = _worth(form, text, at)
-                        if worth:
-                            counts[form.term] = counts.get(form.term, 0.0) + worth
-                            where.setdefault(form.term, []).append(at)
+                    for term, worth in known.at(text, at):
+                        if term in counts:
+                            counts[term] += worth
+                            where[term].append(at)
+                        else:
+                            counts[term] = worth
+                            where[term] = [at]
                 at = text.find(start, at + len(start))
         return counts, where
 
@@ -156,15 +172,32 @@ def _forms(number: int, word: str) -> list[_Form]:
     return forms
 
 
-def _worth(form: _Form, text: str, at: int) -> float:
-    """What a form is worth that may stand in a text where a word begins."""
-    if len(form.tokens) == 1:
-        token = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
-        if token == form.tokens[0]:
-            return 1.0
-        return form.other if stem(token) == form.stems[0] else 0.0
-    found = islice(WORD.finditer(text, at), len(form.tokens))
-    tokens = tuple(token[0] for token in found)
+class _Known:
+    """The forms of one beginning, and what the words are worth that were met with it."""
+
+    def __init__(self, forms: Sequence[_Form]) -> None:
+        self._forms = forms
+        self._length = max(len(form.tokens) for form in forms)
+        self._met: dict[tuple[str, ...] | str, list[tuple[int, float]]] = {}
+
+    def at(self, text: str, at: int) -> list[tuple[int, float]]:
+        """The terms that stand in a folded text where a word begins, and what each is worth."""
+        key: tuple[str, ...] | str
+        if self._length == 1:
+            key = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
+        else:
+            key = tuple(token[0] for token in islice(WORD.finditer(text, at), self._length))
+        met = self._met.get(key)
+        if met is None:
+            tokens = (key,) if isinstance(key, str) else key
+            worths = [(form.term, _worth(form, tokens)) for form in self._forms]
+            met = self._met[key] = [(term, worth) for term, worth in worths if worth]
+        return met
+
+
+def _worth(form: _Form, tokens: tuple[str, ...]) -> float:
+    """What a form is worth where these words begin with it."""
+    tokens = tokens[: len(form.tokens)]
     if tokens == form.tokens:
         return 1.0
     return form.other if tuple(map(stem, tokens)) == form.stems else 0.0
