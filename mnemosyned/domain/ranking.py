@@ -36,13 +36,13 @@ NOBODY = frozenset(
     "user assistant system tool function model human agent ai bot me self owner note".split()
 ) | {""}
 """Roles that are nobody's name."""
-ROLE_WEIGHT = 0.5
+ROLE_WEIGHT = 1.0
 PHRASE_SHARE = 0.25
 ASKING_SHARE = 0.1
 """What a line loses that asks itself: it is seldom the answer."""
-TIME_SHARE = 0.5
+TIME_SHARE = 1.0
 TIME_NEAR_SHARE = 0.25
-RECENCY_SHARE = 0.05
+RECENCY_SHARE = 0.1
 RECENCY_HALF_DAYS = 30
 """After so long, the prior of being recent is worth half; whole days count, so that the same
 question has the same answer a moment later."""

@@ -9,6 +9,7 @@ from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.stopwords import STOP_WORDS
 
 # Clients load this module for its hits alone, and must start fast.
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 LINES_MAX = 3
 """So many of an episode's originals are shown, and more where each earns a place by itself."""
+VAGUE = 0.5
+"""What a word counts that carries no content of its own: among notes and captions `get` and `much`
+are as rare as a name, and tell nothing."""
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -107,7 +111,8 @@ class Corpus:
     def idf(self, word: str) -> float:
         """How telling a word is: never nothing, as in a young memory every word is common."""
         frequency = self.frequencies.get(word, 0)
-        return log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
+        telling = log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
+        return VAGUE * telling if word.lower() in STOP_WORDS else telling
 
 
 @dataclass(frozen=True, slots=True)
