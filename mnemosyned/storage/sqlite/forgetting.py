@@ -13,7 +13,7 @@ from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.candidates import among, any_of
 from mnemosyned.storage.sqlite.emptied import empty
-from mnemosyned.storage.sqlite.indexing import index_memory, unindex_memory
+from mnemosyned.storage.sqlite.indexing import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.levels import BELOW
 from mnemosyned.storage.sqlite.rows import instant_text
 
@@ -121,8 +121,7 @@ def _texts_having(
             _INDEXES,
         ):
             beside.execute(definition)
-        for seq, _, text, *_ in rows:
-            index_memory(beside, seq, text, "")
+        index_memories(beside, [(seq, text, "") for seq, _, text, *_ in rows])
         return _having(beside, terms)
 
 

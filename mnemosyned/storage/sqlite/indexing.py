@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from mnemosyned.domain.memory import Memory
 from mnemosyned.storage.sqlite.grams import index_grams, unindex_grams
 
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
@@ -13,14 +12,11 @@ SCRUB_PAGES = 500
 SCRUB_STEPS_MAX = 10_000
 
 
-def index_memories(connection: sqlite3.Connection, memories: Sequence[tuple[int, Memory]]) -> None:
-    """Let memories be found by their words and their speakers; each comes with its `seq`."""
-    connection.executemany(
-        "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)",
-        [(seq, memory.content, memory.role) for seq, memory in memories],
-    )
-    for seq, memory in memories:
-        index_grams(connection, "memory_gram_fts", seq, memory.content)
+def index_memories(connection: sqlite3.Connection, texts: Sequence[tuple[int, str, str]]) -> None:
+    """Let memories be found by their words and their speakers: `seq`, content and role of each."""
+    connection.executemany("INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)", texts)
+    for seq, content, _ in texts:
+        index_grams(connection, "memory_gram_fts", seq, content)
 
 
 def unindex_memory(connection: sqlite3.Connection, seq: int, content: str, role: str) -> None:

@@ -115,7 +115,8 @@ class _Rows:
         After all rows: an insert with a trigger is a savepoint, at which FTS5 would write out what
         it has gathered, row by row (twice the time of the batch).
         """
-        index_memories(self._connection, self._inserted)
+        texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
+        index_memories(self._connection, texts)
 
 
 def _known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Known]:
