@@ -34,7 +34,7 @@ OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 def cycle(report: CycleReport) -> str:
     """What a cycle did, or would do, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
-        return "nothing to do: no memory is old enough (--force ignores the age)"
+        return "nothing to do: no memory is old enough and not pinned (--force ignores the age)"
     foreseen = report.dry_run and report.cycle  # a cycle that is only planned has no id yet
     if foreseen or any(group.status in OF_AN_UNDO for group in report.groups):
         return _undone(report)
