@@ -79,12 +79,15 @@ def _undone(report: CycleReport) -> str:
 
 
 def _planned(report: CycleReport) -> str:
-    groups = sum(not group.level for group in report.groups)
-    head = f"would consolidate {counted(report.candidates, 'memory')} in {counted(groups, 'group')}"
-    if len(report.groups) > groups:
+    groups = [group for group in report.groups if not group.level]
+    items = sum(group.items for group in groups)
+    head = f"would consolidate {counted(items, 'memory')} in {counted(len(groups), 'group')}"
+    if len(report.groups) > len(groups):
         head += f" and write {_periods(report)}"
     if report.model_s is not None:
         head += f"; the model would write for about {span(report.model_s)}"
+    if waiting := report.candidates - items:
+        head += f"; {waiting:,} would wait for the next cycle (sleep.cycle_tokens)"
     return head
 
 

@@ -155,6 +155,7 @@ class SleepCycle:
                     most=_most(wanted),
                     step=STEP,
                     over=self.policy.over(now) if wanted.everywhere else None,
+                    tokens=None if trigger is Trigger.SHUTDOWN else self.policy.budget.tokens,
                 ),
             )
         with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
