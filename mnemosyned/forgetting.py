@@ -88,7 +88,8 @@ class Forgetting:
 
     def mend(self) -> int:
         """Rewrite the summaries that were emptied, those an interrupted call left among them."""
-        return mend(self._store, self._cycle.summarizer, alone=self._mending)
+        levels = self._cycle.policy.levels
+        return mend(self._store, self._cycle.summarizer, levels=levels, alone=self._mending)
 
     def tidy(self) -> None:
         """After a cycle: prune by the settings, and press out what could not be yet."""
