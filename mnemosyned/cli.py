@@ -78,7 +78,10 @@ def main() -> None:
     try:
         code = mnem(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        if "--json" in sys.argv:
+            _tell_error(InvalidRequest(error.format_message()))
+        else:
+            error.show()
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED

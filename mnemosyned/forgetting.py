@@ -15,13 +15,20 @@ from mnemosyned.backups import backups_beside
 from mnemosyned.domain.consolidation import (
     CycleReport,
     CycleStatus,
-    GroupReport,
     GroupStatus,
     LogEntry,
     Trigger,
 )
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
-from mnemosyned.domain.forgetting import Choice, Foreseen, Prunable, Removal, Retention, Returned
+from mnemosyned.domain.forgetting import (
+    Choice,
+    Foreseen,
+    Prunable,
+    Removal,
+    Retention,
+    Returned,
+    undone_group,
+)
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.recall import Hit, Line
@@ -81,7 +88,8 @@ class Forgetting:
 
     def mend(self) -> int:
         """Rewrite the summaries that were emptied, those an interrupted call left among them."""
-        return mend(self._store, self._cycle.summarizer, alone=self._mending)
+        levels = self._cycle.policy.levels
+        return mend(self._store, self._cycle.summarizer, levels=levels, alone=self._mending)
 
     def tidy(self) -> None:
         """After a cycle: prune by the settings, and press out what could not be yet."""
@@ -245,7 +253,7 @@ class Forgetting:
             entries = self._entries(cycle)
             returned = self._returned(entries, dry_run=request.dry_run)
         groups = [
-            _undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
+            undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
             for entry in entries
             if entry.episode
         ]
@@ -372,33 +380,6 @@ def _pruned(prunable: Prunable, *, dry_run: bool = False) -> Pruned:
         newest=prunable.newest,
         more=len(prunable.ids) >= PRUNED_MAX,
     )
-
-
-def _undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
-    status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
-    missing = entry.items_consolidated - returned.restored
-    problem = None
-    if returned.pruned:
-        status = GroupStatus.KEPT
-        problem = f"the words of {_originals(returned.pruned)} were pruned"
-    elif missing:
-        was = "was" if missing == 1 else "were"
-        problem = f"{_originals(missing)} {was} forgotten or restored before"
-    return GroupReport(
-        session=entry.session,
-        source=entry.source,
-        status=status,
-        items=returned.restored,
-        covers_from=entry.created_at,
-        covers_until=entry.created_at,
-        episodes=(entry.episode,) if entry.episode else (),
-        chars_before=entry.chars_before,
-        error=problem,
-    )
-
-
-def _originals(count: int) -> str:
-    return f"{count:,} original{'' if count == 1 else 's'}"
 
 
 def _chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:

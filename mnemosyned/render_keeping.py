@@ -38,6 +38,8 @@ def forgotten(result: Forgotten) -> str:
 
 def _consequences(result: Forgotten) -> Iterator[str]:
     """What else a forgetting means, or meant."""
+    if result.dry_run and result.learnings:
+        yield "mnem learnings shows what was learned"
     if result.untold:
         yield (
             f"{counted(result.untold, 'pruned original')} beside them would lose what their "

@@ -34,7 +34,7 @@ OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 def cycle(report: CycleReport) -> str:
     """What a cycle did, or would do, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
-        return "nothing to do: no memory is old enough (--force ignores the age)"
+        return "nothing to do: no memory is old enough and not pinned (--force ignores the age)"
     foreseen = report.dry_run and report.cycle  # a cycle that is only planned has no id yet
     if foreseen or any(group.status in OF_AN_UNDO for group in report.groups):
         return _undone(report)
@@ -79,12 +79,15 @@ def _undone(report: CycleReport) -> str:
 
 
 def _planned(report: CycleReport) -> str:
-    groups = sum(not group.level for group in report.groups)
-    head = f"would consolidate {counted(report.candidates, 'memory')} in {counted(groups, 'group')}"
-    if len(report.groups) > groups:
+    groups = [group for group in report.groups if not group.level]
+    items = sum(group.items for group in groups)
+    head = f"would consolidate {counted(items, 'memory')} in {counted(len(groups), 'group')}"
+    if len(report.groups) > len(groups):
         head += f" and write {_periods(report)}"
     if report.model_s is not None:
         head += f"; the model would write for about {span(report.model_s)}"
+    if waiting := report.candidates - items:
+        head += f"; {waiting:,} would wait for the next cycle (sleep.cycle_tokens)"
     return head
 
 

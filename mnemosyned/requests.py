@@ -126,4 +126,4 @@ def _suggestion(verb: type[Request[Any]], wrong: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
     close = get_close_matches(wrong, verb.__struct_fields__, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -119,13 +119,15 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
     """Delete the words of old originals.
 
-    Which ones, the settings or the options say; by default the archive keeps everything.
-    Summaries, exact details and provenance stay.
+    Which ones, the settings or the options say; by default the archive keeps everything. An
+    episode's originals go together. Summaries, exact details and provenance stay.
     """
 
     writes = True
 
-    keep_days: Annotated[Days | None, Meta(description="older originals lose their words")] = None
+    keep_days: Annotated[
+        Days | None, Meta(description="originals older than so many days lose their words")
+    ] = None
     characters_max: Annotated[
         Characters | None, Meta(description="beyond so many characters in all, the oldest do")
     ] = None

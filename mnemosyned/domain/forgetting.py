@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from mnemosyned.domain.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.domain.stemming import fold
 from mnemosyned.domain.terms import Terms, unspaced
@@ -126,3 +127,34 @@ class Returned:
     """Originals put back into working memory."""
     pruned: int = 0
     """Originals whose words are gone; with one of them, the episode stays as it is."""
+    covers: tuple[datetime, datetime] | None = None
+    """When the first and the last of them happened; None where the episode is gone."""
+
+
+def undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
+    """What an undo did with a group, or would; with the reason where that is not all of it."""
+    status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
+    missing = entry.items_consolidated - returned.restored
+    problem = None
+    if returned.pruned:
+        status = GroupStatus.KEPT
+        problem = f"the words of {_originals(returned.pruned)} were pruned"
+    elif missing:
+        was = "was" if missing == 1 else "were"
+        problem = f"{_originals(missing)} {was} forgotten or restored before"
+    begins, ends = returned.covers or (entry.created_at, entry.created_at)
+    return GroupReport(
+        session=entry.session,
+        source=entry.source,
+        status=status,
+        items=returned.restored,
+        covers_from=begins,
+        covers_until=ends,
+        episodes=(entry.episode,) if entry.episode else (),
+        chars_before=entry.chars_before,
+        error=problem,
+    )
+
+
+def _originals(count: int) -> str:
+    return f"{count:,} original{'' if count == 1 else 's'}"

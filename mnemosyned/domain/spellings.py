@@ -19,7 +19,7 @@ def spellings(word: str) -> tuple[str, ...]:
     """
     if word.isascii() or not word.isalpha():
         return ()
-    lower = word.lower()
+    lower = word.lower().replace("ς", "σ")  # which the index does not keep apart
     plain = fold(word)
     if any(letter in _ACCENTED for letter in plain):
         forms = [form for parted in _parted(plain) for form in _each(parted, _ACCENTED)]

@@ -144,6 +144,7 @@ class SleepCycle:
         before = None if force or oldest is not None else self.policy.cutoff(now)
         wanted = selection or Selection(before=before, session=session, oldest=oldest)
         if dry_run:
+            folds = wanted.everywhere and trigger not in URGENT
             return dry_report(
                 store=self._store,
                 summarizer=self.summarizer,
@@ -154,7 +155,8 @@ class SleepCycle:
                 bounds=Bounds(
                     most=_most(wanted),
                     step=STEP,
-                    over=self.policy.over(now) if wanted.everywhere else None,
+                    over=self.policy.over(now) if folds else None,
+                    tokens=None if trigger is Trigger.SHUTDOWN else self.policy.budget.tokens,
                 ),
             )
         with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):

@@ -23,6 +23,7 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.model_ports import Summarizer, SummarizerState
 from mnemosyned.domain.ports import Foldable, MemoryStore
 from mnemosyned.domain.pyramid import Child, Period, begin_of, edge
+from mnemosyned.sleep.budget import CHARS_PER_TOKEN
 from mnemosyned.sleep.fold import FOLDABLE_MAX, SEPARATOR, UPPER, LevelPolicy, folding, report
 from mnemosyned.sleep.run import cycle_report, unfinished
 
@@ -43,6 +44,8 @@ class Bounds:
     """So many are planned at once."""
     over: datetime | None
     """Periods that ended by then are folded; None where none would be."""
+    tokens: int | None
+    """Once a model was given about so many to read, no group is begun any more."""
 
 
 def dry_report(
@@ -61,9 +64,12 @@ def dry_report(
     have is an estimate, as only writing it tells.
     """
     started = time.monotonic()
+    model = summarizer.standing().state is not SummarizerState.RULES
+    chars_left = bounds.tokens * CHARS_PER_TOKEN if bounds.tokens and model else None
     batches = _batches(pending, limits, bounds)
-    groups = [unfinished(batch, GroupStatus.PLANNED) for batch in batches]
-    if bounds.over is not None:
+    begun = list(_begun(batches, limits, chars_left))
+    groups = [unfinished(batch, GroupStatus.PLANNED) for batch in begun]
+    if bounds.over is not None and len(begun) == len(batches):
         passing = store.passing()
         coming = [child for batch in batches for child in _children(batch, passing, limits)]
         groups.extend(_periods(store, bounds.over, coming, levels.minimum))
@@ -91,6 +97,18 @@ def _batches(pending: Sequence[Pending], limits: GroupLimits, bounds: Bounds) ->
         most -= len(taken)
         found += batches
     return found
+
+
+def _begun(
+    batches: Sequence[Batch], limits: GroupLimits, chars_left: int | None
+) -> Iterator[Batch]:
+    """The groups that a cycle gets to before a model has read so many characters."""
+    for batch in batches:
+        if chars_left is not None and chars_left <= 0:
+            return
+        yield batch
+        if chars_left is not None and len(batch.members) >= limits.summarize_min:
+            chars_left -= batch.chars
 
 
 def _children(batch: Batch, passing: AbstractSet[str], limits: GroupLimits) -> Iterator[Child]:

@@ -23,7 +23,9 @@ def final_consolidation(
     """The cycle at the end: the age rule holds, the deadline cuts it short between two groups.
 
     What a model is writing when it begins is ended. A model that is asked again all the same is
-    interrupted as soon as its time is up or `go_on` says no; rules do the rest.
+    interrupted as soon as its time is up or `go_on` says no; rules do the rest. What a cycle is
+    tidied up with, pruning and rewriting the file, waits for the first one after the next start:
+    nobody can tell how long it takes, and it is not lost.
     """
     ends = time.monotonic() + deadline_s
     cycle.interrupt()

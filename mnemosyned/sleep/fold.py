@@ -152,7 +152,7 @@ class FoldRun:
             started = time.monotonic()
             members = self._store.summaries(period.ids)
             work = _Work(period, standing.get(period.begins), members, started)
-            memories = [_as_memory(member) for member in members]
+            memories = [as_memory(member) for member in members]
             if len(members) < self._policy.minimum:
                 words = SEPARATOR.join(member.content for member in members)
                 self._finish(work, Summary(text=words, summarizer=VERBATIM))
@@ -198,7 +198,7 @@ class FoldRun:
                 if found.pop(begins, None) is not None:
                     self._fail(work, outcome)
             elif begins in found:
-                found[begins][begin] = replace(_as_memory(work.members[0]), content=outcome.text)
+                found[begins][begin] = replace(as_memory(work.members[0]), content=outcome.text)
         counts = Counter(work.period.begins for (work, _), _ in asked)
         return {
             begins: [memory for _, memory in sorted(shorter.items())]
@@ -330,7 +330,7 @@ def report(
     )
 
 
-def _as_memory(episode: Episode) -> Memory:
+def as_memory(episode: Episode) -> Memory:
     """A summary as the summarisers read it: its keywords are words of the level below."""
     return Memory(
         id=episode.id,

@@ -13,9 +13,8 @@ from mnemosyned.domain.forgetting import Emptied
 from mnemosyned.domain.memory import Detail, Episode, Memory
 from mnemosyned.domain.model_ports import Summarizer, Summary
 from mnemosyned.domain.ports import MemoryStore
-from mnemosyned.domain.pyramid import FOLD_MIN
 from mnemosyned.logs import logger
-from mnemosyned.sleep.fold import SEPARATOR
+from mnemosyned.sleep.fold import SEPARATOR, LevelPolicy, as_memory
 
 MENDED_MAX = 1_000_000
 TRIES_MAX = 1_000
@@ -25,7 +24,11 @@ log = logger()
 
 
 def mend(
-    store: MemoryStore, summarizer: Summarizer, *, alone: AbstractContextManager[object]
+    store: MemoryStore,
+    summarizer: Summarizer,
+    *,
+    levels: LevelPolicy,
+    alone: AbstractContextManager[object],
 ) -> int:
     """Rewrite every emptied summary, the lowest level first; answers with how many.
 
@@ -37,7 +40,7 @@ def mend(
     with alone:
         while mended < MENDED_MAX and (emptied := store.next_emptied()):
             try:
-                store.rewrite(emptied.mark, _rewritten(emptied, summarizer.quick()))
+                store.rewrite(emptied.mark, _rewritten(emptied, summarizer.quick(), levels))
             except BatchChanged:  # more of it is gone: look again
                 tries_left -= 1
                 if not tries_left:
@@ -49,11 +52,15 @@ def mend(
     return mended
 
 
-def _rewritten(emptied: Emptied, summarizer: Summarizer) -> Episode:
+def _rewritten(emptied: Emptied, summarizer: Summarizer, levels: LevelPolicy) -> Episode:
     """The episode as it reads from what it has left; above, from the episodes below it."""
-    parts = [_as_memory(child) for child in emptied.children] or list(emptied.originals)
-    spoken = [_told(memory, emptied.episode.details) for memory in parts if memory.lasting]
-    summary = _retold([memory for memory in spoken if memory.content], emptied, summarizer)
+    parts = [as_memory(child) for child in emptied.children] or list(emptied.originals)
+    if 0 < len(emptied.children) < levels.minimum:  # a fold carries so few up as they are
+        words = SEPARATOR.join(child.content for child in emptied.children)
+        summary = Summary(text=words, summarizer=VERBATIM)
+    else:
+        spoken = [_told(memory, emptied.episode.details) for memory in parts if memory.lasting]
+        summary = _retold([memory for memory in spoken if memory.content], emptied, summarizer)
     # A day, a week or a month names a session or source only where all below it have the same.
     sessions = {memory.session for memory in parts}
     sources = {memory.source for memory in parts}
@@ -77,9 +84,6 @@ def _retold(memories: Sequence[Memory], emptied: Emptied, summarizer: Summarizer
     if not memories:
         pruned = any(original.pruned_at for original in emptied.originals)
         return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
-    if emptied.children and len(memories) < FOLD_MIN:  # a fold carries so few up as they are
-        carried = SEPARATOR.join(memory.content for memory in memories)
-        return Summary(text=carried, summarizer=VERBATIM)
     readable, _ = without_secrets(memories, known=emptied.episode.details)
     words = Summary(text="\n".join(memory.content for memory in readable), summarizer=VERBATIM)
     try:
@@ -95,13 +99,3 @@ def _told(memory: Memory, details: Sequence[Detail]) -> Memory:
         return memory
     values = (one.value for one in details if one.memory == memory.id and not one.sensitive)
     return replace(memory, content="; ".join(values))
-
-
-def _as_memory(episode: Episode) -> Memory:
-    return Memory(
-        id=episode.id,
-        content=episode.content,
-        created_at=episode.covers_from,
-        session=episode.session,
-        source=episode.source,
-    )

@@ -39,6 +39,12 @@ def test_the_spellings_of_a_word_are_few_and_other_than_it(word: str) -> None:
     assert word.lower() not in found
 
 
+def test_no_spelling_is_asked_for_twice() -> None:
+    asked = [_indexed(form) for form in ("οδός", *spellings("οδός"))]
+
+    assert len(asked) == len(set(asked)) == 3
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("Ελένη", "Η ΕΛΕΝΗ ΠΗΓΕ"), ("Elodie", "Élodie asked"), ("JOSÉ", "jose left")],

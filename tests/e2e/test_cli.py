@@ -171,6 +171,18 @@ def test_where_nothing_would_go_nobody_is_asked(filled: Daemon, words: list[str]
     assert json.loads(as_json.stdout)["memories"] == 0
 
 
+@pytest.mark.parametrize("words", [["recall", "tea", "--tier", "cold"], ["recal", "tea"]])
+def test_a_mistyped_command_is_told_in_json_where_that_is_asked_for(
+    filled: Daemon, words: list[str]
+) -> None:
+    plain = filled.mnem(*words)
+    as_json = filled.mnem(*words, "--json")
+
+    assert (plain.returncode, as_json.returncode) == (2, 2)
+    assert plain.stderr.startswith(b"Usage: ")
+    assert json.loads(as_json.stderr)["error"]["code"] == "invalid_request"
+
+
 @pytest.mark.parametrize(("answer", "status"), [(b"n\n", 200), (b"y\n", 404)])
 def test_on_a_terminal_forgetting_asks(filled: Daemon, answer: bytes, status: int) -> None:
     filled.post("remember", id="ask", content="the heron stands alone")

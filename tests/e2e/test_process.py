@@ -166,8 +166,8 @@ def test_what_it_makes_is_private(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("wm_max: 5\nslep:\n  ttl_hours: 1\n", "line 2: unknown key slep; did you mean sleep"),
-        ("sleep:\n  ttl_hours: long\n", "line 2: sleep.ttl_hours: "),
-        ("auto_sleep: true\nwm_max: 0\n", "line 2: wm_max: "),
+        ("sleep:\n  ttl_hours: long\n", "line 2: sleep.ttl_hours must be a number"),
+        ("auto_sleep: true\nwm_max: 0\n", "line 2: wm_max must be at least 1"),
         ("sleep:\n  cron: every day\n", "line 2: sleep.cron: "),
         ("sleep:\n  cron: 99 3 * * *\n", "sleep.cron: Error validating expression '99'"),
         ("wm_max: [1\n", "line 2"),
@@ -193,7 +193,7 @@ def test_a_mistake_in_a_variable_names_it(tmp_path: Path) -> None:
 
     assert (misspelt[0], mistyped[0]) == (78, 78)
     assert "MNEMOSYNE_WM_MACKS; did you mean MNEMOSYNE_WM_MAX?" in misspelt[1]
-    assert "MNEMOSYNE_WM_MAX: wm_max: " in mistyped[1]
+    assert "MNEMOSYNE_WM_MAX: wm_max must be a whole number" in mistyped[1]
 
 
 def test_the_settings_can_be_checked_without_a_start(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.model_ports import Standing, SummarizerState
 from mnemosyned.domain.ports import Promotion
+from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep import company as company_module
 from mnemosyned.sleep import cycle as cycle_module
@@ -125,6 +126,23 @@ def test_a_model_reads_no_more_than_its_tokens(store: SqliteStore, cycle: SleepC
 
     assert len(model.calls) == 1
     assert (report.evicted, report.remaining) == (3, 12)
+
+
+def test_a_dry_run_ends_where_the_tokens_do(
+    store: SqliteStore, cycle: SleepCycle, service: MemoryService
+) -> None:
+    cycle.use_summarizer(Slow())
+    cycle.policy = replace(cycle.policy, budget=Budget(tokens=600))
+    for at in range(5):
+        three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
+        keep(store, *[replace(one, content="word " * 80) for one in three])
+
+    planned = service.call(Sleep(dry_run=True))
+    done = service.call(Sleep())
+
+    assert [group.source for group in planned.groups] == [group.source for group in done.groups]
+    assert 0 < done.evicted < 15
+    assert f"{15 - done.evicted} would wait for the next cycle" in render(planned)
 
 
 def test_rules_have_no_budget_of_tokens(store: SqliteStore, cycle: SleepCycle) -> None:

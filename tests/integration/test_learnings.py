@@ -149,6 +149,8 @@ def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(service: Memor
     assert preview.learnings == receipt.learnings == 2
     assert texts(service) == ["I prefer tabs."]
     assert "2 learnings" in render(receipt)
+    assert "mnem learnings shows" in render(preview)
+    assert "mnem learnings shows" not in render(receipt)
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,9 @@ def test_an_undone_cycle_leaves_everything_as_it_was_before(
     report = service.call(Sleep(undo=slept(cycle)))
 
     assert (report.status, report.restored) == (CycleStatus.UNDONE, 7)
+    assert {group.covers_from for group in report.groups} == {
+        one.created_at for one in given if one.id in {"a0", "b0", "alone"}
+    }
     assert {one.id: original(store, one.id) for one in given} == {one.id: one for one in given}
     assert working_ids(store) == order
     assert store.totals()[Tier.EPISODIC].count == store.totals()[Tier.ARCHIVE].count == 0

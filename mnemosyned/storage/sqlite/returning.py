@@ -70,9 +70,9 @@ def last_cycle(connection: sqlite3.Connection) -> str | None:
 
 
 def _standing(connection: sqlite3.Connection, id: str) -> Row | None:
-    """An episode's position, words and parent, its originals, and those that were pruned."""
+    """An episode's position, words, parent and time, its originals, and those that were pruned."""
     row: Row | None = connection.execute(
-        "SELECT seq, content, parent_id, "
+        "SELECT seq, content, parent_id, covers_from, covers_until, "
         "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
         "(SELECT count(*) FROM archive WHERE episode_seq = e.seq AND content = '') "
         "FROM episodic_memory AS e WHERE id = ?",
@@ -82,8 +82,15 @@ def _standing(connection: sqlite3.Connection, id: str) -> Row | None:
 
 
 def _returned(id: str, standing: Row | None) -> Returned:
-    originals, pruned = standing[3:] if standing else (0, 0)
-    return Returned(episode=id, restored=0 if pruned else originals, pruned=pruned)
+    if standing is None:
+        return Returned(episode=id)
+    begins, ends, originals, pruned = standing[3:]
+    return Returned(
+        episode=id,
+        restored=0 if pruned else originals,
+        pruned=pruned,
+        covers=(instant(begins), instant(ends)),
+    )
 
 
 def _undo(connection: sqlite3.Connection, id: str, now: str) -> Returned:

@@ -1,0 +1,71 @@
+"""A summary that was rewritten reads as if what was forgotten had never been said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fakes import FakeClock
+
+from mnemosyned import Memory
+from mnemosyned.verbs import Remember
+
+MONDAY = datetime(2026, 3, 2, 7, tzinfo=UTC)
+WHO = ("Ada", "Bela", "Chiara", "Dov")
+WHAT = (
+    "paid {} euros for the harbour in Lisbon",
+    "decided to move release {} to Thursday",
+    "found error E{} in the parser and told nobody",
+    "will review invoice {} with Ines",
+    "wants the {} boats painted green, as was agreed in the spring",
+)
+
+
+def told(day: int, source: str, number: int) -> Remember:
+    count = day * 100 + number
+    text = f"{WHO[count % 4]} {WHAT[(number + len(source)) % 5].format(1000 + count)}."
+    return Remember(
+        text,
+        id=f"{source}-{day}-{number}",
+        source=source,
+        created_at=MONDAY + timedelta(days=day, minutes=10 * number),
+    )
+
+
+def summaries(database: Path, *, forgotten: int, said: bool, fold_min: int) -> list[str]:
+    """The summaries above the first day, with some forgotten after all sleep, or never said."""
+    clock = FakeClock(MONDAY + timedelta(days=40))
+    everything = [
+        told(day, source, number)
+        for day in range(4)
+        for source in ("mail", "chat", "notes", "git")
+        for number in range(8)
+    ]
+    left = [one for one in everything if not (one.id or "").startswith("mail-0-")]
+    mail = [one for one in everything if (one.id or "").startswith("mail-0-")]
+    with Memory(database, clock=clock, **{"sleep.fold_min": fold_min}) as memory:
+        memory.remember_many(left + (mail if said else mail[forgotten:]))
+        memory.sleep()
+        for one in mail[:forgotten] if said else ():
+            memory.forget(one.id)
+        found = memory.get("notes-0-0").memory
+        contents = []
+        above = found.episode if found else None
+        while above:
+            episode = memory.get(above).episode
+            assert episode
+            contents.append(episode.content)
+            above = episode.parent
+    return contents
+
+
+@pytest.mark.parametrize(("forgotten", "fold_min"), [(1, 3), (8, 3), (8, 4), (2, 5)])
+def test_what_is_rewritten_reads_as_if_it_had_never_been_said(
+    tmp_path: Path, forgotten: int, fold_min: int
+) -> None:
+    mended = summaries(tmp_path / "a.db", forgotten=forgotten, said=True, fold_min=fold_min)
+    never = summaries(tmp_path / "b.db", forgotten=forgotten, said=False, fold_min=fold_min)
+
+    assert len(mended) == 4
+    assert mended == never
