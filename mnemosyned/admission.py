@@ -1,9 +1,11 @@
-"""What a text, a time and metadata must be to be let in."""
+"""What a memory must be to be let in, and the draft that is made of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import isnan
 from typing import Any
 
 import msgspec
@@ -11,15 +13,85 @@ import msgspec
 from mnemosyned.domain.errors import (
     ContentTooLarge,
     EmptyContent,
+    InvalidRequest,
     InvalidText,
     InvalidTime,
     SecretRefused,
 )
-from mnemosyned.domain.sensitive import SecretRule, masked
-from mnemosyned.verbs import METADATA_BYTES_MAX
+from mnemosyned.domain.instructions import stated_in
+from mnemosyned.domain.learnings import Learning
+from mnemosyned.domain.memory import Memory, new_id
+from mnemosyned.domain.ports import Draft
+from mnemosyned.domain.sensitive import SecretRule, admitted, masked
+from mnemosyned.verbs import METADATA_BYTES_MAX, Remember
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """How far ahead of ours another clock may be before its time counts as the future."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Makes drafts of what is handed in, by the rules in force."""
+
+    content_bytes_max: int
+    secrets: SecretRule
+    recognise: bool
+    """Whether what users say to hold is learned without being asked."""
+
+    def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
+        """A memory to be kept. Raises an error that names the field at fault, with `place` before.
+
+        `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `InvalidRequest` or
+        `SecretRefused`.
+        """
+        for name in ("content", "id", "session", "source", "role"):
+            check_text(getattr(request, name), field=place + name)
+        self._check_content(request.content, field=place + "content")
+        check_metadata(request.metadata, field=place + "metadata")
+        if isnan(request.importance):
+            raise InvalidRequest("importance is not a number", field=place + "importance")
+        memory = Memory(
+            id=request.id or new_id(now),
+            content=request.content,
+            created_at=happened(request.created_at, now, field=place + "created_at"),
+            session=request.session,
+            source=request.source,
+            role=request.role,
+            importance=request.importance,
+            pinned=request.pinned,
+            metadata=request.metadata,
+            valid_until=utc(request.valid_until, field=place + "valid_until")
+            if request.valid_until
+            else None,
+        )
+        memory, done = admitted(memory, self.secrets, place=place)
+        return Draft(
+            memory,
+            dedupe=request.dedupe,
+            secrets=done,
+            supersedes=request.supersedes,
+            learnings=self._stated_in(memory, now),
+        )
+
+    def taken(self, memory: Memory, *, now: datetime) -> Draft:
+        """A message that a compaction takes out; an agent whose window is full is not refused."""
+        rule = SecretRule.KEEP if self.secrets is SecretRule.KEEP else SecretRule.MASK
+        memory, done = admitted(memory, rule)
+        return Draft(memory, secrets=done, learnings=self._stated_in(memory, now))
+
+    def _check_content(self, content: str, *, field: str) -> None:
+        if not content.strip():
+            raise EmptyContent("there is nothing to remember: content is empty", field=field)
+        size = len(content.encode())
+        if size > self.content_bytes_max:
+            raise ContentTooLarge(
+                f"content has {size:,} bytes, the limit is {self.content_bytes_max:,}; "
+                "part it, or raise limits.content_bytes_max",
+                field=field,
+            )
+
+    def _stated_in(self, memory: Memory, now: datetime) -> tuple[Learning, ...]:
+        return stated_in(memory, now=now) if self.recognise else ()
 
 
 def check_text(text: str | None, *, field: str) -> None:

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mnemosyned.admission import check_metadata, check_text, happened, utc
+from mnemosyned.admission import Admission, check_text, utc
 from mnemosyned.archivist import Archivist
 from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import current, masked_episode, masked_shown
-from mnemosyned.domain.errors import (
-    ContentTooLarge,
-    EmptyContent,
-    InvalidRequest,
-    MnemosynedError,
-    ShuttingDown,
-    SleepInProgress,
-)
+from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.hits import hits
-from mnemosyned.domain.instructions import stated_in
-from mnemosyned.domain.learnings import Learning
-from mnemosyned.domain.memory import Acknowledged, Memory, new_id
+from mnemosyned.domain.memory import Acknowledged, Memory
 from mnemosyned.domain.model_ports import EmbedderStanding
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
-from mnemosyned.domain.sensitive import SecretRule, admitted, masked_memory
+from mnemosyned.domain.sensitive import SecretRule, masked_memory
 from mnemosyned.domain.terms import telling, terms
 from mnemosyned.domain.when import times
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.lessons import Lessons
-from mnemosyned.logs import logger
 from mnemosyned.requests import Request, names
 from mnemosyned.sleep.background import Background
+from mnemosyned.sleep.cap import Cap
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs import (
@@ -69,15 +58,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-RELIEF_WAIT_S = 600.0
-"""How long a full working memory waits for the running cycle before it gives up until asked."""
-RELIEF_ROUNDS_MAX = 100
 DUE_COUNTED_MAX = 100_000
-CAP_HYSTERESIS = 0.1
-"""At the cap, this share of it is consolidated at once, so that it is not hit again at once."""
-
-
-log = logger()
 
 
 class SystemClock:
@@ -133,7 +114,7 @@ class MemoryService:
         self._vectors = vectors
         self._started = time.monotonic()
         self._stopping = False
-        self._relieving = threading.Lock()
+        self._cap = Cap(store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler)
         self._archivist = Archivist(
             store=store, clock=clock, admit=self._taken, secrets=lambda: self.limits.secrets
         )
@@ -183,25 +164,30 @@ class MemoryService:
     def use_limits(self, limits: Limits) -> None:
         """From now on, take this much."""
         self.limits = limits
-        self._relieve_above = limits.wm_max
+        self._admission = Admission(
+            content_bytes_max=limits.content_bytes_max,
+            secrets=limits.secrets,
+            recognise=limits.recognise,
+        )
+        self._cap.use(limits.wm_max)
         self._contexts.settings = limits.window
 
     def use_scheduler(
         self, scheduler: SleepScheduler, background: Background | None = None
     ) -> None:
         """Have this scheduler relieve working memory in the background, and report both."""
-        self._scheduler = scheduler
+        self._scheduler = self._cap.scheduler = scheduler
         self._background = background
 
     # ------------------------------------------------------------- remember
 
     def remember(self, request: Remember) -> Acknowledged:
-        return self._keep([self._draft(request, self._clock.now())])[0]
+        return self._keep([self._admission.draft(request, now=self._clock.now())])[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
         now = self._clock.now()
         drafts = [
-            self._draft(memory, now, place=f"memories[{index}].")
+            self._admission.draft(memory, now=now, place=f"memories[{index}].")
             for index, memory in enumerate(request.memories)
         ]
         return RememberedMany([] if request.dry_run else self._keep(drafts))
@@ -212,101 +198,18 @@ class MemoryService:
             self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
             self._forgetting.mend()
-        self._keep_cap(kept.working)
+        self._cap.keep(kept.working)
         return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
             for answer, draft in zip(kept.acknowledged, drafts, strict=True)
         ]
 
-    def _keep_cap(self, working: int | None = None) -> None:
-        """`working` is how much the tier holds, where the caller was told."""
-        try:
-            if working is None:
-                working = self._store.working_count()
-            if working <= self._relieve_above:
-                return
-            if self._scheduler:
-                self._scheduler.relieve_soon()
-            else:
-                self.relieve()
-        except SleepInProgress:
-            log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
-        except MnemosynedError:  # what was acknowledged stays so, whatever becomes of the cap
-            log.exception("relief_failed")
-
-    def _draft(self, request: Remember, now: datetime, *, place: str = "") -> Draft:
-        for name in ("content", "id", "session", "source", "role"):
-            check_text(getattr(request, name), field=place + name)
-        content = request.content
-        if not content.strip():
-            raise EmptyContent(
-                "there is nothing to remember: content is empty", field=place + "content"
-            )
-        size = len(content.encode())
-        if size > self.limits.content_bytes_max:
-            raise ContentTooLarge(
-                f"content has {size:,} bytes, the limit is {self.limits.content_bytes_max:,}; "
-                "part it, or raise limits.content_bytes_max",
-                field=place + "content",
-            )
-        check_metadata(request.metadata, field=place + "metadata")
-        if isnan(request.importance):
-            raise InvalidRequest("importance is not a number", field=place + "importance")
-        memory = Memory(
-            id=request.id or new_id(now),
-            content=content,
-            created_at=happened(request.created_at, now, field=place + "created_at"),
-            session=request.session,
-            source=request.source,
-            role=request.role,
-            importance=request.importance,
-            pinned=request.pinned,
-            metadata=request.metadata,
-            valid_until=utc(request.valid_until, field=place + "valid_until")
-            if request.valid_until
-            else None,
-        )
-        memory, done = admitted(memory, self.limits.secrets, place=place)
-        return Draft(
-            memory,
-            dedupe=request.dedupe,
-            secrets=done,
-            supersedes=request.supersedes,
-            learnings=self._stated_in(memory, now),
-        )
-
-    def _stated_in(self, memory: Memory, now: datetime) -> tuple[Learning, ...]:
-        return stated_in(memory, now=now) if self.limits.recognise else ()
-
     def _taken(self, memory: Memory) -> Draft:
-        """A message that a compaction takes out; an agent whose window is full is not refused."""
-        rule = self.limits.secrets
-        memory, done = admitted(
-            memory, SecretRule.KEEP if rule is SecretRule.KEEP else SecretRule.MASK
-        )
-        return Draft(memory, secrets=done, learnings=self._stated_in(memory, self._clock.now()))
+        return self._admission.taken(memory, now=self._clock.now())
 
     def relieve(self, *, quick: bool = False) -> None:
-        """Bring working memory under its cap by consolidating the oldest early.
-
-        `quick` asks no model; nor does an embedded memory, whose caller waits.
-        """
-        with self._relieving:
-            if self._scheduler:  # in the background there is time; an embedded caller waits for us
-                self._cycle.wait_idle(RELIEF_WAIT_S)
-            cap = self._relieve_above = self.limits.wm_max
-            for _ in range(RELIEF_ROUNDS_MAX):  # more may have come in meanwhile
-                count = self._store.working_count()
-                if count <= cap:
-                    return
-                excess = count - int(cap * (1 - CAP_HYSTERESIS))
-                quick = quick or self._scheduler is None
-                report = self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=quick)
-                if report.evicted < excess:
-                    break
-            # What could not be consolidated (pinned, failed) is not tried again at every call.
-            left = self._store.working_count()
-            self._relieve_above = cap if left <= cap else left + max(1, int(cap * CAP_HYSTERESIS))
+        """Bring working memory under its cap; `quick` asks no model."""
+        self._cap.relieve(quick=quick)
 
     # --------------------------------------------------------------- recall
 
@@ -366,7 +269,7 @@ class MemoryService:
 
     def compact(self, request: Compact) -> Shortened:
         answer = self._contexts.compact(request)
-        self._keep_cap()
+        self._cap.keep()
         return answer
 
     # ---------------------------------------------------------------- sleep

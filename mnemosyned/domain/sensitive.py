@@ -143,8 +143,10 @@ def secrets(text: str) -> list[Secret]:
 
 def _formed(text: str) -> bool:
     for sign, hints in _HINTS_WITH.items():
-        if sign in text and any(map(text.__contains__, hints)):
-            return True
+        if sign in text:
+            for hint in hints:  # `any` takes a third longer
+                if hint in text:
+                    return True
     return False
 
 
@@ -222,6 +224,8 @@ def masked(text: str, known: Iterable[Detail] = ()) -> str:
     """
     found = secrets(text)
     values = {detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS}
+    if not found and not values:
+        return text
     if found:
         values |= {text[start:stop]: kind for kind, start, stop in found[:KNOWN_MAX]}
         parts, done = [], 0

@@ -14,6 +14,7 @@ from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.indexing import index_memories
 from mnemosyned.storage.sqlite.marks import note, supersede
 from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, instant, instant_text, memory_row
+from mnemosyned.storage.sqlite.tiers import working_count
 
 T = TypeVar("T")
 Known = tuple[str | None, datetime, int | None]
@@ -79,14 +80,6 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembe
     rows.insert()
     rows.index()
     return Remembered(acknowledged, working_count(connection))
-
-
-def working_count(connection: sqlite3.Connection) -> int:
-    """How many memories the working tier holds."""
-    count: int = connection.execute(
-        "SELECT count FROM tier_totals WHERE tier = 'working'"
-    ).fetchone()[0]
-    return count
 
 
 class _Rows:

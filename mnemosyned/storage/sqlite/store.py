@@ -34,6 +34,7 @@ from mnemosyned.storage.sqlite import (
     levels,
     marks,
     returning,
+    tiers,
 )
 from mnemosyned.storage.sqlite import emptied as emptying
 from mnemosyned.storage.sqlite.activity import activity
@@ -47,19 +48,12 @@ from mnemosyned.storage.sqlite.connections import (
 )
 from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
 from mnemosyned.storage.sqlite.ownership import owned
-from mnemosyned.storage.sqlite.remembering import remember, working_count
+from mnemosyned.storage.sqlite.remembering import remember
 from mnemosyned.storage.sqlite.rows import (
-    ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
     LOG_FIELDS,
-    MEMORY_FIELDS,
-    Row,
     episode_from,
-    instant,
-    instant_text,
     log_entry_from,
-    memory_from,
-    pending_from,
 )
 from mnemosyned.storage.sqlite.schema import schema_version, upgrade
 from mnemosyned.storage.sqlite.search import episode_at, search, show
@@ -213,7 +207,7 @@ class SqliteStore:
 
     def get(self, id: str) -> Memory | Episode:
         with self._readers.snapshot() as connection:
-            found = _memory(connection, id) or episode_at(connection, "id", id, details=True)
+            found = tiers.memory(connection, id) or episode_at(connection, "id", id, details=True)
         if found is None:
             raise NotFound(
                 f"nothing has the id {id!r}; `recall` shows the ids that exist", field="id"
@@ -230,12 +224,7 @@ class SqliteStore:
 
     def originals(self, episode: str) -> list[Memory]:
         with self._readers.snapshot() as connection:
-            rows = connection.execute(
-                f"{levels.BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
-                "JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
-                (episode,),
-            ).fetchall()
-        return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]
+            return tiers.originals(connection, episode)
 
     def summaries(self, ids: Sequence[str]) -> list[Episode]:
         rows = []
@@ -318,14 +307,10 @@ class SqliteStore:
         sources: Sequence[str | None] = (),
         limit: int,
     ) -> list[Pending]:
-        where, values = _pending_filter(before, session, sources)
         with self._readers.snapshot() as connection:
-            rows = connection.execute(
-                "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
-                f"{where} ORDER BY created_at, seq LIMIT ?",
-                (*values, limit),
-            ).fetchall()
-        return [pending_from(row) for row in rows]
+            return tiers.pending(
+                connection, before=before, session=session, sources=sources, limit=limit
+            )
 
     def count_due(
         self,
@@ -335,13 +320,10 @@ class SqliteStore:
         sources: Sequence[str | None] = (),
         limit: int,
     ) -> int:
-        where, values = _pending_filter(before, session, sources)
         with self._readers.snapshot() as connection:
-            count: int = connection.execute(
-                f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
-                (*values, limit),
-            ).fetchone()[0]
-        return count
+            return tiers.count_due(
+                connection, before=before, session=session, sources=sources, limit=limit
+            )
 
     def activity(self, *, fresh: datetime, limit: int) -> Activity:
         with self._readers.snapshot() as connection:
@@ -359,16 +341,11 @@ class SqliteStore:
 
     def working_count(self) -> int:
         with self._readers.snapshot() as connection:
-            return working_count(connection)
+            return tiers.working_count(connection)
 
     def working(self, ids: Sequence[str]) -> list[Memory]:
         with self._readers.snapshot() as connection:
-            rows = connection.execute(
-                f"SELECT {MEMORY_FIELDS} FROM working_memory "
-                f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created_at, seq",
-                ids,
-            ).fetchall()
-        return [memory_from(row, tier=Tier.WORKING) for row in rows]
+            return tiers.working(connection, ids)
 
     def learnings(
         self,
@@ -400,51 +377,4 @@ class SqliteStore:
 
     def totals(self) -> Mapping[Tier, TierTotals]:
         with self._readers.snapshot() as connection:
-            counted = connection.execute("SELECT tier, count, characters FROM tier_totals")
-            totals = {Tier(tier): (count, chars) for tier, count, chars in counted}
-            return {
-                tier: TierTotals(*totals[tier], _oldest(connection, tier))
-                for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
-            }
-
-
-def _pending_filter(
-    before: datetime | None, session: str | None, sources: Sequence[str | None]
-) -> tuple[str, Row]:
-    clauses: list[str] = ["NOT pinned"]
-    values: list[str | None] = []
-    if before:
-        clauses.append("created_at < ?")
-        values.append(instant_text(before))
-    if session is not None:
-        clauses.append("session_id = ?")
-        values.append(session)
-    if sources:
-        clauses.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
-        values.extend(sources)
-    return f"WHERE {' AND '.join(clauses)}", tuple(values)
-
-
-def _memory(connection: sqlite3.Connection, id: str) -> Memory | None:
-    row = connection.execute(
-        f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id = ?", (id,)
-    ).fetchone()
-    if row:
-        return memory_from(row, tier=Tier.WORKING)
-    row = connection.execute(
-        f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-        "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.id = ?",
-        (id,),
-    ).fetchone()
-    return memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) if row else None
-
-
-def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
-    """Where the tier's time begins; the archive's is that of the episodes it went into."""
-    statement = (
-        "SELECT min(created_at) FROM working_memory"
-        if tier is Tier.WORKING
-        else "SELECT min(covers_from) FROM episodic_memory"
-    )
-    (text,) = connection.execute(statement).fetchone()
-    return instant(text) if text else None
+            return tiers.totals(connection)
