@@ -33,7 +33,7 @@ COMMIT_AFTER_S = 0.1
 """A finished group waits at most this long, and one more group, for others to share its commit:
 with a model each is committed by itself, without one a flush of the disk serves many."""
 HOLD_S = 0.05
-HOLD_IN_COMPANY_S = 0.002
+HOLD_IN_COMPANY_S = 0.003
 """So long a commit should keep others from writing; as many groups share one as past ones tell."""
 CHECKPOINT_GROUPS = 50
 """After so many groups, about 5 MB of writing, the log file is folded in beside the writers."""
