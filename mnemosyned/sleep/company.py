@@ -14,8 +14,8 @@ GIVE_WAY_S = 0.05
 LOOK_S = 0.001
 REST_TIMES = 6
 """In company a cycle leaves the disk, the writer and the processor alone for so many times as long
-as it had them. That costs it two thirds of its speed, and brings p95 of remember from three to
-four times down to one and a half times what it is without a cycle."""
+as it had them. It takes three to five times as long then; p95 of remember, up to five times what it
+is without a cycle, comes down to one to two times."""
 REST_MAX_S = 0.03
 """So much at most: a cycle gets on however slow the machine is."""
 

@@ -28,9 +28,9 @@ SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
 HELPERS = min(2, max(1, (os.cpu_count() or 1) - 1))
 """What this process summarises itself, others wait for: Python runs one thread at a time, so with
-helpers p95 of recall during a cycle halves. One on two processors, as each takes a fifth of a
-second of one to start, and not more than two, which would take the machine from its owner; in
-company one, as a second would have the processor that an answer needs."""
+helpers p95 of recall during a cycle halves. Two processors have one of them, as another costs more
+to start than it saves there; more than two would take the machine from its owner. In company one
+works: a second would have the processor that an answer needs."""
 IN_FLIGHT = 16
 """Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
 wait for when the cycle is told to end."""
