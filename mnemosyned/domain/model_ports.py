@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
-from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.recall import Match, Query
 
@@ -188,6 +187,9 @@ def spoken_of(originals: Sequence[Memory]) -> tuple[list[Memory], tuple[Detail, 
     No summary, prompt or log row may hold a secret, nor what is superseded or expires while the
     summary stays.
     """
+    # Loaded by who summarises: the shell client needs the values of this module alone.
+    from mnemosyned.domain.details import without_secrets  # noqa: PLC0415
+
     readable, details = without_secrets(originals)
     return [memory for memory in readable if memory.lasting], details
 

@@ -26,10 +26,11 @@ from mnemosyned.summarizers.worker import Answer, Task, read_frame, write_frame
 
 SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
-HELPERS = min(2, os.cpu_count() or 1)
+HELPERS = min(2, max(1, (os.cpu_count() or 1) - 1))
 """What this process summarises itself, others wait for: Python runs one thread at a time, so with
-helpers p95 of recall during a cycle halves. More than two would take the machine from its owner,
-and in company one is enough: a second takes the core that an answer needs."""
+helpers p95 of recall during a cycle halves. Two processors have one of them, as another costs more
+to start than it saves there; more than two would take the machine from its owner. In company one
+works: a second would have the processor that an answer needs."""
 IN_FLIGHT = 16
 """Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
 wait for when the cycle is told to end."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, cycle
 from pathlib import Path
@@ -28,6 +30,8 @@ IDLE_S = 5.0
 SETTLE_S = 1.0
 PAUSE_S = 0.01
 """Between two pairs of calls: an agent at work, not a flood."""
+BURNING = "import os; os.nice(10)\nwhile True: pass"
+"""What a helping process takes of the machine, without a cycle."""
 RATIO_SIZES = SIZES[1:]
 """A cycle of 1,000 is over before there are calls enough for a percentile."""
 
@@ -52,12 +56,14 @@ class Measured:
     idle: Calls
     """As many before the cycle as after it: recall has more to show once there are episodes."""
     during: Calls
+    burning: Calls
+    """Without a cycle, beside a process that only computes, as politely as one that helps."""
     lock_ms: float
 
-    def ratio(self, verb: str) -> float:
-        """p95 during the cycle to p95 without one."""
-        during, idle = getattr(self.during, verb), getattr(self.idle, verb)
-        return latency(during).p95_ms / latency(idle).p95_ms
+    def ratio(self, verb: str, of: Calls | None = None) -> float:
+        """p95 during the cycle, or of other calls, to p95 without one."""
+        calls, idle = getattr(of or self.during, verb), getattr(self.idle, verb)
+        return latency(calls).p95_ms / latency(idle).p95_ms
 
 
 def main() -> int:
@@ -102,11 +108,24 @@ def measure(room: Path, entries: int) -> Measured:
         time.sleep(SETTLE_S)
         after = calls(beside, until=threading.Event(), seconds=IDLE_S)
         lock_ms = client.status().longest_write_ms
+        with a_process_computing():
+            burning = calls(beside, until=threading.Event(), seconds=IDLE_S)
     ((beside_s, _),) = results
     if report.evicted < entries or report.failed:
         raise RuntimeError(f"the cycle left something behind: {report.evicted} of {entries}")
     idle = Calls(before.remember + after.remember, before.recall + after.recall)
-    return Measured(entries, cycle_s, beside_s, report, idle, during, lock_ms)
+    return Measured(entries, cycle_s, beside_s, report, idle, during, burning, lock_ms)
+
+
+@contextmanager
+def a_process_computing() -> Iterator[None]:
+    """It runs until the block is left."""
+    process = subprocess.Popen([sys.executable, "-c", BURNING])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def talk(client: Client, corpus: Corpus) -> Iterator[tuple[float, float]]:
@@ -145,6 +164,7 @@ def finish(measured: Sequence[Measured]) -> int:
             idle, during = latency(getattr(one.idle, verb)), latency(getattr(one.during, verb))
             calls_made = len(getattr(one.during, verb))
             rows.append([name, verb, idle.p95_ms, during.p95_ms, one.ratio(verb), calls_made])
+            report.figure(f"beside_a_computing_process.{verb}.{name}", one.ratio(verb, one.burning))
         report.bar(f"the write lock is held at most, ms ({name})", one.lock_ms, "<=", 100)
     report.table("p95, ms", ["entries", "verb", "idle", "during a cycle", "ratio", "calls"], rows)
     by_size = {one.entries: one for one in measured}

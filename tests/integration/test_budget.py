@@ -262,7 +262,7 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
     store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backlog(store, 6)
-    monkeypatch.setattr(run_module, "CHECKPOINT_GROUPS", 3)
+    monkeypatch.setattr(run_module, "CHECKPOINT_GROUPS", 3 * (1 + run_module.COMMIT_GROUPS))
     monkeypatch.setattr(run_module, "GROUPS_PER_COMMIT", 1)
     before = store.database.read_bytes()
     seen: list[bool] = []
