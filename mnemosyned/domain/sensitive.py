@@ -222,6 +222,8 @@ def masked(text: str, known: Iterable[Detail] = ()) -> str:
     """
     found = secrets(text)
     values = {detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS}
+    if not found and not values:
+        return text
     if found:
         values |= {text[start:stop]: kind for kind, start, stop in found[:KNOWN_MAX]}
         parts, done = [], 0
@@ -260,7 +262,7 @@ def _masked_value(value: Any, key: str) -> Any:  # noqa: ANN401 whatever JSON ca
 def masked_memory(memory: Memory, known: Iterable[Detail] = ()) -> Memory:
     """The memory as anyone may see it."""
     content = masked(memory.content, known)
-    metadata = masked_values(memory.metadata)
+    metadata = masked_values(memory.metadata) if memory.metadata else memory.metadata
     if content == memory.content and metadata == memory.metadata:
         return memory
     return replace(memory, content=content, metadata=metadata)
