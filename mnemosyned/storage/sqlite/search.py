@@ -26,7 +26,7 @@ from mnemosyned.storage.sqlite.candidates import (
     newest,
     scored,
 )
-from mnemosyned.storage.sqlite.levels import BELOW, ancestors, chunks
+from mnemosyned.storage.sqlite.levels import BELOW, ancestors
 from mnemosyned.storage.sqlite.listing import listed
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
@@ -61,6 +61,9 @@ _WORDS = Index("memory_fts", f", 1.0, {ROLE_WEIGHT}")
 _MATCH_FIELDS = (
     f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 )
+
+_AMONG = "seq IN (SELECT value FROM json_each(?))"
+"""One text for any number of rows: SQLite reads a statement once, and these are asked again."""
 
 
 def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> Found:
@@ -113,23 +116,19 @@ def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
 
 def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
     """The memories and episodes of these places, whole."""
-    positions = [place.memory for place in places if place.memory is not None]
-    positions += [position for place in places for position, _ in place.lines]
+    asked = [place.memory for place in places if place.memory is not None]
+    asked += [position for place in places for position, _ in place.lines]
+    positions = json.dumps(asked)
     memories: dict[int, Memory] = {}
-    for chunk in chunks(positions):
-        marks = ", ".join("?" * len(chunk))
-        for seq, *row in connection.execute(
-            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
-        ):
-            memories[seq] = memory_from(row, tier=Tier.WORKING)
-        archived = [seq for seq in chunk if seq not in memories]
-        if not archived:
-            continue
-        marks = ", ".join("?" * len(archived))
+    for seq, *row in connection.execute(
+        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {_AMONG}", (positions,)
+    ):
+        memories[seq] = memory_from(row, tier=Tier.WORKING)
+    if len(memories) < len(set(asked)):
         for seq, episode, *row in connection.execute(
             f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq IN ({marks})",
-            archived,
+            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{_AMONG}",
+            (positions,),
         ):
             memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
     episodes: dict[int, Episode] = {}
@@ -289,17 +288,13 @@ def _read(
 ) -> list[Match]:
     """The candidates, in the order of their scores."""
     matches: dict[int, Match] = {}
-    for chunk in chunks(list(scores)):
-        marks = ", ".join("?" * len(chunk))
-        rows = connection.execute(
-            f"SELECT seq, NULL, {_MATCH_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
-        ).fetchall()
-        if len(rows) < len(chunk):
-            rows += connection.execute(
-                f"SELECT seq, episode_seq, {_MATCH_FIELDS} FROM archive WHERE seq IN ({marks})",
-                chunk,
-            ).fetchall()
-        for row in rows:
+    positions = json.dumps(list(scores))
+    for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
+        if len(matches) == len(scores):
+            break
+        for row in connection.execute(
+            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {_AMONG}", (positions,)
+        ).fetchall():
             matches[row[0]] = _match(row, scores[row[0]], grams.get(row[0], 0.0))
     return [matches[seq] for seq in scores if seq in matches]
 
