@@ -264,7 +264,7 @@ def _masked_value(value: Any, key: str) -> Any:  # noqa: ANN401 whatever JSON ca
 def masked_memory(memory: Memory, known: Iterable[Detail] = ()) -> Memory:
     """The memory as anyone may see it."""
     content = masked(memory.content, known)
-    metadata = masked_values(memory.metadata)
+    metadata = masked_values(memory.metadata) if memory.metadata else memory.metadata
     if content == memory.content and metadata == memory.metadata:
         return memory
     return replace(memory, content=content, metadata=metadata)

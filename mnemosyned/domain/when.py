@@ -56,6 +56,12 @@ _PATTERNS = (
 )
 
 
+_HINTS = frozenset(
+    "ago last past previous this next yesterday today tomorrow tonight".split()
+).union(_WEEKDAYS, _MONTH_NUMBER)
+"""One of these words, or a year, is in every time expression."""
+
+
 @lru_cache(maxsize=1)
 def _rules() -> tuple[re.Pattern[str], ...]:
     """Compiled for the first question: a client that asks elsewhere must not wait for it."""
@@ -91,6 +97,8 @@ def times(text: str, now: datetime) -> Times:
 
     `now` is aware; its zone says where a day begins.
     """
+    if not _may_say_when(text):
+        return Times((), text.strip())
     spans: list[Span] = []
     written: list[str] = []
     left = rest = text
@@ -109,6 +117,12 @@ def times(text: str, now: datetime) -> Times:
                 rest = rest[: match.start()] + " " * len(blank) + rest[match.end() :]
     alone = bool(spans) and all(map(_vague, WORD.findall(fold(left))))
     return Times(tuple(spans), " ".join([rest.strip(), *written]), alone)
+
+
+def _may_say_when(text: str) -> bool:
+    """Whether it is worth reading for times: most questions are not, and have no need of a rule."""
+    words = WORD.findall(text.casefold())
+    return not _HINTS.isdisjoint(words) or any(len(word) == 4 and word.isdigit() for word in words)
 
 
 def _vague(word: str) -> bool:

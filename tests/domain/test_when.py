@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mnemosyned.domain import when
 from mnemosyned.domain.when import SPANS_MAX, Span, times
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
@@ -85,3 +86,23 @@ def test_any_question_has_a_bounded_number_of_times(text: str) -> None:
 def test_time_is_told_on_any_day(step: str, unit: str, asked: datetime) -> None:
     for span in times(f"{step} {unit}", asked.replace(tzinfo=UTC)).spans:
         assert span.since < span.until
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            "3 two 8 may Sept December 2023 2023-05 2023-05-08 days month ago last Past this next "
+            "week years weekend Friday morning Tonight yesterday the day before of in since , ſ "
+            "spring winter 1999 year laſt RV-22787 bike".split()
+        ),
+        max_size=6,
+    )
+)
+def test_a_question_without_a_hint_of_time_says_nothing_of_it(words: list[str]) -> None:
+    text = " ".join(words)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(when, "_may_say_when", lambda _: True)
+        read = times(text, NOW)
+
+    assert times(text, NOW) == read

@@ -23,9 +23,14 @@ STEP_ROWS_MAX = 2_000
 SCORED_MAX = 8_000
 """So many rows bm25 may score in the second index."""
 STEPS_MAX = 12
+ROUNDING = 1e-9
+"""Sums of the same numbers in another order differ by less than this share."""
 TELLING, PAIR = 4, 2
-WEAK = 0.5
-"""What is worth less than this share of the best is left out, beyond the first."""
+WEAK, WEAKEST = 0.5, 0.25
+"""What is worth less than these shares of the best has less room, or none beyond the first."""
+WHOLE_SHARE = 0.5
+"""Where the best has every word of the question, this share of the room for what is weak: the rest
+only fills up the places then."""
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
 FREQUENCIES_KEPT_MAX = 5_000
@@ -39,6 +44,17 @@ class Narrow(NamedTuple):
     joins: str
     where: str
     values: Sequence[Any]
+
+
+class Room(NamedTuple):
+    """How many candidates there are room for."""
+
+    limit: int
+    """So many in all."""
+    kept: int
+    """So many of which some may be weak beside the best."""
+    sure: int
+    """So many however weak."""
 
 
 class Index(NamedTuple):
@@ -134,32 +150,42 @@ def best(
     corpus: Corpus,
     narrow: Narrow,
     *,
-    limit: int,
-    kept: int,
-) -> dict[int, float]:
+    room: Room,
+) -> tuple[dict[int, float], bool]:
     """Candidates for any of the words with what those that they have are worth, the most first.
 
-    The first `kept` stay however weak they are; there are `limit` at most.
+    And whether there may be more, for which there is no room.
     """
     frequencies = corpus.frequencies
     words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
     if not words:
-        return {}
+        return {}, False
     search = _Words(connection, index, narrow, words, terms=terms, corpus=corpus)
     walked = sum(frequencies[word] for word in words)
-    found = search.counted(kept) if walked <= WALKED_MAX else search.stepped(kept)
-    return _strong(found, limit, kept)
+    found = search.counted(room) if walked <= WALKED_MAX else search.stepped(room)
+    whole = sum(map(corpus.idf, terms.words))
+    strong = _strong(found, room, whole=whole)
+    return strong, search.partial or len(strong) < len(found)
 
 
-def _strong(found: Mapping[int, float], limit: int, kept: int) -> dict[int, float]:
-    """The best, the newest among equals; beyond `kept` only what is not weak beside them."""
+def _strong(found: Mapping[int, float], room: Room, *, whole: float) -> dict[int, float]:
+    """The best, the newest among equals, as far as there is room for them.
+
+    `whole` is what all the words are worth.
+    """
     if not found:
         return {}
-    least = _nth(found, limit)
-    strong = sorted(((worth, seq) for seq, worth in found.items() if worth >= least), reverse=True)
-    bar = WEAK * strong[0][0]
-    ranked = enumerate(strong[:limit])
-    return {seq: worth for at, (worth, seq) in ranked if at < kept or worth >= bar}
+    least = _nth(found, room.limit)
+    ranked = sorted(((worth, seq) for seq, worth in found.items() if worth >= least), reverse=True)
+    most = ranked[0][0]
+    kept = room.kept
+    if most >= whole * (1 - ROUNDING):
+        kept = max(room.sure, round(WHOLE_SHARE * kept))
+    return {
+        seq: worth
+        for at, (worth, seq) in enumerate(ranked[: room.limit])
+        if at < room.sure or worth >= WEAK * most or (at < kept and worth >= WEAKEST * most)
+    }
 
 
 def _nth(found: Mapping[int, float], number: int) -> float:
@@ -180,6 +206,8 @@ class _Words:
         terms: Terms,
         corpus: Corpus,
     ) -> None:
+        self.partial = False
+        """Whether rows were left out that have some of the words."""
         self._connection = connection
         self._narrow = narrow
         self._words = words
@@ -191,8 +219,8 @@ class _Words:
             f"WHERE {index.table} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
         )
 
-    def counted(self, kept: int, words: Sequence[str] = ()) -> dict[int, float]:
-        """The rows that have some of the words; all that can be among the best `kept`.
+    def counted(self, room: Room, words: Sequence[str] = ()) -> dict[int, float]:
+        """The rows that have some of the words; all that there can be room for.
 
         Once a row with none of the words so far would be worth too little, only those found are
         looked for by the other words: the index holds two lists against each other much faster
@@ -204,7 +232,10 @@ class _Words:
         rest = sum(self._worth[word] for word in words)
         for word in words:
             asked, worth = self._asked[word], self._worth[word]
-            enough = _nth(held, kept) > rest
+            enough = _nth(held, room.kept) > rest or (
+                _nth(held, room.sure) > rest and WEAKEST * max(held.values()) > rest
+            )
+            self.partial = self.partial or enough
             rows = self._rows(f"{asked} AND ({' OR '.join(before)})" if enough else asked)
             for seq in rows & held.keys():
                 held[seq] += worth
@@ -213,18 +244,19 @@ class _Words:
             before.append(asked)
         return held
 
-    def stepped(self, kept: int) -> dict[int, float]:
+    def stepped(self, room: Room) -> dict[int, float]:
         """The same for words so common that not all rows with one of them can be looked at.
 
         The newest rows of the most telling combinations; a row keeps its best step's worth.
         """
+        self.partial = True
         found: dict[int, float] = {}
         cut = len(self._words) <= PAIR
         for step, (operator, words) in enumerate(_steps(self._words, self._frequencies)):
-            if len(found) >= kept or step == STEPS_MAX:
+            if len(found) >= room.kept or step == STEPS_MAX:
                 break
             if operator == "OR" and len(words) > 1:
-                rows = self.counted(kept, words)
+                rows = self.counted(room, words)
             elif len(words) == len(self._words) and not cut:
                 continue  # what has all words has been found by most of the rarest
             else:

@@ -18,6 +18,7 @@ from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
     Index,
     Narrow,
+    Room,
     among,
     any_of,
     best,
@@ -25,7 +26,7 @@ from mnemosyned.storage.sqlite.candidates import (
     newest,
     scored,
 )
-from mnemosyned.storage.sqlite.levels import BELOW, ancestors, chunks
+from mnemosyned.storage.sqlite.levels import BELOW, ancestors
 from mnemosyned.storage.sqlite.listing import listed
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
@@ -61,20 +62,23 @@ _MATCH_FIELDS = (
     f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 )
 
+_AMONG = "seq IN (SELECT value FROM json_each(?))"
+"""One text for any number of rows: SQLite reads a statement once, and these are asked again."""
+
 
 def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
-    corpus, slept = _corpus(connection, query, frequencies)
-    if not _has_states(connection):
+    corpus, slept, states = _corpus(connection, query, frequencies)
+    if not states:
         query = replace(query, valid_at=None, superseded=True)  # there is nothing to leave out
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    kept = CANDIDATES_KEPT_PER_HIT * query.limit
-    matches = _matches(connection, query, corpus, limit=limit, kept=kept)
-    if len(matches) >= kept and len({match.content for match in matches}) <= query.limit:
+    room = Room(limit, CANDIDATES_KEPT_PER_HIT * query.limit, query.limit)
+    matches, more = _matches(connection, query, corpus, room)
+    if more and len({match.content for match in matches}) < query.limit:
         wide = limit * CANDIDATES_ALIKE
-        matches = _matches(connection, query, corpus, limit=wide, kept=wide)
+        matches, _ = _matches(connection, query, corpus, Room(wide, wide, wide))
     known = {match.position: match for match in matches}
-    beside = {} if query.only_then else _beside(connection, query, matches, known)
+    beside = {} if query.only_then else _beside(connection, query, matches, known, slept=slept)
     memories = list(known.values())
     if not slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return Found(memories, beside=beside, corpus=corpus)
@@ -85,10 +89,16 @@ def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
 
 def _corpus(
     connection: sqlite3.Connection, query: Query, frequencies: Frequencies
-) -> tuple[Corpus, bool]:
-    """What is known of all memories, and whether any has gone into an episode yet."""
-    rows = connection.execute("SELECT tier, count, characters FROM tier_totals").fetchall()
-    totals = {tier: (count, characters) for tier, count, characters in rows}
+) -> tuple[Corpus, bool, bool]:
+    """What is known of all memories; whether any has slept yet, and whether any has a state.
+
+    A state is an end of its validity, or that it was superseded.
+    """
+    rows = connection.execute(
+        "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
+        "FROM tier_totals"
+    ).fetchall()
+    totals = {tier: (count, characters) for tier, count, characters, _ in rows}
     working, archived = totals[Tier.WORKING], totals[Tier.ARCHIVE]
     count = working[0] + archived[0]
     corpus = Corpus(
@@ -96,13 +106,7 @@ def _corpus(
         average_chars=(working[1] + archived[1]) / max(1, count),
         frequencies=frequencies.of(connection, query.terms, count),
     )
-    return corpus, archived[0] > 0
-
-
-def _has_states(connection: sqlite3.Connection) -> bool:
-    """Whether any memory can have expired or been superseded."""
-    (found,) = connection.execute("SELECT EXISTS (SELECT 1 FROM memory_state)").fetchone()
-    return bool(found)
+    return corpus, archived[0] > 0, bool(rows[0][3])
 
 
 def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
@@ -112,21 +116,19 @@ def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
 
 def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
     """The memories and episodes of these places, whole."""
-    positions = [place.memory for place in places if place.memory is not None]
-    positions += [position for place in places for position, _ in place.lines]
+    asked = [place.memory for place in places if place.memory is not None]
+    asked += [position for place in places for position, _ in place.lines]
+    positions = json.dumps(asked)
     memories: dict[int, Memory] = {}
-    for chunk in chunks(positions):
-        marks = ", ".join("?" * len(chunk))
-        for seq, *row in connection.execute(
-            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
-        ):
-            memories[seq] = memory_from(row, tier=Tier.WORKING)
-        archived = [seq for seq in chunk if seq not in memories]
-        marks = ", ".join("?" * len(archived))
+    for seq, *row in connection.execute(
+        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {_AMONG}", (positions,)
+    ):
+        memories[seq] = memory_from(row, tier=Tier.WORKING)
+    if len(memories) < len(set(asked)):
         for seq, episode, *row in connection.execute(
             f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq IN ({marks})",
-            archived,
+            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{_AMONG}",
+            (positions,),
         ):
             memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
     episodes: dict[int, Episode] = {}
@@ -179,26 +181,27 @@ def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, 
 
 
 def _matches(
-    connection: sqlite3.Connection, query: Query, corpus: Corpus, *, limit: int, kept: int
-) -> list[Match]:
-    """The memories that match, best first by the engine's score."""
+    connection: sqlite3.Connection, query: Query, corpus: Corpus, room: Room
+) -> tuple[list[Match], bool]:
+    """The memories that match, best first by the engine's score, and whether there may be more."""
     narrow = _memory_filter(query)
     asked = (connection, _WORDS, query.terms, corpus)
-    words = {} if query.only_then else best(*asked, narrow, limit=limit, kept=kept)
+    words, more = ({}, False) if query.only_then else best(*asked, narrow, room=room)
     for span in query.spans:
         then = _memory_filter(_during(query, span if query.only_then else span.around()))
-        words = {**best(*asked, then, limit=CANDIDATES_THEN, kept=kept), **words}
+        told, _ = best(*asked, then, room=room._replace(limit=CANDIDATES_THEN))
+        words = {**told, **words}
     grams: dict[int, float] = {}
     if not query.only_then:
-        grams = _gram_scores(connection, "memory_gram_fts", query, narrow, limit)
+        grams = _gram_scores(connection, "memory_gram_fts", query, narrow, room.limit)
     for seq, score in grams.items():
         words[seq] = words.get(seq, 0.0) + score
     if query.only_then or not (words or _names_something(query)):
         for span in query.spans:
-            told = listed(connection, query, span, limit=limit)
+            told = listed(connection, query, span, limit=room.limit)
             words = {**told, **words}
             grams |= told
-    return _read(connection, _sorted(words), grams)
+    return _read(connection, _sorted(words), grams), more
 
 
 def _sorted(scores: Mapping[int, float]) -> dict[int, float]:
@@ -285,17 +288,13 @@ def _read(
 ) -> list[Match]:
     """The candidates, in the order of their scores."""
     matches: dict[int, Match] = {}
-    for chunk in chunks(list(scores)):
-        marks = ", ".join("?" * len(chunk))
-        rows = connection.execute(
-            f"SELECT seq, NULL, {_MATCH_FIELDS} FROM working_memory WHERE seq IN ({marks})", chunk
-        ).fetchall()
-        if len(rows) < len(chunk):
-            rows += connection.execute(
-                f"SELECT seq, episode_seq, {_MATCH_FIELDS} FROM archive WHERE seq IN ({marks})",
-                chunk,
-            ).fetchall()
-        for row in rows:
+    positions = json.dumps(list(scores))
+    for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
+        if len(matches) == len(scores):
+            break
+        for row in connection.execute(
+            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {_AMONG}", (positions,)
+        ).fetchall():
             matches[row[0]] = _match(row, scores[row[0]], grams.get(row[0], 0.0))
     return [matches[seq] for seq in scores if seq in matches]
 
@@ -311,6 +310,8 @@ def _beside(
     query: Query,
     matches: Sequence[Match],
     known: dict[int, Match],
+    *,
+    slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
     """Who stands one and two places beside the best in their session; `known` gains them."""
     beside: dict[int, list[tuple[int, int]]] = {}
@@ -319,7 +320,7 @@ def _beside(
             break
         if match.session == DEFAULT_SESSION:  # no session was given: no talk either
             continue
-        around = _around(connection, query, match)
+        around = _around(connection, query, match, slept=slept)
         at = next(at for at, row in enumerate(around) if row[0] == match.position)
         near = beside[match.position] = []
         for distance in range(1, len(NEIGHBOUR_SHARES) + 1):
@@ -332,7 +333,9 @@ def _beside(
     return beside
 
 
-def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[Sequence[Any]]:
+def _around(
+    connection: sqlite3.Connection, query: Query, match: Match, *, slept: bool
+) -> list[Sequence[Any]]:
     """The rows of its session that came in around a match, within the filters, in order."""
     reach = (match.position - BESIDE_REACH, match.position + BESIDE_REACH, match.session)
     holds, moment = in_force(query, seq="seq")
@@ -342,6 +345,8 @@ def _around(connection: sqlite3.Connection, query: Query, match: Match) -> list[
         (Tier.ARCHIVE, "archive", "episode_seq"),
     ):
         if query.tier is not None and (query.tier is Tier.WORKING) != (tier is Tier.WORKING):
+            continue
+        if tier is Tier.ARCHIVE and not slept:
             continue
         rows += connection.execute(
             f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} "
