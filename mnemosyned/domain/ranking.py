@@ -369,6 +369,14 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
     return sorted(answer, key=lambda place: -place.score)
 
 
+def crowded(texts: Sequence[str], limit: int) -> bool:
+    """Whether these say too little that differs for so many places, figures aside."""
+    distinct = set(texts)
+    if len(distinct) <= limit:
+        return True
+    return ALIKE_MAX * len({_FIGURES.sub("0", text) for text in distinct}) <= limit
+
+
 def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
     """The same place with the best of its repeats under it, as far as there is room."""
     if not repeats:
