@@ -14,6 +14,7 @@ from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.nearness import with_meaning
 from mnemosyned.domain.reading import READ_CHARS_MAX, Reader
 from mnemosyned.domain.recall import BEGINNING, LINES_MAX, Found, Match, Parts, Place, Query
+from mnemosyned.domain.sources import asked_of, is_asked_of
 
 NEIGHBOUR_SHARES = (0.6, 0.4)
 """What a term is worth that stands one and two places beside: an answer often follows the line
@@ -37,6 +38,8 @@ NOBODY = frozenset(
 ) | {""}
 """Roles that are nobody's name."""
 ROLE_WEIGHT = 1.0
+SOURCE_SHARE = 0.4
+"""What it adds to come from the source asked of: a photo, where the question is which photo."""
 PHRASE_SHARE = 0.25
 ASKING_SHARE = 0.1
 """What a line loses that asks itself: it is seldom the answer."""
@@ -124,6 +127,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     terms = {position: _own(read, names) for position, read in reads.items()}
     lent = _lent(found, reads, terms)
     sittings = _sittings(reads, terms)
+    asked = asked_of(query.terms)
     worth: dict[int, Parts] = {}
     for position, read in reads.items():
         gained = lent.get(position)
@@ -139,6 +143,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
             neighbours=neighbours,
             session=SESSION_SHARE * sittings.get(position, 0.0),
             about=_about(read, names),
+            asked=is_asked_of(read.match.source, asked),
         )
     return worth
 
@@ -247,6 +252,7 @@ def _with_priors(
     neighbours: float,
     session: float,
     about: bool,
+    asked: bool,
 ) -> Parts:
     """The parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = read.match
@@ -255,11 +261,15 @@ def _with_priors(
     score += asks
     speaker = SPEAKER_SHARE * score * about + ROLE_WEIGHT * read.roles
     score += speaker
+    source = SOURCE_SHARE * asked * score
+    score += source
     time = _time_share(query, match) * score if query.spans else 0.0
     score += time
     recency = RECENCY_SHARE * _recency(query, match) * score
     importance = IMPORTANCE_SHARE * (match.importance - 0.5) * score
-    return Parts(words, phrase, neighbours, session, asks, speaker, time, recency, importance)
+    return Parts(
+        words, phrase, neighbours, session, asks, speaker, source, time, recency, importance
+    )
 
 
 def _time_share(query: Query, match: Match) -> float:
