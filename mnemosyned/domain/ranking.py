@@ -14,6 +14,7 @@ from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.nearness import with_meaning
 from mnemosyned.domain.reading import READ_CHARS_MAX, Reader
 from mnemosyned.domain.recall import BEGINNING, LINES_MAX, Found, Match, Parts, Place, Query
+from mnemosyned.domain.sources import asked_of, is_asked_of
 
 NEIGHBOUR_SHARES = (0.6, 0.4)
 """What a term is worth that stands one and two places beside: an answer often follows the line
@@ -37,6 +38,8 @@ NOBODY = frozenset(
 ) | {""}
 """Roles that are nobody's name."""
 ROLE_WEIGHT = 1.0
+SOURCE_SHARE = 0.4
+"""What it adds to come from the source asked of: a photo, where the question is which photo."""
 PHRASE_SHARE = 0.25
 ASKING_SHARE = 0.1
 """What a line loses that asks itself: it is seldom the answer."""
@@ -131,6 +134,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     words = {position: sum(own) for position, own in terms.items()}
     lent = _lent(found, reads, terms)
     sittings = _sittings(reads, terms, words)
+    asked = asked_of(query.terms)
     worth: dict[int, Parts] = {}
     for position, read in reads.items():
         gained = lent.get(position)
@@ -146,6 +150,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
             neighbours=neighbours,
             session=SESSION_SHARE * sittings[position],
             about=_about(read, names),
+            asked=is_asked_of(read.match.source, asked),
         )
     return worth
 
@@ -264,6 +269,7 @@ def _with_priors(
     neighbours: float,
     session: float,
     about: bool,
+    asked: bool,
 ) -> Parts:
     """The parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = read.match
@@ -272,11 +278,15 @@ def _with_priors(
     score += asks
     speaker = SPEAKER_SHARE * score * about + ROLE_WEIGHT * read.roles
     score += speaker
+    source = SOURCE_SHARE * asked * score
+    score += source
     time = _time_share(query, match) * score if query.spans else 0.0
     score += time
     recency = RECENCY_SHARE * _recency(query, match) * score
     importance = IMPORTANCE_SHARE * (match.importance - 0.5) * score
-    return Parts(words, phrase, neighbours, session, asks, speaker, time, recency, importance)
+    return Parts(
+        words, phrase, neighbours, session, asks, speaker, source, time, recency, importance
+    )
 
 
 def _time_share(query: Query, match: Match) -> float:
@@ -384,6 +394,14 @@ def _folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
     answer = [_repeated(place, repeats.get(at, ())) for at, place in enumerate(shown)]
     answer += [place for place, _ in spare[:room]]
     return sorted(answer, key=lambda place: -place.score)
+
+
+def crowded(texts: Sequence[str], limit: int) -> bool:
+    """Whether these say too little that differs for so many places, figures aside."""
+    distinct = set(texts)
+    if len(distinct) < limit:
+        return True
+    return ALIKE_MAX * len({_FIGURES.sub("0", text) for text in distinct}) <= limit
 
 
 def _repeated(place: Place, repeats: Sequence[Place]) -> Place:

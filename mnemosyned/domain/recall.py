@@ -84,6 +84,8 @@ class Parts(NamedTuple):
     """It ends in a question mark."""
     speaker: float = 0.0
     """The one asked about says it."""
+    source: float = 0.0
+    """It comes from where the question says."""
     time: float = 0.0
     """It happened when the question says."""
     recency: float = 0.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
-from mnemosyned.domain.ranking import ALIKE_MAX, rank
+from mnemosyned.domain.ranking import ALIKE_MAX, crowded, rank
 from mnemosyned.domain.recall import LINES_MAX, Corpus, Found, Match, Place, Query
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.when import Span
@@ -182,6 +182,28 @@ def test_importance_decides_between_equals_but_is_never_a_match() -> None:
 
 def dated(position: int, when: datetime, content: str = "a bike") -> Match:
     return far(position, content, created_at=when)
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("which photo shows the bike", "photos"),
+        ("a picture of the bike", "photos"),
+        ("who called about the bike", "call-log"),
+        ("the Signal message about a bike", "signal"),
+        ("welches Foto zeigt das bike", "photos"),
+    ],
+)
+def test_what_comes_from_the_source_asked_of_comes_first(text: str, source: str) -> None:
+    assert order(text, far(1, source=source), far(2, source="git")) == [1, 2]
+
+
+def test_many_that_differ_in_figures_alone_leave_no_room_to_others() -> None:
+    notices = [f"parcel {number} was delivered" for number in range(40)]
+
+    assert crowded(notices, 10)
+    assert crowded(["the same"] * 40, 10)
+    assert not crowded([*notices, *(f"{word} is late" for word in "abcdefghij")], 10)
 
 
 def test_what_happened_when_the_question_says_comes_first() -> None:

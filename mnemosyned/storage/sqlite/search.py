@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
 from mnemosyned.domain.pyramid import distinct
-from mnemosyned.domain.ranking import NEIGHBOUR_SHARES
+from mnemosyned.domain.ranking import NEIGHBOUR_SHARES, crowded
 from mnemosyned.domain.reading import READ_CHARS_MAX
 from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
 from mnemosyned.domain.when import Span
@@ -74,7 +74,7 @@ def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
     room = Room(limit, CANDIDATES_KEPT_PER_HIT * query.limit, query.limit)
     matches, more = _matches(connection, query, corpus, room)
-    if more and len({match.content for match in matches}) < query.limit:
+    if more and crowded([match.content for match in matches], query.limit):
         wide = limit * CANDIDATES_ALIKE
         matches, _ = _matches(connection, query, corpus, Room(wide, wide, wide))
     known = {match.position: match for match in matches}
