@@ -1,7 +1,7 @@
 """What nearness adds: it re-weighs what words found, and adds what is near enough."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.nearness import MEANING_SHARE, spoken, with_meaning
@@ -60,6 +60,7 @@ def test_nearness_below_nothing_takes_nothing_away() -> None:
     st.dictionaries(st.integers(0, 30), st.floats(0.01, 50), min_size=1),
     st.dictionaries(st.integers(0, 60), st.floats(-1, 1)),
 )
+@example(worth={0: 2.0}, cosines={1: 5e-309})
 def test_nothing_of_much_less_worth_passes_the_best_by_words(
     worth: dict[int, float], cosines: dict[int, float]
 ) -> None:
