@@ -330,6 +330,20 @@ def report(
     )
 
 
+def at_once(memories: Sequence[Memory], summarizer: Summarizer) -> Sequence[Memory]:
+    """Summaries of a period, shortened part by part as `FoldRun` does until all can be read."""
+    while _chars(memories) > CHARS_MAX:  # ends, as each round shrinks them
+        sizes = [len(one.content) for one in memories]
+        shorter = [
+            replace(memories[0], content=summarizer.summarize(memories[begin:end]).text)
+            for begin, end in parts(sizes, chars_max=CHARS_MAX)
+        ]
+        if _chars(shorter) > _chars(memories) * SHRINK_MIN:
+            break
+        memories = shorter
+    return memories
+
+
 def as_memory(episode: Episode) -> Memory:
     """A summary as the summarisers read it: its keywords are words of the level below."""
     return Memory(

@@ -14,7 +14,7 @@ from mnemosyned.domain.memory import Detail, Episode, Memory
 from mnemosyned.domain.model_ports import Summarizer, Summary
 from mnemosyned.domain.ports import MemoryStore
 from mnemosyned.logs import logger
-from mnemosyned.sleep.fold import SEPARATOR, LevelPolicy, as_memory
+from mnemosyned.sleep.fold import SEPARATOR, LevelPolicy, as_memory, at_once
 
 MENDED_MAX = 1_000_000
 TRIES_MAX = 1_000
@@ -87,7 +87,8 @@ def _retold(memories: Sequence[Memory], emptied: Emptied, summarizer: Summarizer
     readable, _ = without_secrets(memories, known=emptied.episode.details)
     words = Summary(text="\n".join(memory.content for memory in readable), summarizer=VERBATIM)
     try:
-        summary = summarizer.summarize(readable)
+        asked = at_once(readable, summarizer) if emptied.children else readable
+        summary = summarizer.summarize(asked)
     except SummarizerFailed:
         return words
     return summary if summary.text.strip() else words

@@ -28,7 +28,11 @@ log = logger()
 
 
 class SleepScheduler:
-    """Runs `sleep` on an interval or by cron, in UTC, and `relieve` when asked to."""
+    """Runs `sleep` on an interval or by cron, in UTC, and `relieve` when asked to.
+
+    The timetable is the one trigger without a `due(activity, now)`: it looks at nothing that goes
+    on, and APScheduler knows the arithmetic of cron and of times that were missed.
+    """
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ import pytest
 from fakes import FakeClock
 
 from mnemosyned import Memory
+from mnemosyned.sleep import fold
 from mnemosyned.verbs import Remember
 
 MONDAY = datetime(2026, 3, 2, 7, tzinfo=UTC)
@@ -69,3 +70,41 @@ def test_what_is_rewritten_reads_as_if_it_had_never_been_said(
 
     assert len(mended) == 4
     assert mended == never
+
+
+def day_of(database: Path, *, said: bool) -> str:
+    """The summary of a day too long to be read at once, with one memory forgotten or never said."""
+    clock = FakeClock(MONDAY + timedelta(days=3))
+    memories = [
+        Remember(
+            f"{told(source, 'mail', at).content} {told(at, 'git', source).content} " * 2,
+            id=f"m{source}-{at}",
+            source=f"source {source}",
+            created_at=MONDAY + timedelta(minutes=20 * at + source),
+        )
+        for source in range(5)
+        for at in range(30)
+    ]
+    with Memory(database, clock=clock) as memory:
+        memory.remember_many(memories if said else memories[1:])
+        memory.sleep()
+        if said:
+            memory.forget("m0-0")
+        found = memory.get("m3-9").memory
+        assert found
+        assert found.episode
+        episode = memory.get(found.episode).episode
+        assert episode
+        day = memory.get(episode.parent or "").episode
+        assert day
+        below = memory.expand(day.id, depth=1).summaries
+        assert sum(len(one.content) for one in below) > fold.CHARS_MAX
+        return day.content
+
+
+def test_a_long_day_is_rewritten_in_parts_as_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold, "CHARS_MAX", 2_000)
+
+    assert day_of(tmp_path / "a.db", said=True) == day_of(tmp_path / "b.db", said=False)
