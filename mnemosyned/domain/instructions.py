@@ -106,12 +106,12 @@ def _kind(sentence: str, spoken: Collection[str]) -> LearningKind | None:
         return LearningKind.INSTRUCTION if asked else None
     if common.told_after.search(sentence):
         return None
-    rules = [rules_of(language) for language in LANGUAGES if language in spoken]
+    rules = [rule for language in LANGUAGES if language in spoken for rule in rules_of(language)]
     for before, clause in _clauses(sentence, common):
         if common.told.search(before):
             return None
-        for its in rules:
-            if kind := its.kind(clause):
+        for kind, rule in rules:
+            if rule.match(clause):
                 return kind
     return None
 

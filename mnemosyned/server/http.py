@@ -40,9 +40,6 @@ DRAIN_S = 5.0
 SOCKET_PATH_MAX = 107
 """The kernel's limit for a Unix socket's path, in bytes."""
 
-RECEIVED_AT_ONCE = 64 * 1024
-"""Bytes; a batch in smaller portions wakes the server up dozens of times."""
-
 STATUS_OF_KIND = {
     Kind.INVALID: HTTPStatus.BAD_REQUEST,
     Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
@@ -234,7 +231,6 @@ def serving(
             # What exceeds these would be spooled to a file in /tmp: memories stay in memory.
             inbuf_overflow=body_bytes_max + 1,
             outbuf_overflow=1 << 30,
-            recv_bytes=RECEIVED_AT_ONCE,
             connection_limit=connections_max,
             backlog=min(1024, connections_max),
             asyncore_use_poll=True,

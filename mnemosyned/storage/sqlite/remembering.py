@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.memory import Acknowledged, Memory, content_hash
@@ -49,7 +49,7 @@ def _having_id(count: int) -> str:
     )
 
 
-# Two of each, so that they stay prepared.
+# Two of each, so that they stay prepared whatever the size of a batch.
 _INSERT = {count: _inserting(count) for count in (1, TOGETHER)}
 _HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
 
@@ -95,7 +95,7 @@ class _Rows:
         before = len(self._inserted)
         for some in _shares(self.waiting):
             values = [value for memory in some for value in memory_row(memory)]
-            last = self._connection.execute(_INSERT[len(some)], values).lastrowid or 0
+            last = cast("int", self._connection.execute(_INSERT[len(some)], values).lastrowid)
             self._inserted += zip(range(last - len(some) + 1, last + 1), some, strict=True)
         for seq, memory in self._inserted[before:]:
             if memory.valid_until:
