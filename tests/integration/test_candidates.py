@@ -68,16 +68,14 @@ def test_the_candidates_are_those_that_a_look_at_every_memory_would_leave(
         }
 
 
-def test_a_question_asked_again_has_the_same_candidates(
-    store: SqliteStore, texts: Mapping[int, str]
-) -> None:
+@pytest.mark.usefixtures("texts")
+def test_a_question_asked_again_has_the_same_candidates(store: SqliteStore) -> None:
     for words in QUESTIONS:
         assert found(store, *words, limit=5) == found(store, *words, limit=5)
 
 
-def test_beside_one_that_has_every_word_fewer_are_kept(
-    store: SqliteStore, texts: Mapping[int, str]
-) -> None:
+@pytest.mark.usefixtures("texts")
+def test_beside_one_that_has_every_word_fewer_are_kept(store: SqliteStore) -> None:
     keep(store, memory("both", "zeppelin delta"))
 
     assert len(found(store, "delta", limit=5).memories) == CANDIDATES_MIN

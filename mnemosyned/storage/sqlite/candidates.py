@@ -7,9 +7,11 @@ What even so would be too many rows is asked for in steps, the most telling comb
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
@@ -24,6 +26,8 @@ STEP_ROWS_MAX = 2_000
 SCORED_MAX = 8_000
 """So many rows bm25 may score in the second index."""
 STEPS_MAX = 12
+STRETCHES_MAX, GAP_MIN = 16, 1_000
+"""To begin a stretch costs as much as a common word's rows in one of a thousand."""
 ROUNDING = 1e-9
 """Sums of the same numbers in another order differ by less than this share."""
 TELLING, PAIR = 4, 2
@@ -45,6 +49,9 @@ class Narrow(NamedTuple):
     joins: str
     where: str
     values: Sequence[Any]
+    only: Sequence[int] | None = None
+    """All rows that pass, ascending, where they are so few that words are looked for around them
+    alone: a session has lines side by side, and a common word a million."""
 
 
 class Room(NamedTuple):
@@ -169,13 +176,14 @@ def best(
     """
     frequencies = corpus.frequencies
     words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
-    if not words:
+    if not words or narrow.only == []:
         return {}, False
     search = _Words(connection, narrow, words, terms=terms, corpus=corpus)
     if not (narrow.joins or narrow.where):
         search.rows = rows
     walked = sum(frequencies[word] for word in words)
-    found = search.counted(room) if walked <= WALKED_MAX else search.stepped(room)
+    few = walked <= WALKED_MAX or narrow.only is not None
+    found = search.counted(room) if few else search.stepped(room)
     whole = sum(map(corpus.idf, terms.words))
     strong = _strong(found, room, whole=whole)
     return strong, search.partial or len(strong) < len(found)
@@ -220,6 +228,22 @@ def _nth(found: Mapping[int, float], number: int) -> float:
     return 0.0
 
 
+_AROUND = (
+    "SELECT f.rowid FROM json_each(?2) AS stretch CROSS JOIN memory_fts AS f "
+    "WHERE f.memory_fts MATCH ?1 AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
+    "AND +f.rowid IN (SELECT value FROM json_each(?3)) ORDER BY f.rowid DESC LIMIT ?4"
+)
+
+
+def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last row of the few stretches in which all these rows lie; they are ascending."""
+    gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
+    widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
+    begins = [0, *sorted(widest)]
+    ends = [*begins[1:], len(rows)]
+    return [(rows[begin], rows[end - 1]) for begin, end in zip(begins, ends, strict=True)]
+
+
 class _Words:
     """The words of a question, rarest first, and the rows that have them."""
 
@@ -237,7 +261,6 @@ class _Words:
         self.rows: Mapping[str, set[int]] = {}
         """What needs no look-up: the rows of some words."""
         self._connection = connection
-        self._narrow = narrow
         self._words = words
         self._frequencies = corpus.frequencies
         self._asked = {word: f"({any_of(terms.forms(word))})" for word in words}
@@ -246,6 +269,10 @@ class _Words:
             f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
             f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
         )
+        self._values: tuple[Any, ...] = tuple(narrow.values)
+        if narrow.only is not None:
+            self._select = _AROUND
+            self._values = (json.dumps(stretches(narrow.only)), json.dumps(narrow.only))
 
     def counted(self, room: Room, words: Sequence[str] = ()) -> dict[int, float]:
         """The rows that have some of the words; all that there can be room for.
@@ -299,7 +326,7 @@ class _Words:
 
     def _rows(self, match: str, *, limit: int = WALKED_MAX) -> set[int]:
         """The newest rows for an expression."""
-        rows = self._connection.execute(self._select, (match, *self._narrow.values, limit))
+        rows = self._connection.execute(self._select, (match, *self._values, limit))
         return set(chain.from_iterable(rows.fetchall()))
 
 

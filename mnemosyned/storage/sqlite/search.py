@@ -49,6 +49,8 @@ CANDIDATES_THEN = 60
 """For each time that the question speaks of, so many of what happened then."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
+FEW_MAX = 5_000
+"""So many rows of the sessions asked for are named before the words are looked for."""
 LENDERS = 24
 LENDER_WEAK = 0.5
 """What stands beside so many of the best is looked for, if they have this share of the best."""
@@ -190,11 +192,11 @@ def _matches(
     connection: sqlite3.Connection, query: Query, stock: _Stock, room: Room
 ) -> tuple[list[Match], bool]:
     """The memories that match, best first by the engine's score, and whether there may be more."""
-    narrow = _memory_filter(query)
+    narrow = _narrowed(connection, query)
     asked = partial(best, connection, query.terms, stock.corpus, rows=stock.rows)
     words, more = ({}, False) if query.only_then else asked(narrow, room=room)
     for span in query.spans:
-        then = _memory_filter(_during(query, span if query.only_then else span.around()))
+        then = _narrowed(connection, _during(query, span if query.only_then else span.around()))
         told, _ = asked(then, room=room._replace(limit=CANDIDATES_THEN))
         words = {**told, **words}
     grams: dict[int, float] = {}
@@ -256,6 +258,37 @@ def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) ->
     for seq, score in _gram_scores(connection, "episode_gram_fts", query, narrow, limit).items():
         found[seq] = found.get(seq, 0.0) + score
     return found
+
+
+def _narrowed(connection: sqlite3.Connection, query: Query) -> Narrow:
+    """The filters of a question, with the rows that pass where it names sessions of few."""
+    narrow = _memory_filter(query)
+    if not query.sessions:
+        return narrow
+    clauses, values = among(query.sessions, query.sources, column="+{}")
+    if query.since:
+        clauses.append("created_at >= ?")
+        values.append(instant_text(query.since))
+    if query.until:
+        clauses.append("created_at < ?")
+        values.append(instant_text(query.until))
+    holds, moment = in_force(query, seq="seq")
+    where = " AND ".join(clauses) + holds
+    rows: list[int] = []
+    for table in _homes(query.tier):
+        found = connection.execute(
+            f"SELECT seq FROM {table} WHERE {where} LIMIT ?",
+            (*values, *moment, FEW_MAX + 1 - len(rows)),
+        )
+        rows += [seq for (seq,) in found]
+    return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
+
+
+def _homes(tier: Tier | None) -> tuple[str, ...]:
+    """The tables of the originals that a tier has, or all."""
+    if tier is None:
+        return ("working_memory", "archive")
+    return ("working_memory",) if tier is Tier.WORKING else ("archive",)
 
 
 def _memory_filter(query: Query) -> Narrow:
