@@ -15,9 +15,9 @@ from heapq import nlargest
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
-from mnemosyned.domain.recall import Corpus, Query
+from mnemosyned.domain.recall import Corpus
 from mnemosyned.domain.terms import Terms
-from mnemosyned.storage.sqlite.rows import instant_text
+from mnemosyned.storage.sqlite.filters import Narrow
 
 WALKED_MAX = 8_000
 """So many rows a question may have in all to be found exactly, and one of its words at once."""
@@ -43,17 +43,6 @@ GROWTH = 1.2
 """A frequency is looked up anew when the table has grown by this factor."""
 
 
-class Narrow(NamedTuple):
-    """What narrows a search: joins for its columns, conditions and their values."""
-
-    joins: str
-    where: str
-    values: Sequence[Any]
-    only: Sequence[int] | None = None
-    """All rows that pass, ascending, where they are so few that words are looked for around them
-    alone: a session has lines side by side, and a common word a million."""
-
-
 class Room(NamedTuple):
     """How many candidates there are room for."""
 
@@ -63,31 +52,6 @@ class Room(NamedTuple):
     """So many of which some may be weak beside the best."""
     sure: int
     """So many however weak."""
-
-
-def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
-    """Leaves out what has expired and, unless asked for, what was superseded."""
-    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
-    moment = [instant_text(query.valid_at)] if query.valid_at else []
-    past += ["s.valid_until <= ?"] if moment else []
-    if not past:
-        return "", []
-    gone = f"s.memory_seq = {seq} AND ({' OR '.join(past)})"
-    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
-
-
-def among(
-    sessions: Sequence[str], sources: Sequence[str], *, column: str = "{}"
-) -> tuple[list[str], list[Any]]:
-    """Conditions that hold to these sessions and sources; `column` says how one is read."""
-    clauses: list[str] = []
-    values: list[Any] = []
-    for name, wanted in (("session_id", sessions), ("source", sources)):
-        if wanted:
-            marks = ", ".join("?" * len(wanted))
-            clauses.append(f"{column.format(name)} IN ({marks})")
-            values.extend(wanted)
-    return clauses, values
 
 
 def quoted(term: str) -> str:

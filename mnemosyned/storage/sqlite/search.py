@@ -17,14 +17,18 @@ from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
 from mnemosyned.domain.when import Span
 from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
-    Narrow,
     Room,
-    among,
     any_of,
     best,
-    in_force,
     newest,
     scored,
+)
+from mnemosyned.storage.sqlite.filters import (
+    Narrow,
+    episode_filter,
+    in_force,
+    memory_filter,
+    narrowed,
 )
 from mnemosyned.storage.sqlite.levels import BELOW, ancestors
 from mnemosyned.storage.sqlite.listing import listed
@@ -49,8 +53,6 @@ CANDIDATES_THEN = 60
 """For each time that the question speaks of, so many of what happened then."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
-FEW_MAX = 5_000
-"""So many rows of the sessions asked for are named before the words are looked for."""
 LENDERS = 24
 LENDER_WEAK = 0.5
 """What stands beside so many of the best is looked for, if they have this share of the best."""
@@ -192,11 +194,11 @@ def _matches(
     connection: sqlite3.Connection, query: Query, stock: _Stock, room: Room
 ) -> tuple[list[Match], bool]:
     """The memories that match, best first by the engine's score, and whether there may be more."""
-    narrow = _narrowed(connection, query)
+    narrow = narrowed(connection, query)
     asked = partial(best, connection, query.terms, stock.corpus, rows=stock.rows)
     words, more = ({}, False) if query.only_then else asked(narrow, room=room)
     for span in query.spans:
-        then = _narrowed(connection, _during(query, span if query.only_then else span.around()))
+        then = narrowed(connection, _during(query, span if query.only_then else span.around()))
         told, _ = asked(then, room=room._replace(limit=CANDIDATES_THEN))
         words = {**told, **words}
     grams: dict[int, float] = {}
@@ -220,7 +222,7 @@ def matches_at(
     connection: sqlite3.Connection, query: Query, positions: Sequence[int]
 ) -> list[Match]:
     """The memories at these positions that lie within the filters; their words have no score."""
-    narrow = _memory_filter(query)
+    narrow = memory_filter(query)
     rows = connection.execute(
         f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
         f"WHERE true {narrow.where}",
@@ -250,7 +252,7 @@ def _gram_scores(
 
 
 def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
-    narrow = _episode_filter(query)
+    narrow = episode_filter(query)
     forms = [form for word in query.terms.words for form in query.terms.forms(word)]
     found: dict[int, float] = {}
     if forms:
@@ -258,68 +260,6 @@ def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) ->
     for seq, score in _gram_scores(connection, "episode_gram_fts", query, narrow, limit).items():
         found[seq] = found.get(seq, 0.0) + score
     return found
-
-
-def _narrowed(connection: sqlite3.Connection, query: Query) -> Narrow:
-    """The filters of a question, with the rows that pass where it names sessions of few."""
-    narrow = _memory_filter(query)
-    if not query.sessions:
-        return narrow
-    clauses, values = among(query.sessions, query.sources, column="+{}")
-    if query.since:
-        clauses.append("created_at >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("created_at < ?")
-        values.append(instant_text(query.until))
-    holds, moment = in_force(query, seq="seq")
-    where = " AND ".join(clauses) + holds
-    rows: list[int] = []
-    for table in _homes(query.tier):
-        found = connection.execute(
-            f"SELECT seq FROM {table} WHERE {where} LIMIT ?",
-            (*values, *moment, FEW_MAX + 1 - len(rows)),
-        )
-        rows += [seq for (seq,) in found]
-    return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
-
-
-def _homes(tier: Tier | None) -> tuple[str, ...]:
-    """The tables of the originals that a tier has, or all."""
-    if tier is None:
-        return ("working_memory", "archive")
-    return ("working_memory",) if tier is Tier.WORKING else ("archive",)
-
-
-def _memory_filter(query: Query) -> Narrow:
-    clauses, values = among(query.sessions, query.sources, column="ifnull(w.{0}, a.{0})")
-    if query.tier is Tier.WORKING:
-        clauses.append("w.seq IS NOT NULL")
-    elif query.tier is not None:
-        clauses.append("a.seq IS NOT NULL")
-    if query.since:
-        clauses.append("ifnull(w.created_at, a.created_at) >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("ifnull(w.created_at, a.created_at) < ?")
-        values.append(instant_text(query.until))
-    joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
-    joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
-    where = "".join(f" AND {clause}" for clause in clauses)
-    holds, moment = in_force(query)
-    return Narrow(joins if clauses else "", where + holds, [*values, *moment])
-
-
-def _episode_filter(query: Query) -> Narrow:
-    clauses, values = among(query.sessions, query.sources, column="e.{}")
-    if query.since:
-        clauses.append("e.covers_until >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("e.covers_from < ?")
-        values.append(instant_text(query.until))
-    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
-    return Narrow(joins, "".join(f" AND {clause}" for clause in clauses), values)
 
 
 def _read(
