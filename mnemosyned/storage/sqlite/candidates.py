@@ -7,14 +7,17 @@ What even so would be too many rows is asked for in steps, the most telling comb
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
-from mnemosyned.domain.recall import Corpus, Query
+from mnemosyned.domain.recall import Corpus
 from mnemosyned.domain.terms import Terms
-from mnemosyned.storage.sqlite.rows import instant_text
+from mnemosyned.storage.sqlite.filters import Narrow
 
 WALKED_MAX = 8_000
 """So many rows a question may have in all to be found exactly, and one of its words at once."""
@@ -23,6 +26,8 @@ STEP_ROWS_MAX = 2_000
 SCORED_MAX = 8_000
 """So many rows bm25 may score in the second index."""
 STEPS_MAX = 12
+STRETCHES_MAX, GAP_MIN = 16, 1_000
+"""To begin a stretch costs as much as a common word's rows in one of a thousand."""
 ROUNDING = 1e-9
 """Sums of the same numbers in another order differ by less than this share."""
 TELLING, PAIR = 4, 2
@@ -38,14 +43,6 @@ GROWTH = 1.2
 """A frequency is looked up anew when the table has grown by this factor."""
 
 
-class Narrow(NamedTuple):
-    """What narrows a search: joins for its columns, conditions and their values."""
-
-    joins: str
-    where: str
-    values: Sequence[Any]
-
-
 class Room(NamedTuple):
     """How many candidates there are room for."""
 
@@ -55,38 +52,6 @@ class Room(NamedTuple):
     """So many of which some may be weak beside the best."""
     sure: int
     """So many however weak."""
-
-
-class Index(NamedTuple):
-    """One full-text table and the weights of its columns, as bm25 takes them."""
-
-    table: str
-    weights: str = ""
-
-
-def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
-    """Leaves out what has expired and, unless asked for, what was superseded."""
-    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
-    moment = [instant_text(query.valid_at)] if query.valid_at else []
-    past += ["s.valid_until <= ?"] if moment else []
-    if not past:
-        return "", []
-    gone = f"s.memory_seq = {seq} AND ({' OR '.join(past)})"
-    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
-
-
-def among(
-    sessions: Sequence[str], sources: Sequence[str], *, column: str = "{}"
-) -> tuple[list[str], list[Any]]:
-    """Conditions that hold to these sessions and sources; `column` says how one is read."""
-    clauses: list[str] = []
-    values: list[Any] = []
-    for name, wanted in (("session_id", sessions), ("source", sources)):
-        if wanted:
-            marks = ", ".join("?" * len(wanted))
-            clauses.append(f"{column.format(name)} IN ({marks})")
-            values.extend(wanted)
-    return clauses, values
 
 
 def quoted(term: str) -> str:
@@ -105,38 +70,54 @@ class Frequencies:
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, int]] = {}
 
-    def of(self, connection: sqlite3.Connection, terms: Terms, count: int) -> dict[str, int]:
-        """The frequency of each word, an estimate where it is common."""
-        return {word: self._one(connection, terms, word, count) for word in terms.words}
+    def of(
+        self, connection: sqlite3.Connection, terms: Terms, count: int
+    ) -> tuple[dict[str, int], dict[str, set[int]]]:
+        """The frequency of each word, an estimate where it is common.
 
-    def _one(self, connection: sqlite3.Connection, terms: Terms, word: str, count: int) -> int:
-        key = word.lower()
-        known = self._known.get(key)
-        if known and known[1] <= count <= known[1] * GROWTH:
-            return known[0]
-        found, oldest = connection.execute(
-            "SELECT count(*), min(seq) FROM (SELECT rowid AS seq FROM memory_fts "
-            "WHERE memory_fts MATCH ? ORDER BY rowid DESC LIMIT ?)",
-            (any_of(terms.forms(word)), SAMPLE),
-        ).fetchone()
-        if found == SAMPLE:
-            (newest,) = connection.execute("SELECT max(rowid) FROM memory_fts_docsize").fetchone()
-            found = min(count, found * newest // max(1, newest - oldest + 1))
-        if not found:  # it is looked for again: the next memory may have it
-            return 0
+        And all rows of those that had to be looked up, where they are not too many.
+        """
+        frequencies: dict[str, int] = {}
+        rows: dict[str, set[int]] = {}
+        for word in terms.words:
+            known = self._known.get(word.lower())
+            if known and known[1] <= count <= known[1] * GROWTH:
+                frequencies[word] = known[0]
+                continue
+            found = _rows(connection, any_of(terms.forms(word)), limit=SAMPLE)
+            frequencies[word] = len(found)
+            if len(found) < SAMPLE:
+                rows[word] = found
+            else:
+                (newest,) = connection.execute(
+                    "SELECT max(rowid) FROM memory_fts_docsize"
+                ).fetchone()
+                frequencies[word] = min(count, SAMPLE * newest // max(1, newest - min(found) + 1))
+            if found:  # else it is looked for again: the next memory may have it
+                self._keep(word.lower(), frequencies[word], count)
+        return frequencies, rows
+
+    def _keep(self, word: str, frequency: int, count: int) -> None:
         if len(self._known) >= FREQUENCIES_KEPT_MAX:
             self._known.clear()
-        self._known[key] = (found, count)
-        return int(found)
+        self._known[word] = (frequency, count)
+
+
+def _rows(connection: sqlite3.Connection, match: str, *, limit: int) -> set[int]:
+    """The newest memories for an expression."""
+    rows = connection.execute(
+        "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ? ORDER BY rowid DESC LIMIT ?",
+        (match, limit),
+    )
+    return set(chain.from_iterable(rows.fetchall()))
 
 
 def scored(
-    connection: sqlite3.Connection, index: Index, match: str, narrow: Narrow, *, limit: int
+    connection: sqlite3.Connection, table: str, match: str, narrow: Narrow, *, limit: int
 ) -> dict[int, float]:
     """The best rows of an index for an expression, with their bm25, higher is better."""
-    table = index.table
     rows = connection.execute(
-        f"SELECT f.rowid, -bm25({table}{index.weights}) AS score FROM {table} AS f {narrow.joins} "
+        f"SELECT f.rowid, -bm25({table}) AS score FROM {table} AS f {narrow.joins} "
         f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
         (match, *narrow.values, limit),
     )
@@ -145,24 +126,28 @@ def scored(
 
 def best(
     connection: sqlite3.Connection,
-    index: Index,
     terms: Terms,
     corpus: Corpus,
     narrow: Narrow,
     *,
     room: Room,
+    rows: Mapping[str, set[int]],
 ) -> tuple[dict[int, float], bool]:
     """Candidates for any of the words with what those that they have are worth, the most first.
 
-    And whether there may be more, for which there is no room.
+    And whether there may be more, for which there is no room. `rows` are all of some words, as
+    far as they have been looked up.
     """
     frequencies = corpus.frequencies
     words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
-    if not words:
+    if not words or narrow.only == []:
         return {}, False
-    search = _Words(connection, index, narrow, words, terms=terms, corpus=corpus)
+    search = _Words(connection, narrow, words, terms=terms, corpus=corpus)
+    if not (narrow.joins or narrow.where):
+        search.rows = rows
     walked = sum(frequencies[word] for word in words)
-    found = search.counted(room) if walked <= WALKED_MAX else search.stepped(room)
+    few = walked <= WALKED_MAX or narrow.only is not None
+    found = search.counted(room) if few else search.stepped(room)
     whole = sum(map(corpus.idf, terms.words))
     strong = _strong(found, room, whole=whole)
     return strong, search.partial or len(strong) < len(found)
@@ -188,9 +173,39 @@ def _strong(found: Mapping[int, float], room: Room, *, whole: float) -> dict[int
     }
 
 
+def _enough(held: Mapping[int, float], room: Room, rest: float) -> bool:
+    """Whether there is no room for what is worth no more than the rest of the words."""
+    if len(held) < room.sure:
+        return False
+    return _nth(held, room.kept) > rest or (
+        WEAKEST * max(held.values()) > rest and _nth(held, room.sure) > rest
+    )
+
+
 def _nth(found: Mapping[int, float], number: int) -> float:
     """What the last of so many of the best is worth, or 0 where there are not as many."""
-    return sorted(found.values())[-number] if len(found) >= number else 0.0
+    # There are as few different sums as the words have combinations.
+    for worth, alike in sorted(Counter(found.values()).items(), reverse=True):
+        number -= alike
+        if number <= 0:
+            return worth
+    return 0.0
+
+
+_AROUND = (
+    "SELECT f.rowid FROM json_each(?2) AS stretch CROSS JOIN memory_fts AS f "
+    "WHERE f.memory_fts MATCH ?1 AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
+    "AND +f.rowid IN (SELECT value FROM json_each(?3)) ORDER BY f.rowid DESC LIMIT ?4"
+)
+
+
+def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last row of the few stretches in which all these rows lie; they are ascending."""
+    gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
+    widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
+    begins = [0, *sorted(widest)]
+    ends = [*begins[1:], len(rows)]
+    return [(rows[begin], rows[end - 1]) for begin, end in zip(begins, ends, strict=True)]
 
 
 class _Words:
@@ -199,7 +214,6 @@ class _Words:
     def __init__(
         self,
         connection: sqlite3.Connection,
-        index: Index,
         narrow: Narrow,
         words: Sequence[str],
         *,
@@ -208,16 +222,21 @@ class _Words:
     ) -> None:
         self.partial = False
         """Whether rows were left out that have some of the words."""
+        self.rows: Mapping[str, set[int]] = {}
+        """What needs no look-up: the rows of some words."""
         self._connection = connection
-        self._narrow = narrow
         self._words = words
         self._frequencies = corpus.frequencies
         self._asked = {word: f"({any_of(terms.forms(word))})" for word in words}
         self._worth = {word: corpus.idf(word) for word in words}
         self._select = (
-            f"SELECT f.rowid FROM {index.table} AS f {narrow.joins} "
-            f"WHERE {index.table} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
+            f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
+            f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
         )
+        self._values: tuple[Any, ...] = tuple(narrow.values)
+        if narrow.only is not None:
+            self._select = _AROUND
+            self._values = (json.dumps(stretches(narrow.only)), json.dumps(narrow.only))
 
     def counted(self, room: Room, words: Sequence[str] = ()) -> dict[int, float]:
         """The rows that have some of the words; all that there can be room for.
@@ -232,14 +251,15 @@ class _Words:
         rest = sum(self._worth[word] for word in words)
         for word in words:
             asked, worth = self._asked[word], self._worth[word]
-            enough = _nth(held, room.kept) > rest or (
-                _nth(held, room.sure) > rest and WEAKEST * max(held.values()) > rest
-            )
-            self.partial = self.partial or enough
-            rows = self._rows(f"{asked} AND ({' OR '.join(before)})" if enough else asked)
-            for seq in rows & held.keys():
+            if _enough(held, room, rest):
+                self.partial = True
+                rows = self._rows(f"{asked} AND ({' OR '.join(before)})")
+            else:
+                rows = self.rows[word] if word in self.rows else self._rows(asked)
+            known = rows & held.keys()
+            for seq in known:
                 held[seq] += worth
-            held.update(dict.fromkeys(rows - held.keys(), worth))
+            held.update(dict.fromkeys(rows - known, worth))
             rest -= worth
             before.append(asked)
         return held
@@ -270,7 +290,7 @@ class _Words:
 
     def _rows(self, match: str, *, limit: int = WALKED_MAX) -> set[int]:
         """The newest rows for an expression."""
-        rows = self._connection.execute(self._select, (match, *self._narrow.values, limit))
+        rows = self._connection.execute(self._select, (match, *self._values, limit))
         return set(chain.from_iterable(rows.fetchall()))
 
 
@@ -300,18 +320,12 @@ def _steps(
 
 
 def newest(
-    connection: sqlite3.Connection,
-    index: Index,
-    match: str,
-    narrow: Narrow,
-    *,
-    limit: int,
+    connection: sqlite3.Connection, table: str, match: str, narrow: Narrow, *, limit: int
 ) -> list[tuple[int, float]]:
-    """The best of the newest rows for an expression."""
-    table = index.table
+    """The best of the newest rows of an index for an expression."""
     return connection.execute(
         "SELECT seq, score FROM ("
-        f"SELECT f.rowid AS seq, -bm25({table}{index.weights}) AS score "
+        f"SELECT f.rowid AS seq, -bm25({table}) AS score "
         f"FROM {table} AS f {narrow.joins} WHERE {table} MATCH ? {narrow.where} "
         "ORDER BY f.rowid DESC LIMIT ?) ORDER BY score DESC LIMIT ?",
         (match, *narrow.values, SCORED_MAX, limit),

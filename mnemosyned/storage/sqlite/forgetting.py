@@ -11,8 +11,9 @@ from mnemosyned.domain.forgetting import Choice, Removal, naming
 from mnemosyned.domain.spellings import spellings
 from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite import learnings
-from mnemosyned.storage.sqlite.candidates import among, any_of
+from mnemosyned.storage.sqlite.candidates import any_of
 from mnemosyned.storage.sqlite.emptied import empty
+from mnemosyned.storage.sqlite.filters import among
 from mnemosyned.storage.sqlite.indexing import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.levels import BELOW
 from mnemosyned.storage.sqlite.rows import instant_text

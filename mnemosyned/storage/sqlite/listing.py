@@ -9,7 +9,7 @@ from typing import Any
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.recall import Query
 from mnemosyned.domain.when import Span
-from mnemosyned.storage.sqlite.candidates import among, in_force
+from mnemosyned.storage.sqlite.filters import among, in_force
 from mnemosyned.storage.sqlite.rows import instant_text
 
 LISTED = 0.01

@@ -6,7 +6,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
 from mnemosyned.domain.pyramid import distinct
@@ -16,15 +17,18 @@ from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
 from mnemosyned.domain.when import Span
 from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
-    Index,
-    Narrow,
     Room,
-    among,
     any_of,
     best,
-    in_force,
     newest,
     scored,
+)
+from mnemosyned.storage.sqlite.filters import (
+    Narrow,
+    episode_filter,
+    in_force,
+    memory_filter,
+    narrowed,
 )
 from mnemosyned.storage.sqlite.levels import BELOW, ancestors
 from mnemosyned.storage.sqlite.listing import listed
@@ -47,8 +51,6 @@ CANDIDATES_ALIKE = 10
 CANDIDATES_KEPT_PER_HIT = 4
 CANDIDATES_THEN = 60
 """For each time that the question speaks of, so many of what happened then."""
-ROLE_WEIGHT = 1.0
-"""A name counts the same whether it is spoken of or speaks."""
 GRAM_WEIGHT = 0.6
 """What a character pair is worth beside a word."""
 LENDERS = 24
@@ -57,7 +59,6 @@ LENDER_WEAK = 0.5
 BESIDE_REACH = 8
 """So far off in the order of arrival, as sessions may come in interleaved."""
 
-_WORDS = Index("memory_fts", f", 1.0, {ROLE_WEIGHT}")
 _MATCH_FIELDS = (
     f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 )
@@ -68,45 +69,54 @@ _AMONG = "seq IN (SELECT value FROM json_each(?))"
 
 def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
-    corpus, slept, states = _corpus(connection, query, frequencies)
-    if not states:
+    stock = _stock(connection, query, frequencies)
+    if not stock.states:
         query = replace(query, valid_at=None, superseded=True)  # there is nothing to leave out
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
     room = Room(limit, CANDIDATES_KEPT_PER_HIT * query.limit, query.limit)
-    matches, more = _matches(connection, query, corpus, room)
+    matches, more = _matches(connection, query, stock, room)
     if more and crowded([match.content for match in matches], query.limit):
         wide = limit * CANDIDATES_ALIKE
-        matches, _ = _matches(connection, query, corpus, Room(wide, wide, wide))
+        matches, _ = _matches(connection, query, stock, Room(wide, wide, wide))
     known = {match.position: match for match in matches}
-    beside = {} if query.only_then else _beside(connection, query, matches, known, slept=slept)
+    beside: dict[int, list[tuple[int, int]]] = {}
+    if not query.only_then:
+        beside = _beside(connection, query, matches, known, slept=stock.slept)
     memories = list(known.values())
-    if not slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
-        return Found(memories, beside=beside, corpus=corpus)
+    if not stock.slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
+        return Found(memories, beside=beside, corpus=stock.corpus)
     episodes = _episode_scores(connection, query, limit)
     above = ancestors(connection, _met(memories, episodes))
-    return Found(memories, episodes, beside=beside, corpus=corpus, above=above)
+    return Found(memories, episodes, beside=beside, corpus=stock.corpus, above=above)
 
 
-def _corpus(
-    connection: sqlite3.Connection, query: Query, frequencies: Frequencies
-) -> tuple[Corpus, bool, bool]:
-    """What is known of all memories; whether any has slept yet, and whether any has a state.
+class _Stock(NamedTuple):
+    """What is known of all memories."""
 
-    A state is an end of its validity, or that it was superseded.
-    """
-    rows = connection.execute(
+    corpus: Corpus
+    slept: bool
+    """Whether any has gone into an episode yet."""
+    states: bool
+    """Whether any can have expired or been superseded."""
+    rows: Mapping[str, set[int]]
+    """All memories with a word of the question, for the words that had to be looked up."""
+
+
+def _stock(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> _Stock:
+    totals = connection.execute(
         "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
         "FROM tier_totals"
     ).fetchall()
-    totals = {tier: (count, characters) for tier, count, characters, _ in rows}
-    working, archived = totals[Tier.WORKING], totals[Tier.ARCHIVE]
+    counts = {tier: (count, characters) for tier, count, characters, _ in totals}
+    working, archived = counts[Tier.WORKING], counts[Tier.ARCHIVE]
     count = working[0] + archived[0]
+    known, rows = frequencies.of(connection, query.terms, count)
     corpus = Corpus(
         count=count,
         average_chars=(working[1] + archived[1]) / max(1, count),
-        frequencies=frequencies.of(connection, query.terms, count),
+        frequencies=known,
     )
-    return corpus, archived[0] > 0, bool(rows[0][3])
+    return _Stock(corpus, slept=archived[0] > 0, states=bool(totals[0][3]), rows=rows)
 
 
 def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
@@ -181,15 +191,15 @@ def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, 
 
 
 def _matches(
-    connection: sqlite3.Connection, query: Query, corpus: Corpus, room: Room
+    connection: sqlite3.Connection, query: Query, stock: _Stock, room: Room
 ) -> tuple[list[Match], bool]:
     """The memories that match, best first by the engine's score, and whether there may be more."""
-    narrow = _memory_filter(query)
-    asked = (connection, _WORDS, query.terms, corpus)
-    words, more = ({}, False) if query.only_then else best(*asked, narrow, room=room)
+    narrow = narrowed(connection, query)
+    asked = partial(best, connection, query.terms, stock.corpus, rows=stock.rows)
+    words, more = ({}, False) if query.only_then else asked(narrow, room=room)
     for span in query.spans:
-        then = _memory_filter(_during(query, span if query.only_then else span.around()))
-        told, _ = best(*asked, then, room=room._replace(limit=CANDIDATES_THEN))
+        then = narrowed(connection, _during(query, span if query.only_then else span.around()))
+        told, _ = asked(then, room=room._replace(limit=CANDIDATES_THEN))
         words = {**told, **words}
     grams: dict[int, float] = {}
     if not query.only_then:
@@ -212,7 +222,7 @@ def matches_at(
     connection: sqlite3.Connection, query: Query, positions: Sequence[int]
 ) -> list[Match]:
     """The memories at these positions that lie within the filters; their words have no score."""
-    narrow = _memory_filter(query)
+    narrow = memory_filter(query)
     rows = connection.execute(
         f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
         f"WHERE true {narrow.where}",
@@ -237,50 +247,19 @@ def _gram_scores(
     connection: sqlite3.Connection, table: str, query: Query, narrow: Narrow, limit: int
 ) -> dict[int, float]:
     every = (*query.terms.words, *query.terms.grams)  # parts of names stand in the second index
-    found = newest(connection, Index(table), any_of(every), narrow, limit=limit)
+    found = newest(connection, table, any_of(every), narrow, limit=limit)
     return {seq: GRAM_WEIGHT * score for seq, score in found}
 
 
 def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
-    narrow = _episode_filter(query)
+    narrow = episode_filter(query)
     forms = [form for word in query.terms.words for form in query.terms.forms(word)]
     found: dict[int, float] = {}
     if forms:
-        found = scored(connection, Index("episode_fts"), any_of(forms), narrow, limit=limit)
+        found = scored(connection, "episode_fts", any_of(forms), narrow, limit=limit)
     for seq, score in _gram_scores(connection, "episode_gram_fts", query, narrow, limit).items():
         found[seq] = found.get(seq, 0.0) + score
     return found
-
-
-def _memory_filter(query: Query) -> Narrow:
-    clauses, values = among(query.sessions, query.sources, column="ifnull(w.{0}, a.{0})")
-    if query.tier is Tier.WORKING:
-        clauses.append("w.seq IS NOT NULL")
-    elif query.tier is not None:
-        clauses.append("a.seq IS NOT NULL")
-    if query.since:
-        clauses.append("ifnull(w.created_at, a.created_at) >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("ifnull(w.created_at, a.created_at) < ?")
-        values.append(instant_text(query.until))
-    joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
-    joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
-    where = "".join(f" AND {clause}" for clause in clauses)
-    holds, moment = in_force(query)
-    return Narrow(joins if clauses else "", where + holds, [*values, *moment])
-
-
-def _episode_filter(query: Query) -> Narrow:
-    clauses, values = among(query.sessions, query.sources, column="e.{}")
-    if query.since:
-        clauses.append("e.covers_until >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("e.covers_from < ?")
-        values.append(instant_text(query.until))
-    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
-    return Narrow(joins, "".join(f" AND {clause}" for clause in clauses), values)
 
 
 def _read(

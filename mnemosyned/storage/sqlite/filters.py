@@ -1,0 +1,117 @@
+"""What narrows a search: filters by session, source, tier and time, and what is in force."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.recall import Query
+from mnemosyned.storage.sqlite.rows import instant_text
+
+FEW_MAX = 5_000
+"""So many rows of the sessions asked for are named before the words are looked for."""
+
+
+class Narrow(NamedTuple):
+    """What narrows a search: joins for its columns, conditions and their values."""
+
+    joins: str
+    where: str
+    values: Sequence[Any]
+    only: Sequence[int] | None = None
+    """All rows that pass, ascending, where they are so few that words are looked for around them
+    alone: a session has lines side by side, and a common word a million."""
+
+
+def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
+    """Leaves out what has expired and, unless asked for, what was superseded."""
+    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
+    moment = [instant_text(query.valid_at)] if query.valid_at else []
+    past += ["s.valid_until <= ?"] if moment else []
+    if not past:
+        return "", []
+    gone = f"s.memory_seq = {seq} AND ({' OR '.join(past)})"
+    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
+
+
+def among(
+    sessions: Sequence[str], sources: Sequence[str], *, column: str = "{}"
+) -> tuple[list[str], list[Any]]:
+    """Conditions that hold to these sessions and sources; `column` says how one is read."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for name, wanted in (("session_id", sessions), ("source", sources)):
+        if wanted:
+            marks = ", ".join("?" * len(wanted))
+            clauses.append(f"{column.format(name)} IN ({marks})")
+            values.extend(wanted)
+    return clauses, values
+
+
+def narrowed(connection: sqlite3.Connection, query: Query) -> Narrow:
+    """The filters of a question for the originals, and the rows that pass if those are few.
+
+    Only sessions are known row by row: their index is the one that says what was said before.
+    """
+    narrow = memory_filter(query)
+    if not query.sessions:
+        return narrow
+    clauses, values = among(query.sessions, query.sources, column="+{}")
+    if query.since:
+        clauses.append("created_at >= ?")
+        values.append(instant_text(query.since))
+    if query.until:
+        clauses.append("created_at < ?")
+        values.append(instant_text(query.until))
+    holds, moment = in_force(query, seq="seq")
+    where = " AND ".join(clauses) + holds
+    rows: list[int] = []
+    for table in _homes(query.tier):
+        found = connection.execute(
+            f"SELECT seq FROM {table} WHERE {where} LIMIT ?",
+            (*values, *moment, FEW_MAX + 1 - len(rows)),
+        )
+        rows += [seq for (seq,) in found]
+    return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
+
+
+def _homes(tier: Tier | None) -> tuple[str, ...]:
+    """The tables of the originals that a tier has, or all."""
+    if tier is None:
+        return ("working_memory", "archive")
+    return ("working_memory",) if tier is Tier.WORKING else ("archive",)
+
+
+def memory_filter(query: Query) -> Narrow:
+    """The filters of a question, for the index over the originals."""
+    clauses, values = among(query.sessions, query.sources, column="ifnull(w.{0}, a.{0})")
+    if query.tier is Tier.WORKING:
+        clauses.append("w.seq IS NOT NULL")
+    elif query.tier is not None:
+        clauses.append("a.seq IS NOT NULL")
+    if query.since:
+        clauses.append("ifnull(w.created_at, a.created_at) >= ?")
+        values.append(instant_text(query.since))
+    if query.until:
+        clauses.append("ifnull(w.created_at, a.created_at) < ?")
+        values.append(instant_text(query.until))
+    joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
+    joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
+    where = "".join(f" AND {clause}" for clause in clauses)
+    holds, moment = in_force(query)
+    return Narrow(joins if clauses else "", where + holds, [*values, *moment])
+
+
+def episode_filter(query: Query) -> Narrow:
+    """The filters of a question, for the indexes over summaries."""
+    clauses, values = among(query.sessions, query.sources, column="e.{}")
+    if query.since:
+        clauses.append("e.covers_until >= ?")
+        values.append(instant_text(query.since))
+    if query.until:
+        clauses.append("e.covers_from < ?")
+        values.append(instant_text(query.until))
+    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
+    return Narrow(joins, "".join(f" AND {clause}" for clause in clauses), values)
