@@ -1,5 +1,7 @@
 """More vectors than memory holds, in recall and over restarts; no model is run."""
 
+import threading
+
 import pytest
 from asking_by_meaning import Open, contents, embedded, eventually, say
 from fakes import FakeClock, FakeEmbedder
@@ -65,6 +67,32 @@ def test_another_life_finds_those_beyond_what_memory_holds(
     eventually(lambda: again.call(Status()).embedder.searched == 20)
     assert contents(again.call(Recall(query="car"))) == ["The tesla came"]
     assert again.call(Status()).embedder.embedded == 20
+
+
+def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_are_loaded(
+    open_service: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = open_service(FakeEmbedder(), rows_max=2)
+    gone, *_ = say(first, "The tesla came", *(f"note {n}" for n in range(19)), "A dentist came")
+    embedded(first, 21)
+    plain, go_on = store.vectors.vectors, threading.Event()
+
+    def page(model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        """The same one again and again, until it may go on."""
+        return plain(model, before=before if go_on.is_set() else max(before, 10), limit=limit)
+
+    monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
+    monkeypatch.setattr(store.vectors, "vectors", page)
+    again = open_service(FakeEmbedder(), rows_max=2)
+    eventually(lambda: again.call(Status()).embedder.searched == 15)
+
+    answer = again.call(Recall(query="tooth"))
+    again.call(Forget(id=gone))
+    go_on.set()
+
+    assert (contents(answer), answer.note) == (["A dentist came"], "")
+    eventually(lambda: again.call(Status()).embedder.searched == 20)
+    assert again.call(Recall(query="car")).hits == []
 
 
 def test_another_models_codes_lead_nowhere(open_service: Open) -> None:
