@@ -30,7 +30,8 @@ from mnemosyned.embedders.index import VectorIndex
 from mnemosyned.embedders.matrix import Matrix
 from mnemosyned.storage.sqlite import open_store
 
-WIDTH, TOPICS = 384, 20_000
+WIDTH, OF_A_TOPIC = 384, 10
+"""Topics grow in number as memories do."""
 EXACT_PART = 10
 """Of so many vectors one is held exactly."""
 PAGE = 5_000
@@ -42,16 +43,16 @@ LARGE, TIME_BAR = 1_000_000, 0.5
 class Space:
     """Makes vectors near topics, the same in every run."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self._chance = np.random.default_rng(4)
         self._scale = np.float32(1) / np.arange(26, 26 + WIDTH, dtype=np.float32)
         self._turn = np.linalg.qr(self._chance.standard_normal((WIDTH, WIDTH)))[0]
-        self._topics = self._any(TOPICS)
+        self._topics = self._any(size // OF_A_TOPIC)
         self._mean = self._any(1) * 0.6
 
     def vectors(self, count: int) -> list[bytes]:
         """So many vectors, each as near its topic as it is far from it."""
-        which = self._chance.integers(0, TOPICS, count)
+        which = self._chance.integers(0, len(self._topics), count)
         near = self._mean + self._topics[which] + self._any(count)
         near /= np.linalg.norm(near, axis=1, keepdims=True)
         return [row.tobytes() for row in near.astype("<f2")]
@@ -100,7 +101,7 @@ def compare(report: Report, size: int) -> list[object]:
     """Both ways at one size, in turns; a row of the table."""
     with tempfile.TemporaryDirectory(dir=OUTPUT, prefix="vectors-") as room:
         database = Path(room, "memory.db")
-        space = Space()
+        space = Space(size)
         say(f"writing {size:,}")
         model = write(database, space, size)
         with open_store(database, migrations=MIGRATIONS) as opened:
