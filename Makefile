@@ -28,7 +28,7 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
-BENCHES := peer recall write sleep locomo start grounding summaries model-latency context replay tokens plots
+BENCHES := peer recall write sleep locomo start grounding summaries model-latency context replay tokens vectors plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-lifetime test-packaging test-systemd test-year test-llm \
@@ -102,6 +102,9 @@ bench-context: $(READY) ## contexts and compactions of 10,000 messages
 
 bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
 	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")
+
+bench-vectors: $(READY) ## codes of vectors against exact search (needs install-llm); SIZES=100000,1000000
+	$(BIN)/python tests/bench/bench_vectors.py $(if $(SIZES),--sizes "$(SIZES)")
 
 bench-write: $(READY) ## remember one by one, by 16 clients and in batches, against bare SQLite
 	$(BIN)/python tests/bench/bench_write.py

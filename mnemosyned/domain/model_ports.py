@@ -287,8 +287,8 @@ class VectorStore(Protocol):
         """The vectors of a model at these positions, where there are some."""
         ...
 
-    def embedded(self, model: int) -> list[int]:
-        """The positions that have a vector of a model."""
+    def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
+        """The first positions after one that have a vector of a model, in order."""
         ...
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:

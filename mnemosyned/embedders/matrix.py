@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 ROWS_MIN = 1_024
@@ -26,25 +26,33 @@ class Matrix:
         self._positions: Any = numpy.empty(0, dtype=numpy.int64)
         """By row."""
         self._vectors: Any = None
+        self.floor = 0
+        """The newest position that there was no room for: all that came and are newer are held."""
 
     def __len__(self) -> int:
         return len(self._row)
 
-    def put(self, vectors: Mapping[int, bytes]) -> None:
-        """Take these in; where all rows are taken, for the oldest, unless they are older still.
+    def put(self, vectors: Mapping[int, bytes]) -> bool:
+        """Take these in, unless all are too old; where all rows are taken, for the oldest.
 
         All have as many numbers as the first that ever came.
         """
+        taken = False
         with self._lock:
             for position, vector in sorted(vectors.items(), reverse=True):
                 row = self._row_for(position, len(vector) // 2)
-                if row is not None:
-                    self._vectors[row] = self._np.frombuffer(vector, dtype="<f2")
+                if row is None:  # and so it is with all the others, which are older
+                    break
+                self._vectors[row] = self._np.frombuffer(vector, dtype="<f2")
+                taken = True
+        return taken
 
-    def keep_only(self, positions: Iterable[int]) -> None:
-        """Let go of all others, and overwrite them."""
+    def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
+        """Let go of all others after one position and up to another, and overwrite them."""
         with self._lock:
-            for position in self._row.keys() - set(positions):
+            held = self._positions[: len(self._row)]
+            within = held[(held > after) & (held <= until)]
+            for position in within[self._np.isin(within, positions, invert=True)].tolist():
                 self._remove(position)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
@@ -54,7 +62,7 @@ class Matrix:
             if not known:
                 return {}
             rows = [self._row[position] for position in known]
-            near = self._products(self._vectors[rows], question)
+            near = products(self._vectors[rows], question)
         return dict(zip(known, near.tolist(), strict=True))
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
@@ -63,19 +71,16 @@ class Matrix:
             held = len(self._row)
             if not held:
                 return {}
-            near = self._products(self._vectors[:held], question)
+            near = products(self._vectors[:held], question)
             first = self._np.argpartition(-near, min(count, held) - 1)[:count]
             first = first[self._np.argsort(-near[first], kind="stable")]
             found = zip(self._positions[first].tolist(), near[first].tolist(), strict=True)
         return {position: cosine for position, cosine in found if cosine >= least}
 
-    def _products(self, vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is optional
-        """Each row times the question; not by `@`, whose threads spin on after a short job."""
-        numbers = self._np.frombuffer(question, dtype="<f2").astype(self._np.float32)
-        return self._np.einsum("ij,j->i", vectors, numbers)
-
     def _row_for(self, position: int, width: int) -> int | None:
         """Its own row, the next free one, or the oldest memory's."""
+        if position <= self.floor:
+            return None
         row = self._row.get(position)
         if row is not None:
             return row
@@ -83,6 +88,7 @@ class Matrix:
         if held == self._rows_max:
             row = int(self._positions[:held].argmin())
             oldest = int(self._positions[row])
+            self.floor = min(oldest, position)
             if oldest > position:
                 return None
             del self._row[oldest]
@@ -115,3 +121,22 @@ class Matrix:
             self._positions[row] = moved
             self._row[moved] = row
         self._vectors[last] = 0.0
+
+
+def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
+    """How near each of these vectors is."""
+    import numpy  # noqa: PLC0415, ICN001
+
+    if not vectors:
+        return {}
+    rows = numpy.frombuffer(b"".join(vectors.values()), dtype="<f2").reshape(len(vectors), -1)
+    near = products(rows.astype(numpy.float32), question)
+    return dict(zip(vectors, near.tolist(), strict=True))
+
+
+def products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is optional
+    """Each row times the question; not by `@`, whose threads spin on after a short job."""
+    import numpy  # noqa: PLC0415, ICN001
+
+    numbers = numpy.frombuffer(question, dtype="<f2").astype(numpy.float32)
+    return numpy.einsum("ij,j->i", vectors, numbers)

@@ -8,6 +8,7 @@ new model simply finds every memory without one.
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ from mnemosyned.domain.model_ports import (
 )
 from mnemosyned.domain.nearness import spoken
 from mnemosyned.domain.recall import Found, Match, Nearness, Query
-from mnemosyned.embedders.matrix import Matrix
+from mnemosyned.embedders.index import VectorIndex
 from mnemosyned.logs import logger
 
 BATCH = 32
@@ -34,6 +35,7 @@ PIECE, PIECE_CHARS = 4, 1_200
 GATHER_S = 0.5
 SPANS_MAX = 50
 LOADED_AT_ONCE = 5_000
+COUNTED_AT_ONCE = 50_000
 NEAREST = 200
 """Before the question's filters, which may leave few of them."""
 NEAREST_SHOWN = 20
@@ -88,7 +90,7 @@ class Vectors:
         self._similarity_min = similarity_min
         self._rows_max = rows_max
         self._retry_s = retry_s
-        self._matrix: Matrix | None = None
+        self._index: VectorIndex | None = None
         self._model = 0
         self._standing = EmbedderStanding(state=EmbedderState.LOADING, name=embedder.name)
         self._counting = threading.Lock()
@@ -140,28 +142,18 @@ class Vectors:
     def near(self, question: Question | None, query: Query, found: Found) -> tuple[Found, str]:
         """What was found with nearness to it, and a note where words alone had to do."""
         vector = question.vector() if question else None
-        matrix = self._matrix
-        if vector is None or matrix is None:
+        index = self._index
+        if vector is None or index is None:
             self._count(missed=1)
             state = self._standing.state
             ready = state is EmbedderState.READY
             return found, BUSY if ready else NOT_READY.format(state=state.value)
-        cosines = self._cosines(matrix, vector, [match.position for match in found.memories])
-        nearest = matrix.nearest(vector, NEAREST, least=self._similarity_min)
+        cosines = index.cosines(vector, [match.position for match in found.memories])
+        nearest = index.nearest(vector, NEAREST, least=self._similarity_min)
         more = self._further(query, [seq for seq in nearest if seq not in cosines])
         cosines |= {match.position: nearest[match.position] for match in more}
         nearness = Nearness(cosines, alone_min=self._similarity_min)
         return replace(found, memories=[*found.memories, *more], nearness=nearness), ""
-
-    def _cosines(self, matrix: Matrix, vector: bytes, positions: Sequence[int]) -> dict[int, float]:
-        """Of all that have a vector, those that are not in memory being read from the table."""
-        cosines = matrix.cosines(vector, positions)
-        rest = [position for position in positions if position not in cosines]
-        if rest and self._standing.embedded > len(matrix):
-            further = Matrix(rows_max=len(rest))
-            further.put(self._store.vectors_of(self._model, rest))
-            cosines |= further.cosines(vector, rest)
-        return cosines
 
     def _further(self, query: Query, nearest: Sequence[int]) -> list[Match]:
         """The nearest that the words did not find, as far as the filters let them through."""
@@ -192,9 +184,12 @@ class Vectors:
     def _work(self) -> None:
         self._model = self._store.use_model(self._embedder.name, self._embedder.identity())
         self._embedder.embed_question("ready")  # the process is started before anybody waits
-        matrix = self._matrix = Matrix(rows_max=self._rows_max)
-        self._load(matrix)
-        self._change(state=EmbedderState.READY, reason="", searched=len(matrix))
+        index = self._index = self._new_index()
+        older = self._store.newest_position() + 1
+        while older and not index.full and not self._closing.is_set():
+            older = self._load(index, before=older)
+        self._recount(index)
+        self._change(state=EmbedderState.READY, reason="", searched=len(index))
         log.info("embedding_ready", model=self._embedder.name, embedded=self._standing.embedded)
         spans: list[tuple[int, int]] = []
         top = 0
@@ -203,7 +198,11 @@ class Vectors:
             self._answer()
             if self._forgot.is_set():
                 self._forgot.clear()
-                self._recount(matrix)
+                self._recount(index)
+            if older:
+                older = self._load(index, before=older)
+                self._change(searched=len(index))
+                continue
             newest = self._store.newest_position()
             if newest > top:
                 if top and not spans:
@@ -216,7 +215,7 @@ class Vectors:
                 self._wake.wait()
                 continue
             after, below = spans.pop()  # the newest first
-            if left := self._embed(matrix, after=after, before=below):
+            if left := self._embed(index, after=after, before=below):
                 spans.append((after, left))
             elif not spans:
                 log.info("embedding_complete", embedded=self._standing.embedded)
@@ -229,23 +228,32 @@ class Vectors:
             self._wake.clear()
             self._answer()
 
-    def _load(self, matrix: Matrix) -> None:
-        """What was made in an earlier life, newest first, as much as is held in memory."""
-        before = self._store.newest_position() + 1
-        while len(matrix) < self._rows_max and not self._closing.is_set():
-            vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
-            if not vectors:
-                break
-            matrix.put(vectors)
-            before = min(vectors)
-        self._recount(matrix)
+    def _new_index(self) -> VectorIndex:
+        model = self._model
+        return VectorIndex(
+            rows_max=self._rows_max, read=lambda seqs: self._store.vectors_of(model, seqs)
+        )
 
-    def _recount(self, matrix: Matrix) -> None:
-        known = self._store.embedded(self._model)
-        matrix.keep_only(known)
-        self._change(embedded=len(known), searched=len(matrix))
+    def _load(self, index: VectorIndex, *, before: int) -> int:
+        """Some of what was made in an earlier life, newest first; where to go on, 0 at the end."""
+        vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
+        return min(vectors) if index.put(vectors) else 0
 
-    def _embed(self, matrix: Matrix, *, after: int, before: int) -> int | None:
+    def _recount(self, index: VectorIndex) -> None:
+        """See what is still there, in parts: no question waits for all of it."""
+        after = embedded = 0
+        while after < sys.maxsize:
+            if self._closing.is_set():
+                return
+            known = self._store.embedded(self._model, after=after, limit=COUNTED_AT_ONCE)
+            until = known[-1] if len(known) == COUNTED_AT_ONCE else sys.maxsize
+            index.keep_only(known, after=after, until=until)
+            embedded += len(known)
+            after = until
+            self._answer()
+        self._change(embedded=embedded, searched=len(index))
+
+    def _embed(self, index: VectorIndex, *, after: int, before: int) -> int | None:
         """Give the newest that have none their vectors; how far it came, None where all have."""
         rows = self._store.without_vector(self._model, after=after, before=before, limit=BATCH)
         vectors: dict[int, bytes] = {}
@@ -253,9 +261,9 @@ class Vectors:
             vectors |= self._piece(piece)
             self._answer()
         kept = self._store.keep_vectors(self._model, vectors) if vectors else []
-        matrix.put({position: vectors[position] for position in kept})
+        index.put({position: vectors[position] for position in kept})
         embedded = self._standing.embedded + len(kept)
-        self._change(embedded=embedded, searched=len(matrix))
+        self._change(embedded=embedded, searched=len(index))
         return rows[-1].position if rows else None
 
     def _piece(self, rows: Sequence[Spoken]) -> dict[int, bytes]:

@@ -63,8 +63,8 @@ def test_another_models_vectors_are_no_vectors_and_are_replaced(
     assert lacking(store, other) == [3, 2, 1]
     embed(store, other, 3)
 
-    assert store.vectors.embedded(other) == [3]
-    assert store.vectors.embedded(model) == [1, 2]
+    assert store.vectors.embedded(other, after=0, limit=10) == [3]
+    assert store.vectors.embedded(model, after=0, limit=10) == [1, 2]
 
 
 def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> None:
@@ -73,7 +73,7 @@ def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> N
 
     consolidate(store, promotion("e", *TRIO))
 
-    assert store.vectors.embedded(model) == [1, 2, 3]
+    assert store.vectors.embedded(model, after=0, limit=10) == [1, 2, 3]
     assert lacking(store, store.vectors.use_model("two", "digest-2")) == [3, 2, 1]
 
 
@@ -88,9 +88,9 @@ def test_what_is_forgotten_loses_its_vector_and_gets_none_again(
 
     store.forget([one.id for one in TRIO])
 
-    assert store.vectors.embedded(model) == []
+    assert store.vectors.embedded(model, after=0, limit=10) == []
     assert embed(store, model, 1, 2) == []
-    assert store.vectors.embedded(model) == []
+    assert store.vectors.embedded(model, after=0, limit=10) == []
 
 
 def test_candidates_are_held_to_the_filters(store: SqliteStore) -> None:

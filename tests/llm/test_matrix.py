@@ -1,31 +1,13 @@
 """Exact search in memory, with numpy, which llama.cpp's package brings."""
 
-import math
-import struct
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from near import ROUNDING, angles, cosine, packed
 
-from mnemosyned.embedders.matrix import Matrix
+from mnemosyned.embedders.matrix import Matrix, cosines
 
 pytestmark = pytest.mark.llm
-
-WIDTH = 3
-ROUNDING = 1e-6
-"""Sums of numbers up to one, in single precision: a cosine near none has few digits right."""
-angles = st.tuples(*[st.floats(-1, 1)] * WIDTH).filter(lambda numbers: math.hypot(*numbers) > 0.1)
-
-
-def packed(numbers: tuple[float, ...]) -> bytes:
-    length = math.hypot(*numbers)
-    return struct.pack(f"<{len(numbers)}e", *(number / length for number in numbers))
-
-
-def cosine(one: bytes, other: bytes) -> float:
-    form = f"<{WIDTH}e"
-    pairs = zip(struct.unpack(form, one), struct.unpack(form, other), strict=True)
-    return math.fsum(a * b for a, b in pairs)
 
 
 @given(st.dictionaries(st.integers(1, 3_000), angles, max_size=40), angles, st.integers(1, 10))
@@ -44,6 +26,7 @@ def test_the_nearest_are_those_that_looking_at_each_would_find(
     assert list(found.values()) == pytest.approx(nearest, abs=ROUNDING)
     assert found == pytest.approx({position: each[position] for position in found}, abs=ROUNDING)
     assert matrix.cosines(question, each) == pytest.approx(each, abs=ROUNDING)
+    assert cosines(vectors, question) == pytest.approx(each, abs=ROUNDING)
 
 
 @given(st.lists(st.sets(st.integers(1, 50), max_size=20), max_size=6), st.data())
@@ -52,17 +35,22 @@ def test_the_newest_stay_where_there_is_no_room_for_all(
 ) -> None:
     matrix = Matrix(rows_max=10)
     held: set[int] = set()
+    floor = 0
 
     for arrived in arrivals:
-        matrix.put({position: packed((1.0, position, 0.0)) for position in arrived})
-        held = set(sorted(held | arrived)[-10:])
+        newer = {position for position in arrived if position > floor}
+        taken = matrix.put({position: packed((1.0, position, 0.0)) for position in arrived})
+        floor = max([floor, *sorted(held | newer)[:-10]])
+        held = {position for position in held | newer if position > floor}
+        assert taken == bool(newer & held)
         kept = data.draw(st.sets(st.sampled_from(sorted(held)))) if held else set()
-        matrix.keep_only(kept)
-        held &= kept
+        after, until = sorted((data.draw(st.integers(0, 50)), data.draw(st.integers(0, 50))))
+        matrix.keep_only(sorted(kept), after=after, until=until)
+        held -= {position for position in held - kept if after < position <= until}
 
     found = matrix.nearest(packed((1.0, 0.0, 0.0)), 50, least=-2.0)
     assert found.keys() == held
-    assert len(matrix) == len(held)
+    assert (len(matrix), matrix.floor) == (len(held), floor)
     question = packed((1.0, 2.0, 0.0))
     each = {position: cosine(question, packed((1.0, position, 0.0))) for position in held}
     assert matrix.cosines(question, range(60)) == pytest.approx(each, abs=1e-3)

@@ -2,95 +2,26 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Sequence
 
 import pytest
+from asking_by_meaning import WAIT_S, Open, contents, embedded, eventually, say
 from fakes import FakeClock, FakeEmbedder, memory
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.domain.model_ports import EmbedderState
 from mnemosyned.domain.ports import Draft
-from mnemosyned.embedders import vectors as module
-from mnemosyned.embedders.vectors import Vectors
-from mnemosyned.forgetting import Forgetting
-from mnemosyned.service import About, Limits, MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Recall, Recalled, Remember, Sleep, Status
+from mnemosyned.verbs import Recall, Remember, Sleep, Status
 from mnemosyned.verbs_keeping import Forget
 
 pytestmark = pytest.mark.llm
-
-WAIT_S = 10.0
-Open = Callable[..., MemoryService]
-
-
-def eventually(fact: Callable[[], bool]) -> None:
-    until = time.monotonic() + WAIT_S
-    while not fact():
-        assert time.monotonic() < until, "it never came about"
-        time.sleep(0.005)
-
-
-def embedded(service: MemoryService, count: int) -> None:
-    eventually(lambda: service.call(Status()).embedder.embedded == count)
-
-
-def say(service: MemoryService, *texts: str, **where: str) -> list[str]:
-    return [service.call(Remember(content=text, **where)).id for text in texts]  # type: ignore[arg-type]
-
-
-def contents(answer: Recalled) -> list[str]:
-    return [hit.content for hit in answer.hits]
 
 
 @pytest.fixture
 def embedder() -> FakeEmbedder:
     return FakeEmbedder()
-
-
-@pytest.fixture
-def gather_s() -> float:
-    return 0.0
-
-
-@pytest.fixture
-def open_service(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    gather_s: float,
-) -> Iterator[Open]:
-    """The service with vectors of an embedder; what was opened before is closed."""
-    monkeypatch.setattr(module, "START_AFTER_S", 0.0)
-    monkeypatch.setattr(module, "GATHER_S", gather_s)
-    stack = ExitStack()
-
-    def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int) -> MemoryService:
-        stack.close()
-        vectors = Vectors(
-            store=store.vectors,
-            embedder=embedder,
-            wait_s=wait_s,
-            similarity_min=0.6,
-            retry_s=0.01,
-            **{"rows_max": 1_000, **options},
-        )
-        stack.enter_context(vectors)
-        return MemoryService(
-            store=store,
-            cycle=cycle,
-            clock=clock,
-            limits=Limits(content_bytes_max=10_000, wm_max=1_000),
-            about=About(version="0", database=store.database, schema_version=0),
-            forgetting=Forgetting(store=store, cycle=cycle, clock=clock, database=store.database),
-            vectors=vectors,
-        )
-
-    with closing(stack):
-        yield make
 
 
 @pytest.fixture
@@ -319,7 +250,7 @@ def test_what_is_forgotten_is_found_by_no_vector(
 
     assert service.call(Recall(query="car")).hits == []
     eventually(lambda: service.call(Status()).embedder.searched == 1)
-    assert store.vectors.embedded(1) == [2]
+    assert store.vectors.embedded(1, after=0, limit=10) == [2]
 
 
 def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
@@ -337,20 +268,4 @@ def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
 
     embedded(service, 1)
 
-    assert store.vectors.embedded(1) == [2]
-
-
-# ------------------------------------------------------------------- many rows
-
-
-def test_beyond_what_memory_holds_the_oldest_still_gain_by_their_vectors(
-    open_service: Open,
-) -> None:
-    service = open_service(FakeEmbedder(), rows_max=2)
-    say(service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp")
-    embedded(service, 4)
-
-    assert service.call(Status()).embedder.searched == 2
-    found = service.call(Recall(query="red car", explain=True)).hits
-    meaning = {hit.content: (hit.explanation or {}).get("meaning", 0.0) for hit in found}
-    assert meaning["an old tesla, red"] > 2 * meaning["an old sofa, red"]
+    assert store.vectors.embedded(1, after=0, limit=10) == [2]

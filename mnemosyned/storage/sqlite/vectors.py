@@ -72,9 +72,13 @@ class SqliteVectors(VectorStore):
                 ).fetchall()
             )
 
-    def embedded(self, model: int) -> list[int]:
+    def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
         with self._readers.snapshot() as connection:
-            rows = connection.execute("SELECT memory_seq FROM embedding WHERE model = ?", (model,))
+            rows = connection.execute(
+                "SELECT memory_seq FROM embedding WHERE model = ? AND memory_seq > ? "
+                "ORDER BY memory_seq LIMIT ?",
+                (model, after, limit),
+            )
             return [seq for (seq,) in rows]
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:

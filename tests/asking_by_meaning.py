@@ -1,0 +1,29 @@
+"""Words for the tests of a service that has vectors, which come in the background."""
+
+import time
+from collections.abc import Callable
+
+from mnemosyned.service import MemoryService
+from mnemosyned.verbs import Recalled, Remember, Status
+
+WAIT_S = 10.0
+Open = Callable[..., MemoryService]
+
+
+def eventually(fact: Callable[[], bool]) -> None:
+    until = time.monotonic() + WAIT_S
+    while not fact():
+        assert time.monotonic() < until, "it never came about"
+        time.sleep(0.005)
+
+
+def embedded(service: MemoryService, count: int) -> None:
+    eventually(lambda: service.call(Status()).embedder.embedded == count)
+
+
+def say(service: MemoryService, *texts: str, **where: str) -> list[str]:
+    return [service.call(Remember(content=text, **where)).id for text in texts]  # type: ignore[arg-type]
+
+
+def contents(answer: Recalled) -> list[str]:
+    return [hit.content for hit in answer.hits]

@@ -1,0 +1,58 @@
+"""A service with vectors of an embedder that a test made."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+from asking_by_meaning import WAIT_S, Open
+from fakes import FakeClock, FakeEmbedder
+
+from mnemosyned.embedders import vectors as module
+from mnemosyned.embedders.vectors import Vectors
+from mnemosyned.forgetting import Forgetting
+from mnemosyned.service import About, Limits, MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+
+
+@pytest.fixture
+def gather_s() -> float:
+    return 0.0
+
+
+@pytest.fixture
+def open_service(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    gather_s: float,
+) -> Iterator[Open]:
+    """The service with vectors of an embedder; what was opened before is closed."""
+    monkeypatch.setattr(module, "START_AFTER_S", 0.0)
+    monkeypatch.setattr(module, "GATHER_S", gather_s)
+    stack = ExitStack()
+
+    def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int) -> MemoryService:
+        stack.close()
+        vectors = Vectors(
+            store=store.vectors,
+            embedder=embedder,
+            wait_s=wait_s,
+            similarity_min=0.6,
+            retry_s=0.01,
+            **{"rows_max": 1_000, **options},
+        )
+        stack.enter_context(vectors)
+        return MemoryService(
+            store=store,
+            cycle=cycle,
+            clock=clock,
+            limits=Limits(content_bytes_max=10_000, wm_max=1_000),
+            about=About(version="0", database=store.database, schema_version=0),
+            forgetting=Forgetting(store=store, cycle=cycle, clock=clock, database=store.database),
+            vectors=vectors,
+        )
+
+    with closing(stack):
+        yield make

@@ -1,0 +1,110 @@
+"""What signs of vectors lead to, held against looking at each."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from near import angles, apart, around, nearest, packed
+
+from mnemosyned.embedders import codes as module
+from mnemosyned.embedders.codes import Codes
+
+pytestmark = pytest.mark.llm
+
+ROWS_MAX = 40
+END = 10_000
+positions = st.integers(1, 3 * ROWS_MAX)
+
+
+@given(st.lists(st.tuples(st.sets(positions, max_size=30), st.booleans()), max_size=8), st.data())
+def test_what_is_held_is_what_came_last_within_the_span_and_was_not_forgotten(
+    arrivals: list[tuple[set[int], bool]], data: st.DataObject
+) -> None:
+    codes = Codes(rows_max=ROWS_MAX)
+    places: dict[int, int] = {}
+    newest = 0
+
+    for arrived, forgets in arrivals:
+        newest = max(newest, *arrived) if arrived else newest
+        within = {position for position in arrived if position > newest - ROWS_MAX}
+        taken = codes.put({position: packed((1, position, -1)) for position in arrived})
+        places |= {position % ROWS_MAX: position for position in within}
+        assert taken == bool(within)
+        if forgets:
+            after, until = sorted((data.draw(positions), data.draw(positions)))
+            kept = sorted(data.draw(st.sets(positions)))
+            codes.keep_only(kept, after=after, until=until)
+            places = {
+                place: position
+                for place, position in places.items()
+                if position in kept or not after < position <= until
+            }
+
+    held = set(places.values())
+    until = data.draw(positions)
+    below = {position for position in held if position <= until}
+    assert set(codes.alike(packed((1, 1, 1)), END, until=END)) == held
+    assert set(codes.alike(packed((1, 1, 1)), END, until=until)) == below
+    assert codes.count(until=until) == len(below)
+
+
+@pytest.mark.parametrize("width", [3, 64, 67])
+def test_those_that_differ_in_the_fewest_signs_are_taken(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SIFTED", 50)
+    monkeypatch.setattr(module, "BLOCK", 64)
+    chance = random.Random(width)
+    vectors = {n: packed(around([0.1] * width, 1, chance)) for n in range(1, 501)}
+    question = packed(around([0.1] * width, 1, chance))
+    codes = Codes()
+    for low in range(401, 0, -100):  # as they are loaded: the newest first
+        codes.put({n: vectors[n] for n in range(low, low + 100)})
+
+    found = codes.alike(question, END, until=END)
+
+    differ = sorted(apart(question, vector) for vector in vectors.values())
+    assert sorted(apart(question, vectors[position]) for position in found) == differ[:50]
+
+
+def test_of_those_that_differ_in_as_many_signs_the_nearest_by_the_question_are_taken() -> None:
+    large, small = packed((-0.9, 0.1, 0.4)), packed((0.9, -0.1, 0.4))
+    codes = Codes()
+    codes.put({1: large, 2: small})
+
+    assert codes.alike(packed((0.9, 0.1, 0.4)), 1, until=END) == [2]
+
+
+def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
+    chance = random.Random(7)
+    topics = [around([0.0] * 96, 1, chance) for _ in range(40)]
+    vectors = {n: packed(around(chance.choice(topics), 1, chance)) for n in range(1, 2_001)}
+    codes = Codes()
+    codes.put(vectors)
+    questions = [packed(around(topic, 1, chance)) for topic in topics[:5]]
+
+    found = [set(codes.alike(question, 100, until=END)) for question in questions]
+
+    right = [set(nearest(question, vectors, 10)) for question in questions]
+    shares = [len(some & ten) / 10 for some, ten in zip(found, right, strict=True)]
+    assert sum(shares) / len(shares) >= 0.95
+
+
+def test_what_is_forgotten_is_overwritten() -> None:
+    codes = Codes()
+    codes.put({1: packed((1, 1, 1)), 2: packed((-1, 1, 1))})
+
+    codes.keep_only([], after=0, until=END)
+
+    assert not codes._codes.any()  # noqa: SLF001 nothing public could show it
+
+
+@given(st.dictionaries(positions, angles, max_size=5))
+def test_an_empty_one_leads_nowhere(forgotten: dict[int, tuple[float, ...]]) -> None:
+    codes = Codes()
+    codes.put({position: packed(numbers) for position, numbers in forgotten.items()})
+    codes.keep_only([], after=0, until=END)
+
+    assert codes.alike(packed((1.0, 0.0, 0.0)), 5, until=END) == []
+    assert codes.count(until=END) == 0

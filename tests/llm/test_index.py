@@ -1,0 +1,105 @@
+"""The newest vectors exactly and the older by their codes, held against looking at each."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from near import ROUNDING, angles, around, cosine, packed
+
+from mnemosyned.embedders import index as module
+from mnemosyned.embedders.index import VectorIndex
+
+pytestmark = pytest.mark.llm
+
+END = 10_000
+
+
+class Table(dict[int, bytes]):
+    """As the store keeps vectors; it counts those that are read."""
+
+    read = 0
+
+    def vectors_of(self, positions: Sequence[int]) -> dict[int, bytes]:
+        self.read += len(positions)
+        return {position: self[position] for position in positions if position in self}
+
+
+def filled(table: Table, *, rows_max: int) -> VectorIndex:
+    index = VectorIndex(rows_max=rows_max, read=table.vectors_of)
+    index.put(table)
+    return index
+
+
+arrivals = st.lists(st.dictionaries(st.integers(1, 60), angles, max_size=20), max_size=5)
+
+
+@given(arrivals, angles, st.integers(1, 10), st.data())
+def test_old_and_new_are_found_as_if_each_were_looked_at_and_nothing_forgotten_is(
+    arrivals: list[dict[int, tuple[float, ...]]],
+    asked: tuple[float, ...],
+    count: int,
+    data: st.DataObject,
+) -> None:
+    table = Table()
+    index = VectorIndex(rows_max=7, read=table.vectors_of)
+    question = packed(asked)
+
+    for arrived in arrivals:
+        vectors = {position: packed(numbers) for position, numbers in arrived.items()}
+        table |= vectors
+        index.put(vectors)
+        gone = data.draw(st.sets(st.sampled_from(sorted(table)))) if table else set()
+        for position in gone:
+            del table[position]
+        middle = data.draw(st.integers(1, 60))
+        for after, until in ((0, middle), (middle, END)):
+            known = [position for position in sorted(table) if after < position <= until]
+            index.keep_only(known, after=after, until=until)
+
+        each = {position: cosine(question, vector) for position, vector in table.items()}
+        found = index.nearest(question, count, least=-2.0)
+        best = sorted(each.values(), reverse=True)[:count]
+        assert list(found.values()) == pytest.approx(best, abs=ROUNDING)
+        assert found == pytest.approx({seq: each[seq] for seq in found}, abs=ROUNDING)
+        assert index.cosines(question, range(70)) == pytest.approx(each, abs=ROUNDING)
+        assert len(index) == len(table)
+
+
+def test_what_is_forgotten_is_not_found_before_its_code_is_dropped() -> None:
+    table = Table({n: packed((1.0, n, 0.0)) for n in range(1, 6)})
+    index = filled(table, rows_max=2)
+
+    del table[3]
+
+    assert index.nearest(packed((1.0, 3.0, 0.0)), 5, least=0.0).keys() == {1, 2, 4, 5}
+
+
+def test_no_more_of_the_older_are_read_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READ", 20)
+    chance = random.Random(1)
+    table = Table({n: packed(around([0.0] * 70, 1, chance)) for n in range(1, 301)})
+    index = filled(table, rows_max=100)
+
+    found = index.nearest(table[5], 10, least=-2.0)
+
+    assert table.read == 20
+    assert next(iter(found)) == 5
+
+
+def test_as_long_as_all_are_in_memory_nothing_is_read() -> None:
+    table = Table({n: packed((1.0, n, 0.0)) for n in range(1, 6)})
+    index = filled(table, rows_max=5)
+
+    index.nearest(table[1], 10, least=-2.0)
+    index.cosines(table[1], range(1, 10))
+
+    assert table.read == 0
+
+
+def test_what_is_not_near_enough_is_not_found_among_the_older_either() -> None:
+    table = Table({1: packed((1.0, 0.0, 0.0)), 2: packed((0.0, 1.0, 0.0)), 3: packed((0, 0, 1.0))})
+    index = filled(table, rows_max=1)
+
+    assert list(index.nearest(packed((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]
