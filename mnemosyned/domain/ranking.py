@@ -126,7 +126,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     names = _names(reader, reads)
     terms = {position: _own(read, names) for position, read in reads.items()}
     lent = _lent(found, reads, terms)
-    sittings = _sittings(reads, terms)
+    sittings = {} if query.only_then else _sittings(reads, terms)
     asked = asked_of(query.terms)
     worth: dict[int, Parts] = {}
     for position, read in reads.items():
