@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from mnemosyned.domain.calendar_names import MONTHS, WEEKDAYS
 from mnemosyned.domain.cues import FOREIGN_COMMON, TITLES
 from mnemosyned.domain.facts import stem
 from mnemosyned.domain.language import languages
-from mnemosyned.domain.mentions import MONTHS, WEEKDAYS
 from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 
 TITLED_SHARE = 0.7

@@ -133,7 +133,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     terms = {position: _own(read, names) for position, read in reads.items()}
     words = {position: sum(own) for position, own in terms.items()}
     lent = _lent(found, reads, terms)
-    sittings = _sittings(reads, terms, words)
+    sittings = {} if query.only_then else _sittings(reads, terms, words)
     asked = asked_of(query.terms)
     worth: dict[int, Parts] = {}
     for position, read in reads.items():
@@ -148,7 +148,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
             words=own,
             phrase=PHRASE_SHARE * read.phrase,
             neighbours=neighbours,
-            session=SESSION_SHARE * sittings[position],
+            session=SESSION_SHARE * sittings.get(position, 0.0),
             about=_about(read, names),
             asked=is_asked_of(read.match.source, asked),
         )

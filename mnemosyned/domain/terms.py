@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from string import ascii_letters
 
 from mnemosyned.domain.inflections import other_forms
+from mnemosyned.domain.little_words import little
 from mnemosyned.domain.spellings import spellings
 from mnemosyned.domain.stemming import fold
 from mnemosyned.domain.stopwords import FUNCTION_WORDS, STOP_WORDS
@@ -56,6 +57,9 @@ def terms(text: str) -> Terms:
         for word in _parts(token):
             lower = word.lower()
             (stopped if lower in FUNCTION_WORDS else found).setdefault(lower, word)
+    for lower in little(found.keys() | stopped.keys()):
+        if lower in found:
+            stopped[lower] = found.pop(lower)
     grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
     words = found or ({} if grams else stopped)
     return Terms(tuple(words.values())[:TERMS_MAX], grams)

@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from mnemosyned.domain.dates import MONTHS
+from mnemosyned.domain.little_words import LITTLE_WORDS
+from mnemosyned.domain.spoken_times import in_english
 from mnemosyned.domain.stemming import WORD, fold, stem
 from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
 
 _DAY = timedelta(days=1)
-_VAGUE = STOP_WORDS | COMMON_WORDS
+_VAGUE = STOP_WORDS | COMMON_WORDS | frozenset(map(fold, LITTLE_WORDS))
 SPANS_MAX = 4
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _COUNTS = {
@@ -37,12 +39,13 @@ _AS_WRITTEN = {"month", "year", "season", "weekday"}
 _PART = rf"(?: (?P<part>{'|'.join(_HOURS)}))?"
 _SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
 _WEEKDAY = f"(?P<weekday>{'|'.join(_WEEKDAYS)})"
+_ABOUT = "(?:in|since|during|from|last|this|early|late|mid|(?:beginning|start|middle|end) of)"
 _PATTERNS = (
     r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?",
     rf"(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\.?(?:,? (?P<year>\d{{4}}))?",
     rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d)(?:,? (?P<year>\d{{4}}))?",
     rf"(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
-    rf"(?:in|since|during|last|early|late|mid) (?P<name>{_MONTH})",
+    rf"{_ABOUT}[ -](?P<name>{_MONTH})",
     rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago",
     rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
     r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
@@ -101,7 +104,7 @@ def times(text: str, now: datetime) -> Times:
         return Times((), text.strip())
     spans: list[Span] = []
     written: list[str] = []
-    left = rest = text
+    left = rest = in_english(text)
     for rule in _rules():
         for match in rule.finditer(left):
             groups = {name: value.lower() for name, value in match.groupdict().items() if value}

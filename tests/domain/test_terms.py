@@ -74,3 +74,19 @@ def test_a_name_is_parted_wherever_it_stands(before: str, behind: str) -> None:
 @given(st.text(alphabet=st.sampled_from("aéß東 _1")) | st.text(alphabet=st.sampled_from("AÉ東 _1")))
 def test_only_a_capital_after_a_small_letter_parts_a_name(text: str) -> None:
     assert set(grams(text)) <= set("東 ")
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Was kommt in die Kürbissuppe?", ("kommt", "Kürbissuppe")),
+        ("Où est la clé de la cave ?", ("clé", "cave")),
+        ("¿Dónde está la llave?", ("llave",)),
+        ("Who cast the die?", ("cast", "die")),
+        ("Was La Perla open on Sol street?", ("La", "Perla", "open", "Sol", "street")),
+    ],
+)
+def test_other_languages_have_words_that_a_question_can_do_without(
+    question: str, words: tuple[str, ...]
+) -> None:
+    assert terms(question).words == words

@@ -40,6 +40,9 @@ def day(text: str) -> datetime:
         ("in december", "2025-12-01", "2026-01-01"),
         ("on 2025-12-03", "2025-12-03", "2025-12-04"),
         ("in 2024", "2024-01-01", "2025-01-01"),
+        ("the photo from March", "2026-03-01", "2026-04-01"),
+        ("at the end of May", "2025-05-01", "2025-06-01"),
+        ("mid-March", "2026-03-01", "2026-04-01"),
         ("last summer", "2025-06-01", "2025-09-01"),
         ("summer 2024", "2024-06-01", "2024-09-01"),
     ],
@@ -48,7 +51,49 @@ def test_a_time_expression_means_a_stretch_of_time(text: str, since: str, until:
     assert times(text, NOW).spans == (Span(day(since), day(until)),)
 
 
-@pytest.mark.parametrize("text", ["may I go", "march on", "call 5551234", "second best", ""])
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("Was ist gestern passiert?", "yesterday"),
+        ("Wer hat vor drei Tagen angerufen?", "three days ago"),
+        ("Was war letzte Woche mit Lena?", "last week"),
+        ("die Fotos vom 3. Februar 2026", "3 February 2026"),
+        ("Was war im März 2025?", "in March 2025"),
+        ("Was habe ich am Montag gemacht?", "last Monday"),
+        ("Qu'est-ce qui s'est passé la semaine dernière ?", "last week"),
+        ("il y a deux semaines", "two weeks ago"),
+        ("le 3 mars", "3 March"),
+        ("lundi dernier", "last Monday"),
+        ("¿Qué hice ayer?", "yesterday"),
+        ("hace tres días", "three days ago"),
+        ("el 3 de marzo de 2025", "3 March 2025"),
+        ("cosa ho fatto ieri sera", "yesterday evening"),
+        ("il mese scorso", "last month"),
+    ],
+)
+def test_times_are_understood_in_other_languages(text: str, english: str) -> None:
+    assert times(text, NOW).spans == times(english, NOW).spans != ()
+
+
+@pytest.mark.parametrize("text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"])
+def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
+    assert times(text, NOW).alone
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mai Tai",
+        "Mars bars",
+        "ask Mai",
+        "I am sat down",
+        "may I go",
+        "march on",
+        "call 5551234",
+        "second best",
+        "",
+    ],
+)
 def test_other_words_mean_no_time(text: str) -> None:
     assert times(text, NOW).spans == ()
 

@@ -171,6 +171,28 @@ def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
     assert [next(id for id, content, *_ in told if content == text) for text in shown] == answers
 
 
+@pytest.mark.parametrize("slept", [False, True])
+def test_a_list_of_what_happened_gives_every_source_its_turn(
+    service: MemoryService, *, slept: bool
+) -> None:
+    day = NOON - timedelta(days=2)
+    for minutes in range(40):
+        keep(service, f"n{minutes}", f"step {minutes} of 90", source="notices",
+             created_at=day - timedelta(minutes=minutes))  # fmt: skip
+        keep(service, f"c{minutes}", f"{'ha' * (minutes % 9)}!", source="chat",
+             created_at=day - timedelta(minutes=minutes))  # fmt: skip
+    keep(service, "dentist", "dentist, 14:30", source="calendar", created_at=day)
+    keep(service, "swan", "Ida and a swan", source="photos", created_at=day)
+    keep(service, "news", "we are getting married in June", source="chat", created_at=day)
+    if slept:
+        service.call(Sleep(force=True))
+
+    hits = recall(service, "what happened 2 days ago", limit=6)
+
+    shown = {line for hit in hits for line in [hit.content, *(one.content for one in hit.lines)]}
+    assert {"dentist, 14:30", "Ida and a swan", "we are getting married in June"} <= shown
+
+
 def test_a_list_of_what_happened_stays_within_its_filters(service: MemoryService) -> None:
     lunches(service)
     keep(service, "call", "call with Ann", session="calls", created_at=NOON - timedelta(days=3))
