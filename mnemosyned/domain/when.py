@@ -100,11 +100,12 @@ def times(text: str, now: datetime) -> Times:
 
     `now` is aware; its zone says where a day begins.
     """
-    if not _may_say_when(text):
+    english = in_english(text)
+    if not _may_say_when(english):
         return Times((), text.strip())
     spans: list[Span] = []
     written: list[str] = []
-    left = rest = in_english(text)
+    left = rest = english
     for rule in _rules():
         for match in rule.finditer(left):
             groups = {name: value.lower() for name, value in match.groupdict().items() if value}

@@ -27,10 +27,10 @@ QUESTIONS = [*chain.from_iterable(combinations(COMMON, count) for count in range
 
 @pytest.fixture
 def texts(store: SqliteStore) -> dict[int, str]:
-    """Memories by their position in the store, no two alike."""
+    """Memories by their position in the store, no two alike, nor alike but for figures."""
     rng = Random(3)
     said = [
-        " ".join([*(word for word, share in COMMON.items() if rng.random() < share), f"note{at}"])
+        " ".join([*(word for word, share in COMMON.items() if rng.random() < share), _name(at)])
         for at in range(400)
     ]
     keep(
@@ -41,6 +41,11 @@ def texts(store: SqliteStore) -> dict[int, str]:
         ),
     )
     return dict(enumerate(said, 1))
+
+
+def _name(at: int) -> str:
+    """A word of letters for each number."""
+    return "note" + "".join(chr(ord("a") + int(figure)) for figure in str(at))
 
 
 def found(store: SqliteStore, *words: str, limit: int, **where: Any) -> Found:  # noqa: ANN401
