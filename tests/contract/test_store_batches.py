@@ -112,3 +112,14 @@ def test_whoever_remembers_is_told_how_much_there_is_with_it(store: MemoryStore)
 
     assert (counts, again, after) == ([1, 2, 3], 3, 2)
     assert store.totals()[Tier.WORKING].count == store.working_count() == 2
+
+
+def test_what_is_to_expire_does_not_stand_for_words_said_again_in_its_batch(
+    store: MemoryStore,
+) -> None:
+    passing = Draft(memory("1", "the door is open", valid_until=NOON))
+    again = Draft(memory("2", "the door is open"), dedupe=True)
+
+    answers = store.remember([passing, again]).acknowledged
+
+    assert [answer.stored for answer in answers] == [True, True]
