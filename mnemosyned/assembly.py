@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,43 +14,31 @@ from tzlocal import get_localzone
 from mnemosyned import __version__
 from mnemosyned.config import (
     API_KEY_VARIABLE,
-    MODEL_TOKENIZER,
     NO_MODEL,
     Config,
     EmbeddingConfig,
     LlmConfig,
 )
-from mnemosyned.contexts import WindowSettings, estimating
-from mnemosyned.domain.budget import TokenBudget
-from mnemosyned.domain.consolidation import CycleReport, GroupLimits, Selection, Trigger
-from mnemosyned.domain.counting import FullCounter, MessageCounter
-from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
-from mnemosyned.domain.forgetting import Retention
+from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
 from mnemosyned.domain.model_ports import Summarizer, TextModel, VectorStore
 from mnemosyned.domain.ports import Clock
-from mnemosyned.domain.sensitive import SecretRule
-from mnemosyned.domain.tokens import Estimated, WithMargin
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
-from mnemosyned.service import About, Limits, MemoryService, SystemClock
+from mnemosyned.policies import (
+    background_policy,
+    retention,
+    service_limits,
+    set_schedule,
+    sleep_policy,
+    sleep_triggers,
+)
+from mnemosyned.service import About, MemoryService, SystemClock
 from mnemosyned.sleep import final
-from mnemosyned.sleep.background import Background, BackgroundPolicy
-from mnemosyned.sleep.budget import Budget
+from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.company import Company
-from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
-from mnemosyned.sleep.fold import LevelPolicy
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.machine import SteadyClock, machine_now
 from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
-from mnemosyned.sleep.triggers import (
-    Age,
-    Count,
-    Idle,
-    ModelWork,
-    QuietHours,
-    Size,
-    SleepTrigger,
-    Tokens,
-)
 from mnemosyned.sleep.watch import Watch
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.summarizers.sharing import SharingSummarizer
@@ -82,17 +69,17 @@ class OpenMemory:
         # A model that is loaded stays so, with what is known of it; a key file is read again.
         same = same and config.llm.api_key_file is None
         summarizer = None if same else make_summarizer(config, self.clock, self.cycle.company)
-        limits = _limits(config, summarizer or self.cycle.summarizer)
+        limits = service_limits(config, summarizer or self.cycle.summarizer)
         if self.scheduler:
-            _schedule(self.scheduler, config)
+            set_schedule(self.scheduler, config)
         if self.background and self.watch:
-            self.background.policy = _background(config)
-            self.watch.triggers = _triggers(config)
+            self.background.policy = background_policy(config)
+            self.watch.triggers = sleep_triggers(config)
         if summarizer:
             self.cycle.use_summarizer(summarizer)
-        self.cycle.policy = _policy(config)
+        self.cycle.policy = sleep_policy(config)
         self.service.use_limits(limits)
-        self.forgetting.retention = _retention(config)
+        self.forgetting.retention = retention(config)
         self.config = config
 
 
@@ -114,7 +101,7 @@ def open_memory(
         open_store(database, migrations=shipped("migrations"), socket=socket) as store,
         ExitStack() as stack,
     ):
-        policy = _policy(config)
+        policy = sleep_policy(config)
         # A clock that tests move is to be believed.
         aging = SteadyClock(clock, hold=policy.ttl / 2) if given is None else clock
         cycle = SleepCycle(
@@ -131,7 +118,7 @@ def open_memory(
             cycle=cycle,
             clock=clock,
             database=database,
-            retention=_retention(config),
+            retention=retention(config),
         )
         forgetting.mend()  # what a crash left emptied
         vectors = _vectors(config.embedding, store.vectors)
@@ -141,7 +128,7 @@ def open_memory(
             store=store,
             cycle=cycle,
             clock=clock,
-            limits=_limits(config, summarizer),
+            limits=service_limits(config, summarizer),
             about=About(
                 version=__version__,
                 database=database,
@@ -159,7 +146,7 @@ def open_memory(
             clock=aging,
             zone=get_localzone(),
             machine=machine_now,
-            policy=_background(config),
+            policy=background_policy(config),
         )
 
         def sleep(trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:
@@ -172,14 +159,14 @@ def open_memory(
             forgetting.tidy()
 
         watch = Watch(activity=background.activity, now=background.now, sleep=sleep)
-        watch.triggers = _triggers(config)
+        watch.triggers = sleep_triggers(config)
         scheduler = SleepScheduler(
             sleep=sleep,
             relieve=relieve,
             look=watch.look,
             tick_s=config.sleep.tick_s,
         )
-        _schedule(scheduler, config)
+        set_schedule(scheduler, config)
         with scheduler:
             service.use_scheduler(scheduler, background)
             try:
@@ -195,7 +182,7 @@ def check_settings(config: Config) -> None:
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
     summarizer = make_summarizer(config, SystemClock())
-    _limits(config, summarizer)
+    service_limits(config, summarizer)
     summarizer.close()
 
 
@@ -282,123 +269,4 @@ def _vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
         wait_s=embedding.wait_ms / 1_000,
         similarity_min=embedding.similarity_min,
         rows_max=embedding.rows_max,
-    )
-
-
-def _policy(config: Config) -> SleepPolicy:
-    sleep = config.sleep
-    return SleepPolicy(
-        ttl=timedelta(hours=sleep.ttl_hours),
-        groups=GroupLimits(
-            entries_max=sleep.group_entries_max,
-            chars_max=sleep.group_chars_max,
-            pause=timedelta(hours=sleep.group_pause_hours),
-        ),
-        levels=LevelPolicy(grace=timedelta(hours=sleep.fold_grace_hours), minimum=sleep.fold_min),
-        budget=Budget(
-            time=timedelta(minutes=sleep.cycle_minutes) if sleep.cycle_minutes else None,
-            tokens=sleep.cycle_tokens,
-        ),
-    )
-
-
-def _background(config: Config) -> BackgroundPolicy:
-    sleep = config.sleep
-    begins, _, ends = (sleep.quiet_hours or "").partition("-")
-    hours = [QuietHours(time.fromisoformat(begins), time.fromisoformat(ends))] if ends else []
-    return BackgroundPolicy(
-        model=ModelWork(
-            on_battery=sleep.when != "ac_power",
-            idle_only=sleep.when == "idle",
-            load_max=sleep.load_max,
-            quiet_hours=hours,
-        ),
-        fresh=timedelta(minutes=sleep.fresh_minutes),
-    )
-
-
-def _triggers(config: Config) -> list[SleepTrigger]:
-    """Those that are switched on, in the order in which they are asked."""
-    if not config.auto_sleep:
-        return []
-    sleep = config.sleep
-    fresh = timedelta(minutes=sleep.fresh_minutes)
-    found: list[SleepTrigger] = [Size(rows_max=config.wm_max, bytes_max=sleep.on_bytes)]
-    if sleep.on_age:
-        slack = timedelta(minutes=sleep.age_slack_minutes)
-        found.append(Age(ttl=timedelta(hours=sleep.ttl_hours), slack=slack))
-    if sleep.on_session_tokens:
-        found.append(Tokens(budget=sleep.on_session_tokens))
-    if sleep.on_count:
-        found.append(Count(entries=sleep.on_count, fresh=fresh))
-    if sleep.on_idle_minutes:
-        quiet = timedelta(minutes=sleep.on_idle_minutes)
-        found.append(Idle(quiet=quiet, gain_min=sleep.gain_min, fresh=fresh))
-    return found
-
-
-def _limits(config: Config, summarizer: Summarizer) -> Limits:
-    """What the service takes and keeps to. Raises `ConfigInvalid`."""
-    context = config.context
-    try:
-        budget = TokenBudget(
-            total=context.total,
-            system_reserve=context.system_reserve,
-            tool_definitions_reserve=context.tools_reserve,
-            memory_fraction=context.memory_fraction,
-            learnings_fraction=context.learnings_fraction,
-            fresh_tail_count=context.fresh_tail,
-        )
-    except InvalidRequest as error:
-        raise ConfigInvalid(f"context: {error.message}", field="context") from error
-    return Limits(
-        content_bytes_max=config.limits.content_bytes_max,
-        wm_max=config.wm_max,
-        secrets=SecretRule(config.secrets),
-        recognise=config.learnings.recognise,
-        window=WindowSettings(
-            budget=budget,
-            counter=_counter(context.tokenizer, summarizer),
-            model_limit_s=context.model_limit_s,
-        ),
-    )
-
-
-def _retention(config: Config) -> Retention:
-    days = config.archive.keep_days
-    return Retention(
-        keep=None if days is None else timedelta(days=days),
-        characters_max=config.archive.characters_max,
-    )
-
-
-def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
-    """Who counts the tokens of contexts. Raises `ConfigInvalid`."""
-    if tokenizer is None:
-        return estimating()
-    # Loaded here: the estimate needs none of them.
-    from mnemosyned.tokenizers import ModelCounter, open_counter  # noqa: PLC0415
-
-    if tokenizer == MODEL_TOKENIZER:
-        model = summarizer.model
-        if model is None:
-            raise ConfigInvalid(
-                'context.tokenizer is "model", but no model is configured; name one in llm, or a '
-                "tokenizer's file",
-                field="context.tokenizer",
-            )
-        return FullCounter(ModelCounter(model, otherwise=WithMargin(Estimated())))
-    try:
-        return FullCounter(open_counter(Path(tokenizer).expanduser()))
-    except TokenizerUnusable as error:
-        raise ConfigInvalid(
-            f"context.tokenizer: {error.message}", field="context.tokenizer"
-        ) from error
-
-
-def _schedule(scheduler: SleepScheduler, config: Config) -> None:
-    scheduler.set_schedule(
-        auto=config.auto_sleep,
-        interval=timedelta(minutes=config.sleep.interval_minutes),
-        cron=config.sleep.cron,
     )

@@ -1,0 +1,156 @@
+"""What the settings say, in the terms of the parts that keep to it."""
+
+from __future__ import annotations
+
+from datetime import time, timedelta
+from pathlib import Path
+
+from mnemosyned.config import MODEL_TOKENIZER, Config
+from mnemosyned.contexts import WindowSettings, estimating
+from mnemosyned.domain.budget import TokenBudget
+from mnemosyned.domain.consolidation import GroupLimits
+from mnemosyned.domain.counting import FullCounter, MessageCounter
+from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
+from mnemosyned.domain.forgetting import Retention
+from mnemosyned.domain.model_ports import Summarizer
+from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.domain.tokens import Estimated, WithMargin
+from mnemosyned.service import Limits
+from mnemosyned.sleep.background import BackgroundPolicy
+from mnemosyned.sleep.budget import Budget
+from mnemosyned.sleep.cycle import SleepPolicy
+from mnemosyned.sleep.fold import LevelPolicy
+from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.triggers import (
+    Age,
+    Count,
+    Idle,
+    ModelWork,
+    QuietHours,
+    Size,
+    SleepTrigger,
+    Tokens,
+)
+
+
+def sleep_policy(config: Config) -> SleepPolicy:
+    """How old a memory sleeps, what makes a group, and how long a cycle may take."""
+    sleep = config.sleep
+    return SleepPolicy(
+        ttl=timedelta(hours=sleep.ttl_hours),
+        groups=GroupLimits(
+            entries_max=sleep.group_entries_max,
+            chars_max=sleep.group_chars_max,
+            pause=timedelta(hours=sleep.group_pause_hours),
+        ),
+        levels=LevelPolicy(grace=timedelta(hours=sleep.fold_grace_hours), minimum=sleep.fold_min),
+        budget=Budget(
+            time=timedelta(minutes=sleep.cycle_minutes) if sleep.cycle_minutes else None,
+            tokens=sleep.cycle_tokens,
+        ),
+    )
+
+
+def background_policy(config: Config) -> BackgroundPolicy:
+    """When the machine is free for a model."""
+    sleep = config.sleep
+    begins, _, ends = (sleep.quiet_hours or "").partition("-")
+    hours = [QuietHours(time.fromisoformat(begins), time.fromisoformat(ends))] if ends else []
+    return BackgroundPolicy(
+        model=ModelWork(
+            on_battery=sleep.when != "ac_power",
+            idle_only=sleep.when == "idle",
+            load_max=sleep.load_max,
+            quiet_hours=hours,
+        ),
+        fresh=timedelta(minutes=sleep.fresh_minutes),
+    )
+
+
+def sleep_triggers(config: Config) -> list[SleepTrigger]:
+    """Those that are switched on, in the order in which they are asked."""
+    if not config.auto_sleep:
+        return []
+    sleep = config.sleep
+    fresh = timedelta(minutes=sleep.fresh_minutes)
+    found: list[SleepTrigger] = [Size(rows_max=config.wm_max, bytes_max=sleep.on_bytes)]
+    if sleep.on_age:
+        slack = timedelta(minutes=sleep.age_slack_minutes)
+        found.append(Age(ttl=timedelta(hours=sleep.ttl_hours), slack=slack))
+    if sleep.on_session_tokens:
+        found.append(Tokens(budget=sleep.on_session_tokens))
+    if sleep.on_count:
+        found.append(Count(entries=sleep.on_count, fresh=fresh))
+    if sleep.on_idle_minutes:
+        quiet = timedelta(minutes=sleep.on_idle_minutes)
+        found.append(Idle(quiet=quiet, gain_min=sleep.gain_min, fresh=fresh))
+    return found
+
+
+def service_limits(config: Config, summarizer: Summarizer) -> Limits:
+    """What the service takes and keeps to. Raises `ConfigInvalid`."""
+    context = config.context
+    try:
+        budget = TokenBudget(
+            total=context.total,
+            system_reserve=context.system_reserve,
+            tool_definitions_reserve=context.tools_reserve,
+            memory_fraction=context.memory_fraction,
+            learnings_fraction=context.learnings_fraction,
+            fresh_tail_count=context.fresh_tail,
+        )
+    except InvalidRequest as error:
+        raise ConfigInvalid(f"context: {error.message}", field="context") from error
+    return Limits(
+        content_bytes_max=config.limits.content_bytes_max,
+        wm_max=config.wm_max,
+        secrets=SecretRule(config.secrets),
+        recognise=config.learnings.recognise,
+        window=WindowSettings(
+            budget=budget,
+            counter=_counter(context.tokenizer, summarizer),
+            model_limit_s=context.model_limit_s,
+        ),
+    )
+
+
+def retention(config: Config) -> Retention:
+    """How long, or how much of, the archive keeps its words."""
+    days = config.archive.keep_days
+    return Retention(
+        keep=None if days is None else timedelta(days=days),
+        characters_max=config.archive.characters_max,
+    )
+
+
+def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
+    """Who counts the tokens of contexts. Raises `ConfigInvalid`."""
+    if tokenizer is None:
+        return estimating()
+    # Loaded here: the estimate needs none of them.
+    from mnemosyned.tokenizers import ModelCounter, open_counter  # noqa: PLC0415
+
+    if tokenizer == MODEL_TOKENIZER:
+        model = summarizer.model
+        if model is None:
+            raise ConfigInvalid(
+                'context.tokenizer is "model", but no model is configured; name one in llm, or a '
+                "tokenizer's file",
+                field="context.tokenizer",
+            )
+        return FullCounter(ModelCounter(model, otherwise=WithMargin(Estimated())))
+    try:
+        return FullCounter(open_counter(Path(tokenizer).expanduser()))
+    except TokenizerUnusable as error:
+        raise ConfigInvalid(
+            f"context.tokenizer: {error.message}", field="context.tokenizer"
+        ) from error
+
+
+def set_schedule(scheduler: SleepScheduler, config: Config) -> None:
+    """Have cycles begin by the timetable of the settings."""
+    scheduler.set_schedule(
+        auto=config.auto_sleep,
+        interval=timedelta(minutes=config.sleep.interval_minutes),
+        cron=config.sleep.cron,
+    )
