@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pytest
-from endpoints import drips, says, serving, unused_port
-from fakes import FakeClock, FakeSummarizer, keep, trio
+from chained import DEAD, REFUSED, FakeModel, Primary, fail
+from fakes import FakeClock, FakeSummarizer, trio
 
-from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.memory import Episode, Memory
-from mnemosyned.domain.model_ports import SummarizerState, Summary, TextModel
-from mnemosyned.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.domain.model_ports import SummarizerState, Summary
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import (
     COOL_DOWN,
@@ -27,67 +20,8 @@ from mnemosyned.summarizers.chain import (
     WAITED_FOR,
     ChainSummarizer,
 )
-from mnemosyned.summarizers.endpoint import EndpointModel
-from mnemosyned.verbs_keeping import Forget
 
 GROUP = trio("a")
-
-
-@dataclass
-class FakeModel(TextModel):
-    """A model whose calls `Primary` makes up; it only notes that it was closed."""
-
-    name: str = "fake:model"
-    closed: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def context_tokens(self) -> int:
-        return 2048
-
-    def count_tokens(self, text: str) -> int:
-        return len(text)
-
-    def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
-    ) -> str:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        self.closed.set()
-
-
-@dataclass
-class Primary:
-    """A summariser with a model, told what to do."""
-
-    does: Callable[[], object] = lambda: None
-    model: TextModel | None = None
-    """Asked for the text, where it is given."""
-    calls: int = 0
-    accepted: int = 0
-    retried: int = 0
-    rejected: int = 0
-
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
-        self.calls += 1
-        self.does()
-        text = memories[0].content
-        if self.model:
-            said = [{"role": "user", "content": text}]
-            text = self.model.complete(said, max_tokens=9, temperature=0)
-        self.accepted += 1
-        return Summary(text=text, summarizer="fake:model")
-
-
-def fail(error: Exception) -> Callable[[], object]:
-    def raise_it() -> None:
-        raise error
-
-    return raise_it
-
-
-DEAD = fail(ModelUnavailable("it is gone"))
-REFUSED = fail(SummarizerFailed("it names a stranger"))
 
 
 @pytest.fixture
@@ -328,115 +262,3 @@ def test_an_interrupt_with_nothing_under_way_takes_no_time(
     assert not model.closed.is_set()
     chain.close()
     assert model.closed.is_set()
-
-
-# ------------------------------------------------------- with a cycle and a server
-
-
-def with_endpoint(url: str, clock: FakeClock) -> tuple[ChainSummarizer, Primary]:
-    model = EndpointModel(endpoint=url, time_limit_s=20)
-    primary = Primary(model=model)
-    rules = AaakSummarizer()
-    return ChainSummarizer(primary=primary, model=model, fallback=rules, clock=clock), primary
-
-
-def test_a_cycle_promotes_every_group_though_nobody_listens(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    keep(store, *(one for name in "abcd" for one in trio(name, source=name)))
-    cycle.summarizer, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
-
-    report = cycle.run(trigger=Trigger.EXPLICIT)
-
-    assert (report.status, report.promoted, primary.calls) == (CycleStatus.DONE, 4, 1)
-    entries = store.log(limit=9)
-    assert {entry.summarizer for entry in entries} == {"aaak"}
-    assert all("connection refused" in (entry.fallback_reason or "") for entry in entries)
-
-
-def test_what_the_model_wrote_has_no_reason_in_the_log(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    keep(store, *trio("a"))
-    with serving(says("note a0")) as served:
-        cycle.summarizer, _ = with_endpoint(served.url, clock)
-        cycle.run(trigger=Trigger.EXPLICIT)
-
-    (entry,) = store.log(limit=9)
-    assert (entry.summarizer, entry.fallback_reason) == ("fake:model", None)
-
-
-def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    keep(store, *(one for name in "ab" for one in trio(name, source=name)))
-    with serving(drips) as served:
-        cycle.summarizer, primary = with_endpoint(served.url, clock)
-        running = threading.Thread(target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT})
-        running.start()
-        while not served.seen:
-            time.sleep(0.005)
-        started = time.monotonic()
-        cycle.interrupt()
-        report = cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=10, quick=True)
-        running.join()
-
-    assert time.monotonic() - started < 1
-    assert (report.promoted, primary.calls, len(served.seen)) == (1, 1, 1)
-    assert {entry.fallback_reason for entry in store.log(limit=9)} == {STOPPING}
-
-
-def test_forgetting_waits_for_no_model(
-    store: SqliteStore, cycle: SleepCycle, service: MemoryService, clock: FakeClock
-) -> None:
-    keep(store, *trio("a"))
-    cycle.run(trigger=Trigger.EXPLICIT)
-    cycle.summarizer, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
-
-    service.call(Forget("a1"))
-
-    episode = store.get(store.log(limit=1)[0].episode or "")
-    assert isinstance(episode, Episode)
-    assert episode.summarizer == "aaak"
-    assert primary.calls == 0
-
-
-def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    keep(store, *trio("a"))
-    with serving(drips) as served:
-        cycle.summarizer, _ = with_endpoint(served.url, clock)
-        running = threading.Thread(target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT})
-        running.start()
-        while not served.seen:
-            time.sleep(0.005)
-        cycle.use_summarizer(AaakSummarizer())
-        started = time.monotonic()
-        cycle.interrupt()
-        running.join()
-
-    assert time.monotonic() - started < 1
-    assert store.log(limit=1)[0].fallback_reason == STOPPING
-
-
-def test_new_settings_end_the_former_model_with_its_cycle(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, chain: ChainSummarizer
-) -> None:
-    cycle.summarizer = chain
-    model = chain._model  # noqa: SLF001 to see it closed
-    assert isinstance(model, FakeModel)
-    keep(store, *trio("a"))
-    other, _ = with_endpoint("http://127.0.0.1:9/v1", clock)
-    primary = chain._primary  # noqa: SLF001 to act while it writes
-    assert isinstance(primary, Primary)
-
-    def exchange() -> None:
-        cycle.use_summarizer(other)
-        assert not model.closed.is_set()
-
-    primary.does = exchange
-    cycle.run(trigger=Trigger.EXPLICIT)
-
-    assert model.closed.is_set()
-    assert store.log(limit=1)[0].summarizer == "fake:model"

@@ -1,43 +1,21 @@
-"""The way back from the archive, undoing a cycle, and pruning: nothing lost, nothing twice."""
+"""The way back from the archive, and undoing a cycle: nothing lost, nothing twice."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
-import msgspec
 import pytest
-from fakes import NOON, FakeClock, keep, memory, trio, working_ids
+from archived import episode_of, original, slept
+from fakes import FakeClock, keep, memory, trio, working_ids
 
-from mnemosyned.domain.consolidation import WORDLESS, CycleStatus, GroupStatus, Trigger
-from mnemosyned.domain.errors import CannotUndo, IdTaken, InvalidRequest, NotFound, WordsPruned
-from mnemosyned.domain.forgetting import Retention
-from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.forgetting import Forgetting
-from mnemosyned.render import render
+from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
+from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
+from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Expand, Get, Recall, Remember, Sleep
+from mnemosyned.verbs import Recall, Sleep
 from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
-
-
-def slept(cycle: SleepCycle) -> str:
-    """A cycle over everything; its id."""
-    return cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
-
-
-def original(store: SqliteStore, id: str) -> Memory:
-    found = store.get(id)
-    assert isinstance(found, Memory)
-    return found
-
-
-def episode_of(store: SqliteStore, id: str) -> Episode:
-    found = store.get(original(store, id).episode or "")
-    assert isinstance(found, Episode)
-    return found
-
 
 # ------------------------------------------------------------------- restore
 
@@ -284,159 +262,3 @@ def test_an_undo_rewrites_the_day_above_from_what_remains(
     assert (found.item_count, found.summary_of) == (3, (original(store, "a0").episode,))
     assert "note a1" in found.content
     assert "note b" not in found.content
-
-
-# --------------------------------------------------------------------- prune
-
-
-def test_the_archive_keeps_everything_by_default(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    keep(store, *trio("a", hours_ago=24 * 4_000))
-    slept(cycle)
-
-    assert service.call(Prune()).memories == 0
-    assert original(store, "a1").content == "note a1"
-
-
-def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    told = [memory(f"m{at}", f"met at 14:3{at} in the garden", hours_ago=90) for at in range(3)]
-    keep(store, *told, *trio("b", hours_ago=20))
-    slept(cycle)
-    before = episode_of(store, "m1")
-    preview = service.call(Prune(keep_days=2, dry_run=True))
-
-    receipt = service.call(Prune(keep_days=2))
-
-    assert (preview.memories, preview.characters) == (3, sum(len(one.content) for one in told))
-    assert replace_flag(preview) == replace_flag(receipt)
-    after = service.call(Expand(before.id))
-    assert after.episode == before
-    assert [(one.id, one.content, one.pruned_at) for one in after.originals] == [
-        (f"m{at}", "", NOON) for at in range(3)
-    ]
-    assert [detail.value for detail in after.episode.details] == ["14:30", "14:31", "14:32"]
-    assert original(store, "b1").content == "note b1"
-    (hit,) = service.call(Recall("garden")).hits
-    assert (hit.id, hit.lines) == (before.id, ())
-
-
-def replace_flag(pruned: object) -> str:
-    return str(pruned).replace("dry_run=True", "dry_run=False")
-
-
-def test_pruning_by_size_takes_the_oldest_until_it_fits(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    keep(store, *(memory(f"m{at}", "x" * 100, hours_ago=200 - 24 * at) for at in range(5)))
-    slept(cycle)
-
-    receipt = service.call(Prune(characters_max=250))
-
-    assert receipt.memories == 3
-    assert [bool(original(store, f"m{at}").pruned_at) for at in range(5)] == [True] * 3 + [
-        False
-    ] * 2
-    assert store.totals()[Tier.ARCHIVE].characters == 200
-
-
-def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    told = [memory(f"m{at}", "x" * 100, hours_ago=50 - at) for at in range(4)]
-    keep(store, *told, *(memory(f"n{at}", "x" * 100, hours_ago=20 - at) for at in range(4)))
-    slept(cycle)
-
-    amid = service.call(Prune(keep_days=2))
-    by_size = service.call(Prune(characters_max=750))
-
-    assert (amid.memories, by_size.memories, by_size.characters) == (0, 4, 400)
-    assert {one.id for one in told if original(store, one.id).pruned_at} == {one.id for one in told}
-
-
-def test_restoring_costs_no_other_original_the_last_of_its_words(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    keep(store, *trio("a"))
-    slept(cycle)
-    store.prune(["a0"], now=clock.now())  # as a crash may leave it
-    before = episode_of(store, "a1")
-
-    with pytest.raises(WordsPruned, match="all that is left"):
-        service.call(Restore("a1"))
-
-    assert episode_of(store, "a1") == before
-
-
-def test_the_settings_prune_after_a_cycle(
-    store: SqliteStore, cycle: SleepCycle, forgetting: Forgetting
-) -> None:
-    keep(store, *trio("a", hours_ago=100), *trio("b", hours_ago=20))
-    slept(cycle)
-    forgetting.retention = Retention(keep=timedelta(days=2))
-
-    forgetting.tidy()
-
-    assert original(store, "a1").pruned_at
-    assert original(store, "b1").content == "note b1"
-
-
-def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    keep(store, *trio("a"))
-    slept(cycle)
-    service.call(Prune(characters_max=0))
-
-    assert not service.call(Remember("note a1", id="a1")).stored
-    assert service.call(Remember("note a1", dedupe=True)).stored
-    with pytest.raises(IdTaken):
-        service.call(Remember("other words", id="a1"))
-
-
-def test_the_preview_says_whose_last_words_go_with_a_forgotten_one(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    keep(store, *(replace(one, content="so quiet a garden") for one in trio("a")))
-    keep(store, *trio("b", source="b"))
-    slept(cycle)
-    service.call(Prune(characters_max=0))
-
-    preview = service.call(Forget("a1", dry_run=True))
-    whole = service.call(Forget(source="b", dry_run=True))
-    service.call(Forget("a1"))
-
-    assert (preview.untold, whole.untold) == (2, 0)
-    assert "2 pruned originals beside them would lose what" in render(preview)
-    assert "beside them" not in render(whole)
-    assert "(its words were pruned)" in render(preview)
-    assert episode_of(store, "a0").content == WORDLESS
-
-
-def test_the_preview_of_a_large_file_says_how_long_writing_waits(service: MemoryService) -> None:
-    service.call(Remember("a bike", id="1"))
-
-    preview = service.call(Forget("1", dry_run=True))
-    large = msgspec.structs.replace(preview, file_bytes=3_000_000_000)
-
-    assert preview.file_bytes > 0
-    assert "anew" not in render(preview)
-    assert "(3,000 MB) is then written anew: writing waits for about 0 min 30 s" in render(large)
-
-
-def test_what_was_pruned_can_still_be_forgotten(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    keep(store, *(memory(f"m{at}", f"met at 14:3{at}", hours_ago=90) for at in range(3)))
-    slept(cycle)
-    service.call(Prune(characters_max=0))
-
-    receipt = service.call(Forget("m1"))
-
-    assert (receipt.memories, receipt.details, receipt.episodes_rewritten) == (1, 1, 3)
-    found = service.call(Get(original(store, "m0").episode or "")).episode
-    assert found
-    assert "14:30" in found.content
-    assert "14:31" not in found.content

@@ -1,0 +1,68 @@
+"""A chain of a model that does as it is told, and rules."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.model_ports import Summary, TextModel
+
+
+@dataclass
+class FakeModel(TextModel):
+    """A model whose calls `Primary` makes up; it only notes that it was closed."""
+
+    name: str = "fake:model"
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def context_tokens(self) -> int:
+        return 2048
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+    ) -> str:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@dataclass
+class Primary:
+    """A summariser with a model, told what to do."""
+
+    does: Callable[[], object] = lambda: None
+    model: TextModel | None = None
+    """Asked for the text, where it is given."""
+    calls: int = 0
+    accepted: int = 0
+    retried: int = 0
+    rejected: int = 0
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        self.calls += 1
+        self.does()
+        text = memories[0].content
+        if self.model:
+            said = [{"role": "user", "content": text}]
+            text = self.model.complete(said, max_tokens=9, temperature=0)
+        self.accepted += 1
+        return Summary(text=text, summarizer="fake:model")
+
+
+def fail(error: Exception) -> Callable[[], object]:
+    def raise_it() -> None:
+        raise error
+
+    return raise_it
+
+
+DEAD = fail(ModelUnavailable("it is gone"))
+REFUSED = fail(SummarizerFailed("it names a stranger"))
