@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -20,6 +14,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, Json, environment, mnem, short_room
 from e2e.programs import BIN
+from e2e.terminals import on_terminal, popen
 
 from mnemosyned.verbs import ALIASES, VERBS
 
@@ -357,57 +352,3 @@ def test_completion_completes(tmp_path: Path, typed: str, expected: set[str]) ->
 
     offered = {line.partition(",")[2] for line in done.stdout.decode().splitlines()}
     assert offered == expected
-
-
-# -------------------------------------------------------------------- running
-
-
-def popen(address: Path, *words: str, home: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [str(BIN / "mnem"), "--socket", str(address), *words],
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-class Seen:
-    """All that a terminal has shown once its program has ended."""
-
-    def __init__(self, terminal: int) -> None:
-        self._terminal = terminal
-
-    def type(self, keys: bytes) -> None:
-        """Press these keys."""
-        os.write(self._terminal, keys)
-
-    def __call__(self) -> bytes:
-        shown = b""
-        deadline = time.monotonic() + WAIT_S
-        while time.monotonic() < deadline and select.select([self._terminal], [], [], 0.1)[0]:
-            try:
-                shown += os.read(self._terminal, 65536)
-            except OSError:  # how Linux says that the other side is closed
-                break
-        return shown
-
-
-@contextmanager
-def on_terminal(daemon: Daemon, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Seen]]:
-    """The shell client as a person at a terminal has it."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
-        env=environment(daemon.home, TERM="xterm"),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    try:
-        yield process, Seen(ours)
-    finally:
-        process.kill()
-        process.wait(WAIT_S)
-        os.close(ours)

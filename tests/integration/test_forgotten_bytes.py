@@ -3,174 +3,39 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes import NOON, FakeClock, holding, keep, memory
+from forgettable import (
+    BY_PLACE,
+    BY_STATE,
+    BY_WORD,
+    CHOSEN_AT,
+    EPISODES,
+    PER_EPISODE,
+    STATES,
+    WORDS,
+    Case,
+    Parts,
+    folded,
+    ids_of,
+    left,
+    made,
+)
 
 from mnemosyned import Memory as Library
-from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.verbs import Remember, Sleep
-from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
-
-WORDS = {
-    "words": "Zqxjv48213Kwyz",
-    "utf-8": "Žluťoučkýkůňž",
-    "cjk": "鑫淼焱垚犇骉",
-    "code": "zqxjvSecretName",
-    "snake": "zqxjv_wiring_table",
-    "e-mail": "zqxjv.kwyz@example.org",
-    "secret": "password: Zqxjv-4471-Kwyz",
-    "emoji": "🚲zqxjvkwyz🚲",
-}
-EPISODES = 4
-PER_EPISODE = 6
-CHOSEN_AT = (3, 9)
-"""Of which memories the word is: one in each of two episodes."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One memory among many, and a way to name it."""
-
-    word: str
-    way: str
-    state: str
-    where: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.state} by {self.way}: {self.word}"
-
-
-def made(case: Case) -> list[Memory]:
-    """Memories of four mornings; two of them hold the word, in whatever place the case names."""
-    word = WORDS[case.word]
-    memories = []
-    for at in range(EPISODES * PER_EPISODE):
-        told = at in CHOSEN_AT
-        spoken = f"note {at}: {word}. {word} again" if told else f"note {at} of the meadow"
-        filler = " ".join(f"word{at}x{n}" for n in range(12))
-        memories.append(
-            memory(
-                f"m{at}",
-                f"{spoken} {filler}",
-                created_at=NOON - timedelta(days=5 - at // PER_EPISODE, minutes=-at),
-                **{key: value for key, value in case.where.items() if told},
-            )
-        )
-    return memories
-
-
-def ids_of(case: Case) -> list[Forget]:
-    word = WORDS[case.word]
-    if case.way == "id":
-        return [Forget(f"m{at}") for at in CHOSEN_AT]
-    if case.way == "period":
-        return [Forget(since=moment(at), until=moment(at + 1)) for at in CHOSEN_AT]
-    if case.way in ("session", "source"):
-        return [Forget(**{case.way: case.where[case.way]})]
-    return [Forget(**{case.way: case.where.get("role", word)})]
-
-
-def moment(at: int) -> Any:  # noqa: ANN401
-    return NOON - timedelta(days=5 - at // PER_EPISODE, minutes=-at)
-
-
-def fresh(_: Parts) -> None:
-    pass
-
-
-def slept(parts: Parts) -> None:
-    parts.cycle.run(trigger=Trigger.EXPLICIT, force=True)
-
-
-def folded(parts: Parts) -> None:
-    slept(parts)
-    parts.clock.advance(days=30)
-    slept(parts)
-
-
-def pinned(parts: Parts) -> None:
-    for at in CHOSEN_AT:
-        parts.service.call(Pin(f"m{at}"))
-    slept(parts)
-
-
-def restored(parts: Parts) -> None:
-    folded(parts)
-    for at in CHOSEN_AT:
-        parts.service.call(Restore(f"m{at}"))
-
-
-def undone(parts: Parts) -> None:
-    slept(parts)
-    parts.service.call(Sleep(undo=parts.store.log(limit=1)[0].cycle))
-
-
-def superseded(parts: Parts) -> None:
-    folded(parts)
-    for at in CHOSEN_AT:
-        parts.service.call(Remember(f"the meadow is mown {at}", supersedes=f"m{at}"))
-
-
-def pruned(parts: Parts) -> None:
-    folded(parts)
-    parts.service.call(Prune(characters_max=0))
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a state is reached with."""
-
-    store: SqliteStore
-    service: MemoryService
-    cycle: SleepCycle
-    clock: FakeClock
-
-
-STATES: dict[str, Callable[[Parts], None]] = {
-    state.__name__: state
-    for state in (fresh, slept, folded, pinned, restored, undone, superseded, pruned)
-}
-BY_WORD = [
-    Case(word, ("id", "query", "person")[at % 3], state)
-    for state in ("fresh", "folded")
-    for at, word in enumerate(WORDS)
-]
-BY_STATE = [
-    Case("words", "id", "pinned"),
-    Case("cjk", "query", "pinned"),
-    Case("words", "person", "restored"),
-    Case("cjk", "id", "restored"),
-    Case("code", "query", "undone"),
-    Case("secret", "id", "undone"),
-    Case("words", "person", "superseded"),
-    Case("utf-8", "id", "superseded"),
-    Case("words", "id", "pruned"),
-    Case("e-mail", "person", "pruned"),
-]
-BY_PLACE = [
-    Case("words", "session", "slept", {"session": "Zqxjv48213Kwyz"}),
-    Case("words", "session", "folded", {"session": "s Zqxjv48213Kwyz", "source": "chat"}),
-    Case("words", "source", "slept", {"source": "Zqxjv48213Kwyz"}),
-    Case("words", "person", "slept", {"role": "Zqxjv48213Kwyz"}),
-    Case("cjk", "person", "fresh", {"role": "鑫淼焱垚犇骉"}),
-    Case("words", "query", "slept", {"metadata": {"also": ["Zqxjv48213Kwyz"]}}),
-    Case("words", "period", "fresh"),
-    Case("words", "period", "folded"),
-]
+from mnemosyned.verbs import Remember
+from mnemosyned.verbs_keeping import Forget
 
 
 @pytest.fixture
@@ -189,17 +54,6 @@ def above(store: SqliteStore, id: str) -> list[Episode]:
         assert isinstance(found, Episode)
         summaries.append(found)
     return summaries
-
-
-def left(store: SqliteStore, word: str) -> list[str]:
-    """Where the word, or a part of it, can still be read."""
-    parts = [part for part in word.removeprefix("password: ").split() if part]
-    if word == WORDS["cjk"]:
-        parts += ["".join(pair) for pair in pairwise(word)]
-    found = holding(store.database.parent, word, *parts)
-    with closing(sqlite3.connect(f"file:{store.database}?mode=ro", uri=True)) as connection:
-        dump = "\n".join(connection.iterdump()).casefold()
-    return found + [f"a table: {part}" for part in parts if part.casefold() in dump]
 
 
 @pytest.mark.parametrize("case", [*BY_WORD, *BY_STATE, *BY_PLACE], ids=str)

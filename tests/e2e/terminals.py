@@ -1,0 +1,66 @@
+"""`mnem` as a program of its own, also at a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e.daemons import WAIT_S, Daemon, environment
+from e2e.programs import BIN
+
+
+def popen(address: Path, *words: str, home: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [str(BIN / "mnem"), "--socket", str(address), *words],
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+class Seen:
+    """All that a terminal has shown once its program has ended."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+
+    def type(self, keys: bytes) -> None:
+        """Press these keys."""
+        os.write(self._terminal, keys)
+
+    def __call__(self) -> bytes:
+        shown = b""
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline and select.select([self._terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(self._terminal, 65536)
+            except OSError:  # how Linux says that the other side is closed
+                break
+        return shown
+
+
+@contextmanager
+def on_terminal(daemon: Daemon, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Seen]]:
+    """The shell client as a person at a terminal has it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
+        env=environment(daemon.home, TERM="xterm"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    try:
+        yield process, Seen(ours)
+    finally:
+        process.kill()
+        process.wait(WAIT_S)
+        os.close(ours)
