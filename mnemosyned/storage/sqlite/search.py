@@ -11,9 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
 from mnemosyned.domain.pyramid import distinct
-from mnemosyned.domain.ranking import NEIGHBOUR_SHARES, crowded
+from mnemosyned.domain.ranking import NEIGHBOUR_SHARES
 from mnemosyned.domain.reading import READ_CHARS_MAX
 from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
+from mnemosyned.domain.variety import crowded
 from mnemosyned.domain.when import Span
 from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
