@@ -6,12 +6,14 @@ Loading is most of what a start costs; a fork of what is loaded is a process lik
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,10 +31,7 @@ FDS = 5
 
 
 def next_program(orders: socket.socket) -> Program:
-    """Fork as ordered; returns in the programs, and in the template itself once all is over.
-
-    Returning lets the program end as every Python program ends, with its own exit code.
-    """
+    """Fork as ordered; returns in the programs, and in the template itself once all is over."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the programs alone
     gc.freeze()  # or a program's last collection goes through all that was loaded: 0.1 s
     while True:
@@ -77,5 +76,23 @@ def _become(words: list[str], environment: dict[str, str]) -> Program:
     return PROGRAMS[Path(sys.argv[0]).name]
 
 
+def run(program: Program) -> None:
+    """Run to the end as any Python program does, but leave it to the system to clear up.
+
+    To take apart all that was loaded costs several times what most of these programs do. One that
+    has threads left, an exit code in words or output that nobody takes ends in the usual way.
+    """
+    try:
+        sys.exit(program())
+    except SystemExit as ending:
+        if threading.active_count() == 1 and (ending.code is None or isinstance(ending.code, int)):
+            atexit._run_exitfuncs()  # noqa: SLF001 what Python calls itself at this point
+            with suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(ending.code or 0)
+        raise
+
+
 if __name__ == "__main__":
-    sys.exit(next_program(socket.socket(fileno=int(sys.argv[1])))())
+    run(next_program(socket.socket(fileno=int(sys.argv[1]))))
