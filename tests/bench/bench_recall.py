@@ -170,6 +170,12 @@ def ask_bare(bare: Bare, questions: Sequence[Question]) -> Asked:
     return asked
 
 
+def added_ms(one: Asked, other: Asked) -> float:
+    """What one way adds to a question at the median; over all, a machine's moods are larger."""
+    pairs = zip(one.seconds, other.seconds, strict=True)
+    return 1_000 * statistics.median(a - b for a, b in pairs)
+
+
 # ------------------------------------------------------------------- the bars
 
 
@@ -216,7 +222,7 @@ def hold(report: Report, size: int, measured: Measured) -> None:
         report.bar(f"p95 at {size:,}, all classes, per bare", together, "<=", RATIO_BAR)
     loss = bare[COMMON_WORDS].hit - ours[COMMON_WORDS].hit
     report.bar(f"hit@10 lost at {size:,}, {COMMON_WORDS}, to bare", loss, "<=", HIT_LOSS_BAR)
-    added = max(socket[k].latency.p50_ms - ours[k].latency.p50_ms for k in ASK_ALL)
+    added = max(added_ms(socket[kind], ours[kind]) for kind in ASK_ALL)
     report.bar(f"ms the socket adds to p50 at {size:,}, at most", added, "<=", SOCKET_BAR_MS)
 
 
