@@ -37,7 +37,7 @@ from mnemosyned.domain.terms import terms
 
 SIZES_USUAL = (10_000, 100_000)
 MILLION = 1_000_000
-QUESTIONS_USUAL, TURNS, PASSES, WARM = 200, 10, 3, 5
+QUESTIONS_USUAL, PASSES, WARM = 200, 3, 5
 IDLE_S = 2.0
 CACHE_KB = 8_000
 """As much as a reading connection of the product has."""
@@ -134,13 +134,13 @@ def measure(database: Path, questions: Mapping[str, Sequence[Question]]) -> Meas
 
 
 def in_turns(asks: Mapping[str, Ask], asked: Sequence[Question]) -> dict[str, Asked]:
-    """Every way, some questions each in turn; the first ones warm up."""
+    """Every way, each question in turn, as people ask; the first ones warm up."""
     passes = {way: [Asked() for _ in range(PASSES)] for way in asks}
     for ask_some in asks.values():
         ask_some(asked[:WARM])
-    for number, turn in product(range(PASSES), range(TURNS)):
+    for number, question in product(range(PASSES), asked):
         for way, ask_some in asks.items():
-            passes[way][number] += ask_some(asked[turn::TURNS])
+            passes[way][number] += ask_some([question])
     return {way: quickest(taken) for way, taken in passes.items()}
 
 
