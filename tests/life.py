@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from mixed import Record
+
 NOW = datetime(2026, 3, 18, 20, tzinfo=UTC)
 DAYS = 365
 _TEXT = Path(__file__).with_name("life.txt")
@@ -78,17 +80,6 @@ _LINES = (
     ("health", "", "Steps: {N}{N}"),
     ("health", "", "Slept {N} h {N} min"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One of the year's records."""
-
-    id: str
-    content: str
-    source: str
-    role: str
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
