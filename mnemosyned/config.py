@@ -307,7 +307,7 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
     return converted
 
 
-def _choices(kind: Any) -> list[str]:  # noqa: ANN401
+def _choices(kind: object) -> list[str]:
     """The words that may stand there; none where any may."""
     return [str(choice) for choice in get_args(kind)] if get_origin(kind) is Literal else []
 

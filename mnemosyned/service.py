@@ -109,7 +109,6 @@ class MemoryService:
         self._clock = clock
         self._about = about
         self._forgetting = forgetting
-        self._scheduler = scheduler
         self._background: Background | None = None
         self._vectors = vectors
         self._started = time.monotonic()
@@ -176,7 +175,7 @@ class MemoryService:
         self, scheduler: SleepScheduler, background: Background | None = None
     ) -> None:
         """Have this scheduler relieve working memory in the background, and report both."""
-        self._scheduler = self._cap.scheduler = scheduler
+        self._cap.scheduler = scheduler
         self._background = background
 
     # ------------------------------------------------------------- remember
@@ -320,7 +319,7 @@ class MemoryService:
         )
 
     def _sleep_status(self) -> SleepStatus:
-        scheduler = self._scheduler
+        scheduler = self._cap.scheduler
         newest = self._store.log(limit=1)
         cutoff = self._cycle.policy.cutoff(self._clock.now())
         return SleepStatus(

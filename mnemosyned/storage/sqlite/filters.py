@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from mnemosyned.domain.memory import Tier
@@ -50,6 +51,30 @@ def among(
     return clauses, values
 
 
+def within(
+    since: datetime | None, until: datetime | None, *, first: str, last: str
+) -> tuple[list[str], list[Any]]:
+    """Conditions that hold what lasts from one column to another to this stretch of time."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    if since:
+        clauses.append(f"{last} >= ?")
+        values.append(instant_text(since))
+    if until:
+        clauses.append(f"{first} < ?")
+        values.append(instant_text(until))
+    return clauses, values
+
+
+def _named_and_dated(
+    query: Query, *, column: str, first: str, last: str
+) -> tuple[list[str], list[Any]]:
+    """The conditions of a question on sessions, sources and time."""
+    clauses, values = among(query.sessions, query.sources, column=column)
+    dated, moments = within(query.since, query.until, first=first, last=last)
+    return clauses + dated, values + moments
+
+
 def narrowed(connection: sqlite3.Connection, query: Query) -> Narrow:
     """The filters of a question for the originals, and the rows that pass if those are few.
 
@@ -58,13 +83,7 @@ def narrowed(connection: sqlite3.Connection, query: Query) -> Narrow:
     narrow = memory_filter(query)
     if not query.sessions:
         return narrow
-    clauses, values = among(query.sessions, query.sources, column="+{}")
-    if query.since:
-        clauses.append("created_at >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("created_at < ?")
-        values.append(instant_text(query.until))
+    clauses, values = _named_and_dated(query, column="+{}", first="created_at", last="created_at")
     holds, moment = in_force(query, seq="seq")
     where = " AND ".join(clauses) + holds
     rows: list[int] = []
@@ -86,17 +105,13 @@ def _homes(tier: Tier | None) -> tuple[str, ...]:
 
 def memory_filter(query: Query) -> Narrow:
     """The filters of a question, for the index over the originals."""
-    clauses, values = among(query.sessions, query.sources, column="ifnull(w.{0}, a.{0})")
+    column = "ifnull(w.{0}, a.{0})"
+    when = column.format("created_at")
+    clauses, values = _named_and_dated(query, column=column, first=when, last=when)
     if query.tier is Tier.WORKING:
         clauses.append("w.seq IS NOT NULL")
     elif query.tier is not None:
         clauses.append("a.seq IS NOT NULL")
-    if query.since:
-        clauses.append("ifnull(w.created_at, a.created_at) >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("ifnull(w.created_at, a.created_at) < ?")
-        values.append(instant_text(query.until))
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
@@ -106,12 +121,8 @@ def memory_filter(query: Query) -> Narrow:
 
 def episode_filter(query: Query) -> Narrow:
     """The filters of a question, for the indexes over summaries."""
-    clauses, values = among(query.sessions, query.sources, column="e.{}")
-    if query.since:
-        clauses.append("e.covers_until >= ?")
-        values.append(instant_text(query.since))
-    if query.until:
-        clauses.append("e.covers_from < ?")
-        values.append(instant_text(query.until))
+    clauses, values = _named_and_dated(
+        query, column="e.{}", first="e.covers_from", last="e.covers_until"
+    )
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
     return Narrow(joins, "".join(f" AND {clause}" for clause in clauses), values)

@@ -13,10 +13,9 @@ from mnemosyned.domain.terms import Terms
 from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.candidates import any_of
 from mnemosyned.storage.sqlite.emptied import empty
-from mnemosyned.storage.sqlite.filters import among
+from mnemosyned.storage.sqlite.filters import among, within
 from mnemosyned.storage.sqlite.indexing import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.levels import BELOW
-from mnemosyned.storage.sqlite.rows import instant_text
 
 KEYED_BY_MEMORY = ("memory_state",)
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
@@ -55,14 +54,9 @@ def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
 
 
 def _conditions(choice: Choice) -> tuple[str, list[Any]]:
-    clauses, values = among(choice.sessions, choice.sources)
-    if choice.since:
-        clauses.append("created_at >= ?")
-        values.append(instant_text(choice.since))
-    if choice.until:
-        clauses.append("created_at < ?")
-        values.append(instant_text(choice.until))
-    return " AND ".join(["1", *clauses]), values
+    named, names = among(choice.sessions, choice.sources)
+    dated, moments = within(choice.since, choice.until, first="created_at", last="created_at")
+    return " AND ".join(["1", *named, *dated]), [*names, *moments]
 
 
 def _narrowed(
