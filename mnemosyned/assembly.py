@@ -23,6 +23,7 @@ from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
 from mnemosyned.domain.model_ports import Summarizer, TextModel, VectorStore
 from mnemosyned.domain.ports import Clock
 from mnemosyned.forgetting import Forgetting
+from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
 from mnemosyned.policies import (
     background_policy,
@@ -32,6 +33,7 @@ from mnemosyned.policies import (
     sleep_policy,
     sleep_triggers,
 )
+from mnemosyned.purging import Purger
 from mnemosyned.service import About, MemoryService, SystemClock
 from mnemosyned.sleep import final
 from mnemosyned.sleep.background import Background
@@ -45,6 +47,8 @@ from mnemosyned.summarizers.sharing import SharingSummarizer
 
 if TYPE_CHECKING:
     from mnemosyned.embedders.vectors import Vectors
+
+log = logger()
 
 
 @dataclass(slots=True)
@@ -113,14 +117,21 @@ def open_memory(
             company=company,
         )
         stack.callback(cycle.close)
+        background_threads = socket is not None or config.auto_sleep
+        purger = Purger(store=store, busy=lambda: company.present, background=background_threads)
+        stack.callback(purger.close)
         forgetting = Forgetting(
             store=store,
             cycle=cycle,
             clock=clock,
             database=database,
             retention=retention(config),
+            purger=purger,
         )
+        for notice in store.notices():
+            log.warning("notice", text=notice)
         forgetting.mend()  # what a crash left emptied
+        purger.start()
         vectors = _vectors(config.embedding, store.vectors)
         if vectors:
             stack.enter_context(vectors)
@@ -137,7 +148,7 @@ def open_memory(
             forgetting=forgetting,
             vectors=vectors,
         )
-        if socket is None and not config.auto_sleep:
+        if not background_threads:
             yield OpenMemory(service, cycle, forgetting, None, clock, config)
             return
         background = Background(

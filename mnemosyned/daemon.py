@@ -136,11 +136,13 @@ class Daemon:
     def _healthy(memory: OpenMemory) -> bool:
         """Whether the store still answers; a daemon that cannot read wants to be restarted."""
         try:
-            memory.service.call(Status())
+            problems = memory.service.call(Status()).problems
         except MnemosynedError:
             log.exception("unhealthy")
             return False
-        return True
+        if problems:
+            log.error("unhealthy", problems=problems)
+        return not problems
 
     def _reload(self, memory: OpenMemory) -> None:
         try:

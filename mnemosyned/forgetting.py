@@ -36,6 +36,7 @@ from mnemosyned.domain.sensitive import masked_memory
 from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import Terms, terms
 from mnemosyned.logs import logger
+from mnemosyned.purging import Purger
 from mnemosyned.requests import names
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
 from mnemosyned.sleep.mending import mend
@@ -78,8 +79,11 @@ class Forgetting:
         clock: Clock,
         database: Path,
         retention: Retention = Retention(),  # noqa: B008 frozen
+        purger: Purger | None = None,
     ) -> None:
+        """Without a `purger` each purge runs at once, and none in the background."""
         self.retention = retention
+        self.purger = purger or Purger(store=store, busy=lambda: False)
         self._store = store
         self._cycle = cycle
         self._clock = clock
@@ -92,14 +96,13 @@ class Forgetting:
         return mend(self._store, self._cycle.summarizer, levels=levels, alone=self._mending)
 
     def tidy(self) -> None:
-        """After a cycle: prune by the settings, and press out what could not be yet."""
+        """After a cycle: prune by the settings, and purge what could not be purged yet."""
         if self.retention != Retention():
             pruned = self._pruned(self.retention)
             if pruned.memories:
                 log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
         self.mend()
-        if self._store.scrub_due():
-            self._press_out()
+        self.purger.purge()
 
     # --------------------------------------------------------------- forget
 
@@ -118,21 +121,9 @@ class Forgetting:
             removal |= self._store.forget(chunk)
         removal |= self._store.unlearn(learned)
         self.mend()
-        # Where nothing went nobody need wait while the file is written anew.
-        due = removal != Removal() or self._store.scrub_due()
-        complete = self._press_out() if due else True
+        complete = self.purger.purge()
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
         return self._receipt(removal, complete=complete)
-
-    def _press_out(self) -> bool:
-        """What was forgotten leaves the log's columns, the index segments and the log file.
-
-        What a crash cut short is still due: whoever forgets next, or the next cycle, finishes it.
-        """
-        sessions, sources = self._store.unborne_names()
-        if sessions or sources:
-            self._store.forget_names(sessions=sessions, sources=sources)
-        return self._store.scrub()
 
     def _meant(self, request: Forget) -> tuple[list[str], list[str]]:
         """The ids of the memories that are meant, and of the learnings beside theirs."""
@@ -185,6 +176,7 @@ class Forgetting:
             untold=removal.untold,
             file_bytes=self._database.stat().st_size if dry_run else 0,
             complete=complete,
+            purge_in_s=None if complete else self.purger.wait_s(),
             backups=backups_beside(self._database),
         )
 

@@ -18,12 +18,18 @@ class Lessons:
     """The verbs of what was learned for good, over one store."""
 
     def __init__(
-        self, *, store: MemoryStore, clock: Clock, secrets: Callable[[], SecretRule]
+        self,
+        *,
+        store: MemoryStore,
+        clock: Clock,
+        secrets: Callable[[], SecretRule],
+        purge: Callable[[], bool],
     ) -> None:
         self._store = store
         self._clock = clock
         self._secrets = secrets
         """The rule in force, which a reload may change."""
+        self._purge = purge
 
     def learn(self, request: Learn) -> Learned:
         now = self._clock.now()
@@ -48,7 +54,7 @@ class Lessons:
         if request.remove:
             self._store.remove_learning(request.remove)
         if request.edit or request.remove:
-            self._store.scrub()
+            self._purge()
         return LearningList(
             self._store.learnings(
                 sources=names(request.source),

@@ -215,6 +215,9 @@ def _stats(stats: Stats) -> str:
         ("embedder", _embedder(stats)),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
+        ("forgotten", "words are still to be purged from the file" if stats.purge_due else ""),
+        *(("problem", problem) for problem in stats.problems),
+        *(("notice", notice) for notice in stats.notices),
     ]
     return f"{tiers}\n\n{pairs(rows)}"
 

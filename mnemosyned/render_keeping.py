@@ -51,7 +51,12 @@ def _consequences(result: Forgotten) -> Iterator[str]:
             f"the file ({result.file_bytes / 1e6:,.0f} MB) is then written anew: writing waits "
             f"for about {seconds}"
         )
-    if not result.complete:
+    if not result.complete and result.purge_in_s is not None:
+        yield (
+            f"the words leave the file itself in about {span(max(1.0, result.purge_in_s))}: "
+            "a purge rewrites it, and the last one was a moment ago"
+        )
+    elif not result.complete:
         yield (
             "another program reads the database: until it is done, and the daemon has slept or "
             "stopped after that, the words can still be read in the file's log"

@@ -120,7 +120,12 @@ class MemoryService:
         self._contexts = Contexts(
             store=store, cycle=cycle, clock=clock, recall=self.recall, archivist=self._archivist
         )
-        lessons = Lessons(store=store, clock=clock, secrets=lambda: self.limits.secrets)
+        lessons = Lessons(
+            store=store,
+            clock=clock,
+            secrets=lambda: self.limits.secrets,
+            purge=forgetting.purger.purge,
+        )
         self.use_limits(limits)
         self._verbs: dict[type[Request[Any]], Callable[[Any], Any]] = {
             Remember: self.remember,
@@ -149,7 +154,7 @@ class MemoryService:
             )
         answer = self._verbs[type(request)]
         result: R
-        if isinstance(request, Sleep | Status):
+        if isinstance(request, Sleep | Status | Forget):  # nobody gives way to these
             result = answer(request)
         else:
             with self._cycle.company.answering():
@@ -316,6 +321,9 @@ class MemoryService:
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
+            purge_due=self._store.scrub_due(),
+            problems=self._store.problems(),
+            notices=self._store.notices(),
         )
 
     def _sleep_status(self) -> SleepStatus:

@@ -229,6 +229,12 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     uptime_s: float
     longest_write_ms: float
     """The longest that one commit kept other writers waiting since the start."""
+    purge_due: bool = False
+    """Whether words of forgotten memories are still to be purged from the file."""
+    problems: list[str] = msgspec.field(default_factory=list)
+    """What is wrong now, and what to do about it. The watchdog restarts a daemon that has some."""
+    notices: list[str] = msgspec.field(default_factory=list)
+    """What happened at the start that the owner should know."""
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):

@@ -39,7 +39,10 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     file_bytes: int
     """With `dry_run`, the size of the file, which is written anew: 100 MB take about a second."""
     complete: bool
-    """False while another program reads the file: its log is emptied when that program is done."""
+    """Whether the words are in no file of the database any more. False where the purge follows:
+    while others are served, or while another program reads the file."""
+    purge_in_s: float | None = None
+    """With `complete` false, seconds until the purge; null where it follows the next cycle."""
     backups: list[str]
     """Files beside the database that look like copies of it: nothing was forgotten in them."""
 

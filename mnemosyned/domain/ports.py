@@ -353,13 +353,13 @@ class MemoryStore(Protocol):
         ...
 
     def scrub_due(self) -> bool:
-        """Whether something was forgotten since `scrub` last went through."""
+        """Whether something was forgotten that no `scrub` has purged yet."""
         ...
 
     def scrub(self) -> bool:
-        """Press what was forgotten out of index segments, pages and the write-ahead log.
+        """Purge what was forgotten before this call from the file and all that belongs to it.
 
-        False where another program reads the file, so that the log could not be emptied yet.
+        False where another program reads the file, so that its words are still in the log.
         """
         ...
 
@@ -367,6 +367,14 @@ class MemoryStore(Protocol):
         self, *, limit: int, session: str | None = None, cycle: str | None = None
     ) -> list[LogEntry]:
         """Rows of the consolidation log, newest first."""
+        ...
+
+    def problems(self) -> list[str]:
+        """What is wrong with the store now, a sentence each; empty when all of it answers."""
+        ...
+
+    def notices(self) -> list[str]:
+        """What happened at the opening that the owner should know, a sentence each."""
         ...
 
     def longest_write_s(self) -> float:

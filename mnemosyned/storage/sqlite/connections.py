@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -237,10 +237,13 @@ class Readers:
             self._pool.put(None)
         self._size = size
         self._closed = False
+        self._admitting = threading.Event()
+        self._admitting.set()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: one state of the file, however many statements."""
+        self._admitting.wait(READER_WAIT_S)
         try:
             connection = self._pool.get(timeout=READER_WAIT_S)
         except queue.Empty:
@@ -261,6 +264,25 @@ class Readers:
             raise _storage_failed(error) from error
         finally:
             self._pool.put(connection)
+
+    @contextmanager
+    def paused(self, *, wait_s: float) -> Iterator[bool]:
+        """Let running reads end and no other begin while the block runs.
+
+        Gives False where one went on for `wait_s` seconds. One caller at a time.
+        """
+        self._admitting.clear()
+        ends = time.monotonic() + wait_s
+        idle: list[sqlite3.Connection | None] = []
+        try:
+            with suppress(queue.Empty):
+                while len(idle) < self._size:
+                    idle.append(self._pool.get(timeout=max(0.0, ends - time.monotonic())))
+            yield len(idle) == self._size
+        finally:
+            for connection in idle:
+                self._pool.put(connection)
+            self._admitting.set()
 
     def close(self) -> None:
         """Wait for running reads and close all connections; later reads are refused."""

@@ -16,6 +16,7 @@ from mnemosyned.storage.sqlite.emptied import empty
 from mnemosyned.storage.sqlite.filters import among, within
 from mnemosyned.storage.sqlite.indexing import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.levels import BELOW
+from mnemosyned.storage.sqlite.purge import request_purge
 
 KEYED_BY_MEMORY = ("memory_state",)
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
@@ -247,7 +248,7 @@ def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
         unindex_memory(connection, seq, content, role)
     removed, emptied = empty(connection, episodes)
     if working or archived:
-        connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")
+        request_purge(connection)
     return Removal(
         working=working,
         archived=archived,
@@ -262,7 +263,7 @@ def unlearn(connection: sqlite3.Connection, ids: Iterable[str]) -> Removal:
     """Delete learnings, those that are gone already passed over."""
     removal = Removal(learnings=learnings.remove_known(connection, ids))
     if removal.learnings:
-        connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")
+        request_purge(connection)
     return removal
 
 

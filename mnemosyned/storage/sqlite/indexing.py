@@ -1,4 +1,4 @@
-"""What goes into the full-text indexes, what is taken out, and what is pressed out for good."""
+"""What goes into the full-text indexes of memories, and what is taken out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import sqlite3
 from collections.abc import Sequence
 
 from mnemosyned.storage.sqlite.grams import index_grams, unindex_grams
-
-INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
-SCRUB_PAGES = 500
-SCRUB_STEPS_MAX = 10_000
 
 
 def index_memories(connection: sqlite3.Connection, texts: Sequence[tuple[int, str, str]]) -> None:
@@ -28,14 +24,3 @@ def unindex_memory(connection: sqlite3.Connection, seq: int, content: str, role:
         (seq, content, role),
     )
     unindex_grams(connection, "memory_gram_fts", seq, content)
-
-
-def scrub_step(connection: sqlite3.Connection, table: str) -> bool:
-    """Merge a bounded part of an index, dropping what was deleted; False when none is left.
-
-    FTS5 keeps deleted words in its segments until they are merged. A negative rank asks it to
-    merge all segments into one, a few pages at a time.
-    """
-    before = connection.total_changes
-    connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-SCRUB_PAGES,))
-    return connection.total_changes - before >= 2

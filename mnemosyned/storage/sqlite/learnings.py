@@ -10,6 +10,7 @@ from typing import Any
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.superseding import same, superseded
+from mnemosyned.storage.sqlite.purge import request_purge
 from mnemosyned.storage.sqlite.rows import instant, instant_text
 
 COMPARED_MAX = 300
@@ -81,11 +82,13 @@ def listed(
 def edit(connection: sqlite3.Connection, id: str, text: str) -> None:
     """Replace the words of a learning. Raises `NotFound`."""
     _found(connection.execute("UPDATE learning SET text = ? WHERE id = ?", (text, id)), id)
+    request_purge(connection)
 
 
 def remove(connection: sqlite3.Connection, id: str) -> None:
     """Delete a learning; what it superseded holds again. Raises `NotFound`."""
     _found(connection.execute("DELETE FROM learning WHERE id = ?", (id,)), id)
+    request_purge(connection)
 
 
 def remove_known(connection: sqlite3.Connection, ids: Iterable[str]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -46,8 +45,9 @@ from mnemosyned.storage.sqlite.connections import (
     create_private,
     open_writer,
 )
-from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
+from mnemosyned.storage.sqlite.fulltext import failing_indexes, heal_indexes
 from mnemosyned.storage.sqlite.ownership import owned
+from mnemosyned.storage.sqlite.purge import Purge
 from mnemosyned.storage.sqlite.remembering import remember
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
@@ -60,9 +60,6 @@ from mnemosyned.storage.sqlite.search import episode_at, search, show
 from mnemosyned.storage.sqlite.vectors import SqliteVectors
 
 READERS = 4
-CHECKPOINT_TRIES = 40
-CHECKPOINT_PAUSE_S = 0.05
-"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
 PACE_ROWS = 500
 """Rows of the log that tell how fast a model writes at present."""
 
@@ -79,7 +76,8 @@ def open_store(
         try:
             stack.enter_context(owned(database, socket=socket))
             create_private(database)
-            store = SqliteStore(database, _up_to_date(database, migrations))
+            healed = heal_indexes(database)
+            store = SqliteStore(database, _up_to_date(database, migrations), healed=healed)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
                 f"{database} cannot be opened as a memory: {error}; choose another file"
@@ -101,11 +99,15 @@ def _up_to_date(database: Path, migrations: Path) -> sqlite3.Connection:
 class SqliteStore:
     """A `MemoryStore` on one SQLite file."""
 
-    def __init__(self, database: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, database: Path, connection: sqlite3.Connection, *, healed: Sequence[str] = ()
+    ) -> None:
         self.database = database
+        self._healed = tuple(healed)
         self.schema_version = schema_version(connection)
         self._writer = Writer(connection)
         self._readers = Readers(database, size=READERS)
+        self._purge = Purge(database, self._writer, self._readers)
         self._frequencies = Frequencies()
         self.vectors = SqliteVectors(self._writer, self._readers)
 
@@ -182,26 +184,10 @@ class SqliteStore:
         return self._writer.write(lambda connection: returning.prune(connection, ids, now))
 
     def scrub_due(self) -> bool:
-        with self._readers.snapshot() as connection:
-            return connection.execute("SELECT 1 FROM scrub_due").fetchone() is not None
+        return self._purge.due()
 
     def scrub(self) -> bool:
-        for table in INDEXES:
-            for _ in range(SCRUB_STEPS_MAX):
-                if not self._writer.write(partial(scrub_step, table=table)):
-                    break
-        clean = self._writer.compact() and self._empty_log()
-        if clean:
-            self._writer.write(lambda connection: connection.execute("DELETE FROM scrub_due"))
-        return clean
-
-    def _empty_log(self) -> bool:
-        """Writers wait for a moment at a time only, while readers end."""
-        for _ in range(CHECKPOINT_TRIES):
-            if self._writer.checkpoint(wait_s=0):
-                return True
-            time.sleep(CHECKPOINT_PAUSE_S)
-        return False
+        return self._purge.run()
 
     # -------------------------------------------------------------- reading
 
@@ -371,6 +357,19 @@ class SqliteStore:
                 (session, cycle, limit),
             ).fetchall()
         return [log_entry_from(row) for row in rows]
+
+    def problems(self) -> list[str]:
+        with self._readers.snapshot() as connection:
+            return [
+                f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
+                for index in failing_indexes(connection)
+            ]
+
+    def notices(self) -> list[str]:
+        return [
+            f"the full-text index {index} could not be read and was rebuilt; no memory was lost"
+            for index in self._healed
+        ]
 
     def longest_write_s(self) -> float:
         return self._writer.held_max_s

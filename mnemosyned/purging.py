@@ -1,0 +1,142 @@
+"""When forgotten words are purged from the file: at once, or in turns while others are served."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.logs import logger
+
+REST_TIMES = 24
+"""A purge reads and writes the whole file. While others are served, the next one waits this many
+times as long as the last one took, so that purges take 4 % of the time at most."""
+REST_FREE_S = 0.05
+"""Seconds of a purge after which nobody needs a rest: those of a small file."""
+REST_MAX_S = 600.0
+RETRY_S = 60.0
+"""Seconds until a purge is tried again that another program or the disk forbade; doubled each
+time, up to `REST_MAX_S`."""
+START_S = 2.0
+"""Seconds after the start until what an earlier process left to purge is purged."""
+CLOSE_S = 20.0
+"""At the close, a purge is run if the last one took less than this many seconds."""
+
+log = logger()
+
+
+class Purger:
+    """Runs purges. Safe from any thread."""
+
+    def __init__(
+        self, *, store: MemoryStore, busy: Callable[[], bool], background: bool = False
+    ) -> None:
+        """`busy` tells whether others are being served; only with `background` may purges wait."""
+        self._store = store
+        self._busy = busy
+        self._turn = threading.Lock()
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._planned: float | None = None
+        self._rested = 0.0
+        self._took_s = 0.0
+        self._refused = 0
+        self._plans = background
+
+    def start(self) -> None:
+        """Plan the purge that an earlier process left undone."""
+        if self._store.scrub_due():
+            self._plan(START_S)
+
+    def purge(self) -> bool:
+        """Purge what was deleted before this call, or plan to.
+
+        True when the words are in no file of the database any more. False when others are being
+        served and the last purge was a moment ago, or when another program reads the file; see
+        `wait_s` for what follows then. Raises `StorageFailed`.
+        """
+        with self._turn:
+            if not self._store.scrub_due():
+                return True
+            rest_s = self._rested - time.monotonic()
+            if rest_s > 0 and self._plans and self._busy():
+                self._plan(rest_s)
+                return False
+            return self._run()
+
+    def wait_s(self) -> float | None:
+        """Seconds until the planned purge; None where none is planned."""
+        with self._wake:
+            return None if self._planned is None else max(0.0, self._planned - time.monotonic())
+
+    def close(self) -> None:
+        """Stop the thread, and purge what is left unless that would take long.
+
+        What stays is purged after the next start.
+        """
+        with self._wake:
+            self._plans = False
+            self._wake.notify()
+        if self._thread:
+            self._thread.join()
+        with self._turn:
+            if self._took_s < CLOSE_S and self._store.scrub_due():
+                self._guarded()
+
+    def _run(self) -> bool:
+        began = time.monotonic()
+        clean = False
+        try:
+            sessions, sources = self._store.unborne_names()
+            if sessions or sources:
+                self._store.forget_names(sessions=sessions, sources=sources)
+            clean = self._store.scrub()
+        finally:
+            now = time.monotonic()
+            self._took_s = now - began
+            self._refused = 0 if clean else self._refused + 1
+            rest_s = REST_TIMES * max(0.0, self._took_s - REST_FREE_S)
+            self._rested = now + min(REST_MAX_S, rest_s)
+            if clean:
+                with self._wake:
+                    self._planned = None
+            else:
+                self._plan(min(REST_MAX_S, max(rest_s, RETRY_S * 2 ** min(10, self._refused - 1))))
+        return clean
+
+    def _plan(self, wait_s: float) -> None:
+        with self._wake:
+            if not self._plans:
+                return
+            due = time.monotonic() + wait_s
+            self._planned = due if self._planned is None else min(self._planned, due)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="purge", daemon=True)
+                self._thread.start()
+            self._wake.notify()
+
+    def _work(self) -> None:
+        """Run planned purges until the close."""
+        while True:
+            with self._wake:
+                while self._plans and (self._planned is None or self._planned > time.monotonic()):
+                    self._wake.wait(
+                        None if self._planned is None else self._planned - time.monotonic()
+                    )
+                if not self._plans:
+                    return
+                self._planned = None
+            with self._turn:
+                if self._store.scrub_due():
+                    self._guarded()
+
+    def _guarded(self) -> None:
+        """A purge that nobody waits for is a boundary: its failure is logged and it is retried."""
+        try:
+            complete = self._run()
+        except MnemosynedError:
+            log.exception("purge_failed")
+        else:
+            log.info("purged", complete=complete, duration_s=round(self._took_s, 3))

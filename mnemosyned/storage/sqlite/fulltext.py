@@ -1,0 +1,130 @@
+"""The full-text indexes as a whole: their depth, their health, rebuilding and purging them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from mnemosyned.storage.sqlite.grams import index_grams
+
+INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
+TEXTS = {"memory_gram_fts": "memory_text", "episode_gram_fts": "episodic_memory"}
+"""For an index without content of its own: where the texts are that it is refilled from."""
+MERGE_PAGES = 500
+"""Pages that one step of a purge merges: some 60 ms, for which writers wait."""
+MERGE_STEPS_MAX = 10_000
+DEPTH_MAX = 24
+"""Levels from which a purge rebuilds an index instead of merging it; a merge adds two."""
+DEPTH_UNSAFE = 200
+"""Levels at which an index is rebuilt when the file is opened; SQLite 3.40 fails at 2,000."""
+_STRUCTURE_ROW = 10
+_SECOND_FORMAT = b"\xff\x00\x00\x01"
+
+
+def index_depth(connection: sqlite3.Connection, index: str) -> int | None:
+    """The number of levels in an index's structure record; None where that cannot be read.
+
+    It is read from the table behind the index, as the index itself may not open. The format is
+    that of `fts5StructureDecode` in SQLite's fts5_index.c.
+    """
+    row = connection.execute(
+        f"SELECT block FROM {index}_data WHERE id = ?", (_STRUCTURE_ROW,)
+    ).fetchone()
+    if row is None or len(row[0]) < 5:
+        return None
+    block: bytes = row[0][4:]
+    block = block.removeprefix(_SECOND_FORMAT)
+    depth = 0
+    for byte in block[:8]:
+        depth = depth << 7 | byte & 0x7F
+        if byte < 0x80:
+            return depth
+    return None
+
+
+def failing_indexes(connection: sqlite3.Connection) -> list[str]:
+    """The indexes that cannot answer a question."""
+    failing = []
+    for index in INDEXES:
+        try:
+            connection.execute(
+                f"SELECT rowid FROM {index} WHERE {index} MATCH 'a' LIMIT 1"
+            ).fetchone()
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            failing.append(index)
+    return failing
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether the index is at fault, and not a lock, the disk or memory."""
+    return error.sqlite_errorcode & 0xFF in {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_ERROR,  # "vtable constructor failed"
+    }
+
+
+def heal_indexes(database: Path) -> list[str]:
+    """Rebuild, from the texts, the indexes that cannot be read or soon could not be.
+
+    Answers with their names. Each is rebuilt in one transaction, so that a crash leaves it as it
+    was. No statement may name an index before its tables are emptied: a connection keeps what it
+    knows of an index once it has opened it.
+    """
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        known = {
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        depths = {index: index_depth(connection, index) for index in INDEXES if index in known}
+        failing = failing_indexes(connection) if len(depths) == len(INDEXES) else []
+        connection.execute("ROLLBACK")
+    unsafe = [
+        index
+        for index, depth in depths.items()
+        if depth is None or depth >= DEPTH_UNSAFE or index in failing
+    ]
+    if unsafe:
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            for index in unsafe:
+                connection.execute("BEGIN IMMEDIATE")
+                _empty_tables(connection, index)
+                rebuild_index(connection, index)
+                connection.execute("COMMIT")
+    return unsafe
+
+
+def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
+    """Leave the tables behind an index as those of a new one."""
+    for table in ("data", "idx", "docsize"):
+        connection.execute(f"DELETE FROM {index}_{table}")
+    connection.execute(
+        f"INSERT INTO {index}_data VALUES (1, x''), (?, x'00000000000000')", (_STRUCTURE_ROW,)
+    )
+
+
+def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
+    """Write an index anew from the texts, at once and without a trace of what was deleted."""
+    if index not in TEXTS:
+        connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
+        return
+    connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
+    for seq, content in connection.execute(f"SELECT seq, content FROM {TEXTS[index]}"):
+        index_grams(connection, index, seq, content)
+
+
+def purge_steps(index: str) -> Iterator[str]:
+    """The statements that merge an index until nothing deleted is left in it, one a step.
+
+    The first asks FTS5, by a negative rank, to merge all segments into one, and adds two levels.
+    Those after it go on with that merge. A negative rank there would start a new one, one more
+    level up, whenever something was written in between.
+    """
+    for step in range(MERGE_STEPS_MAX):
+        pages = MERGE_PAGES if step else -MERGE_PAGES
+        yield f"INSERT INTO {index} ({index}, rank) VALUES ('merge', {pages})"
