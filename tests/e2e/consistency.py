@@ -51,6 +51,23 @@ def half_done(database: Path) -> dict[str, int]:
     return {what: count for what, count in counted.items() if count}
 
 
+def depths(database: Path) -> dict[str, int]:
+    """The levels of each full-text index, as its structure record counts them."""
+    found = {}
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        for index in INDEXES:
+            (block,) = connection.execute(
+                f"SELECT block FROM {index}_data WHERE id = 10"
+            ).fetchone()
+            place = 8 if block[4:8] == b"\xff\x00\x00\x01" else 4
+            levels = 0
+            while block[place] >= 0x80:
+                levels = levels << 7 | block[place] & 0x7F
+                place += 1
+            found[index] = levels << 7 | block[place]
+    return found
+
+
 def damage(database: Path) -> list[str]:
     """What SQLite finds wrong with a file that nobody has open; empty when all is well."""
     with closing(sqlite3.connect(database)) as connection:

@@ -1,0 +1,324 @@
+"""Purging: how deep an index gets, when a purge runs, and files whose index cannot be read."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from e2e.consistency import damage, depths
+from fakes import holding, keep, memory
+
+from mnemosyned import Memory as Library
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.paths import shipped
+from mnemosyned.purging import Purger
+from mnemosyned.service import MemoryService
+from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
+from mnemosyned.verbs import Recall, Sleep
+from mnemosyned.verbs_keeping import Forget
+
+INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
+DEPTH_READABLE = 2_000
+"""Levels beyond which SQLite 3.40 cannot read an index that it wrote."""
+CODE = "camelCaseName"
+"""A word whose parts are in the second index."""
+
+
+def fill(database: Path) -> None:
+    """Twelve memories, six of them slept, with words in all four indexes."""
+    with Library(database) as library:
+        for number in range(6):
+            library.remember(f"note {number} of the meadow, {CODE}{number}", id=f"a{number}")
+        library.sleep(force=True)
+        for number in range(6):
+            library.remember(f"note {number} of the harbor, {CODE}{number}", id=f"w{number}")
+
+
+def deepen(database: Path, index: str, levels: int) -> None:
+    """Give an index this many levels, as purges of old did."""
+    columns = {"memory_fts": "content", "episode_fts": "content"}.get(index, "grams")
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        for number in range(levels // 2):
+            # Only a segment of several pages goes up a level and stays there.
+            words = "x" if number else " ".join(f"x{word}" for word in range(5_000))
+            connection.execute(
+                f"INSERT INTO {index} (rowid, {columns}) VALUES (?, ?)", (10_000 + number, words)
+            )
+            connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+
+
+def many_words() -> str:
+    """A text whose words fill several pages of an index, as those of a real store do."""
+    return " ".join(f"word{number} partOf{number}" for number in range(3_000))
+
+
+def rewrite_structure(database: Path, index: str, block: bytes) -> None:
+    """Replace the structure record of an index, as only damage would."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute(f"UPDATE {index}_data SET block = ? WHERE id = 10", (block,))
+
+
+def everything(library: Library, query: str) -> set[str]:
+    """The ids of all originals that a question finds, under whatever episode."""
+    hits = library.recall(query, limit=50).hits
+    return {line.id for hit in hits for line in hit.lines} | {hit.id for hit in hits}
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_an_index_that_cannot_be_read_is_rebuilt_when_the_file_is_opened(
+    database: Path, index: str
+) -> None:
+    fill(database)
+    rewrite_structure(database, index, b"\x00\x00\x00\x00\x9f\x00\x01")
+    assert damage(database)
+
+    with Library(database) as library:
+        assert {f"w{number}" for number in range(6)} <= everything(library, "harbor")
+        assert {f"a{number}" for number in range(6)} <= everything(library, "meadow")
+        assert {"a3", "w3"} <= everything(library, f"{CODE}3")
+        (notice,) = library.status().notices
+        library.remember("another of the harbor")
+
+    assert index in notice
+    assert damage(database) == []
+    with Library(database) as library:
+        assert library.status().notices == []
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_an_index_near_the_limit_is_rebuilt_when_the_file_is_opened(
+    database: Path, index: str
+) -> None:
+    fill(database)
+    deepen(database, index, DEPTH_UNSAFE + 2)
+    assert depths(database)[index] >= DEPTH_UNSAFE
+
+    with Library(database) as library:
+        assert {"a3", "w3"} <= everything(library, f"{CODE}3")
+
+    assert max(depths(database).values()) < DEPTH_MAX
+    assert damage(database) == []
+
+
+@pytest.mark.skipif(sqlite3.sqlite_version_info >= (3, 43), reason="later SQLite bounds the levels")
+def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -> None:
+    fill(database)
+    with pytest.raises(sqlite3.DatabaseError, match="malformed"):
+        deepen(database, "memory_fts", DEPTH_READABLE + 100)
+
+    with Library(database) as library:
+        assert len(everything(library, "harbor")) == 6
+        assert library.forget(id="w1").complete
+
+    assert damage(database) == []
+
+
+def test_forgetting_again_and_again_keeps_every_index_shallow(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    keep(store, *(memory(f"m{number}", f"{CODE}{number} of the ledger") for number in range(60)))
+    keep(store, memory("long", many_words()))
+    service.call(Sleep(force=True))
+
+    deepest = 0
+    for number in range(50):
+        assert service.call(Forget(f"m{number}")).complete
+        deepest = max(deepest, *depths(store.database).values())
+
+    assert deepest <= DEPTH_MAX + 3
+    assert holding(store.database.parent, *(f"{CODE}{number}" for number in range(50, 60)))
+    assert not holding(store.database.parent, *(f"{CODE}{number} " for number in range(50)))
+
+
+def test_a_purge_beside_writers_keeps_every_index_shallow(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    keep(store, *(memory(f"m{number}", f"{CODE}{number} at sea") for number in range(40)))
+    keep(store, memory("long", many_words()))
+    ended = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not ended.is_set() and number < 5_000:
+            number += 1
+            keep(store, memory(f"n{number}", f"{CODE}N{number} at the quay"))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(30):
+            service.call(Forget(f"m{number}"))
+            assert max(depths(store.database).values()) <= DEPTH_MAX + 3
+    finally:
+        ended.set()
+        writer.join()
+
+
+def test_what_is_deleted_while_a_purge_runs_stays_due(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, memory("1", "zqxjv one"), memory("2", "zqxjv two"))
+    store.forget(["1"])
+
+    def forgetting_meanwhile(index: str) -> None:
+        if index == "episode_gram_fts":  # the last: the words of the second are in no merge
+            store.forget(["2"])
+
+    monkeypatch.setattr(store._purge, "_purge_index", forgetting_meanwhile)  # noqa: SLF001
+    store.scrub()
+
+    assert store.scrub_due()
+    monkeypatch.undo()
+    assert store.scrub()
+    assert not store.scrub_due()
+    assert holding(store.database.parent, "zqxjv") == []
+
+
+# -------------------------------------------------------------- when a purge runs
+
+
+class Slow:
+    """Makes each purge of a store take a while, without the while."""
+
+    def __init__(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1_000.0
+        self.runs = 0
+        scrub = store.scrub
+
+        def run() -> bool:
+            self.now += 0.3
+            self.runs += 1
+            return scrub()
+
+        monkeypatch.setattr(store, "scrub", run)
+        monkeypatch.setattr("mnemosyned.purging.time.monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def slow(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    return Slow(store, monkeypatch)
+
+
+def forgotten(store: SqliteStore, purger: Purger, id: str) -> bool:
+    keep(store, memory(id, f"zqxjv {id}"))
+    store.forget([id])
+    return purger.purge()
+
+
+def test_while_others_are_served_a_purge_waits_for_its_turn(store: SqliteStore, slow: Slow) -> None:
+    served = [True, True, False]
+    purger = Purger(store=store, busy=served.pop, background=True)
+
+    assert forgotten(store, purger, "1")
+    assert forgotten(store, purger, "2")  # nobody else is served
+    assert not forgotten(store, purger, "3")
+    assert 5 < (purger.wait_s() or 0) < 7
+
+    assert slow.runs == 2
+    assert holding(store.database.parent, "zqxjv 1", "zqxjv 2") == []
+    purger.close()
+
+
+def test_alone_each_forgetting_is_purged_at_once(store: SqliteStore, slow: Slow) -> None:
+    purger = Purger(store=store, busy=lambda: False, background=True)
+
+    assert all(forgotten(store, purger, str(number)) for number in range(3))
+    assert slow.runs == 3
+
+
+def test_without_a_background_no_purge_waits(store: SqliteStore, slow: Slow) -> None:
+    purger = Purger(store=store, busy=lambda: True)
+
+    assert all(forgotten(store, purger, str(number)) for number in range(3))
+    assert slow.runs == 3
+
+
+def test_a_planned_purge_comes_by_itself(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemosyned.purging.REST_FREE_S", 0.0)
+    purger = Purger(store=store, busy=lambda: True, background=True)
+    purged = threading.Event()
+    scrub: Callable[[], bool] = store.scrub
+    assert forgotten(store, purger, "1")
+
+    def tell() -> bool:
+        clean = scrub()
+        purged.set()
+        return clean
+
+    monkeypatch.setattr(store, "scrub", tell)
+    assert not forgotten(store, purger, "2")
+
+    assert purged.wait(20)
+    purger.close()
+    assert holding(store.database.parent, "zqxjv") == []
+
+
+def test_the_close_purges_what_still_waits(store: SqliteStore, slow: Slow) -> None:
+    purger = Purger(store=store, busy=lambda: True, background=True)
+    assert forgotten(store, purger, "1")
+    assert not forgotten(store, purger, "2")
+
+    purger.close()
+
+    assert slow.runs == 2
+    assert holding(store.database.parent, "zqxjv") == []
+
+
+def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemosyned.purging.START_S", 0.0)
+    keep(store, memory("1", "zqxjv"))
+    store.forget(["1"])
+    purger = Purger(store=store, busy=lambda: True, background=True)
+
+    purger.start()
+    while store.scrub_due():
+        purger.wait_s()
+
+    purger.close()
+    assert holding(store.database.parent, "zqxjv") == []
+
+
+def test_a_purge_that_fails_is_planned_again(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> bool:
+        raise StorageFailed("the disk is full")
+
+    purger = Purger(store=store, busy=lambda: False, background=True)
+    monkeypatch.setattr(store, "scrub", refuse)
+
+    with pytest.raises(StorageFailed):
+        forgotten(store, purger, "1")
+
+    assert 50 < (purger.wait_s() or 0) <= 60
+    monkeypatch.undo()
+    purger.close()
+    assert holding(store.database.parent, "zqxjv") == []
+
+
+# ------------------------------------------------------------------- its health
+
+
+def test_status_tells_of_an_index_that_stops_answering(database: Path) -> None:
+    fill(database)
+    with Library(database) as library:
+        assert library.status().problems == []
+        rewrite_structure(database, "memory_fts", b"\x00\x00\x00\x00\x9f\x00\x01")
+
+        (problem,) = library.status().problems
+
+        assert "memory_fts" in problem
+        with pytest.raises(StorageFailed):
+            library.call(Recall("harbor"))
+
+    with open_store(database, migrations=shipped("migrations")) as store:
+        assert store.problems() == []
