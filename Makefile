@@ -28,7 +28,7 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
-BENCHES := peer recall write sleep locomo start grounding summaries model-latency context replay tokens vectors plots
+BENCHES := peer recall write sleep forget locomo start grounding summaries model-latency context replay tokens vectors plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-lifetime test-packaging test-systemd test-year test-llm \
@@ -96,6 +96,10 @@ bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 
 bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
 	$(BIN)/python tests/bench/bench_sleep.py
+
+bench-forget: $(READY) ## forgetting in peace and beside writers; what its receipts say is checked
+	$(BIN)/python tests/bench/bench_forget.py $(if $(FORGETS),--forgets "$(FORGETS)") \
+		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(PEACE),--peace "$(PEACE)")
 
 bench-context: $(READY) ## contexts and compactions of 10,000 messages
 	$(BIN)/python tests/bench/bench_context.py
