@@ -33,7 +33,6 @@ from mnemosyned.policies import (
     sleep_policy,
     sleep_triggers,
 )
-from mnemosyned.purging import Purger
 from mnemosyned.service import About, MemoryService, SystemClock
 from mnemosyned.sleep import final
 from mnemosyned.sleep.background import Background
@@ -118,20 +117,19 @@ def open_memory(
         )
         stack.callback(cycle.close)
         background_threads = socket is not None or config.auto_sleep
-        purger = Purger(store=store, busy=lambda: company.present, background=background_threads)
-        stack.callback(purger.close)
         forgetting = Forgetting(
             store=store,
             cycle=cycle,
             clock=clock,
             database=database,
             retention=retention(config),
-            purger=purger,
+            background=background_threads,
         )
+        stack.callback(forgetting.purger.close)
         for notice in store.notices():
             log.warning("notice", text=notice)
         forgetting.mend()  # what a crash left emptied
-        purger.start()
+        forgetting.purger.start()
         vectors = _vectors(config.embedding, store.vectors)
         if vectors:
             stack.enter_context(vectors)

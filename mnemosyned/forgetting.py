@@ -31,6 +31,7 @@ from mnemosyned.domain.forgetting import (
 )
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.pyramid import Level
 from mnemosyned.domain.recall import Hit, Line
 from mnemosyned.domain.sensitive import masked_memory
 from mnemosyned.domain.snippets import snippet
@@ -79,21 +80,31 @@ class Forgetting:
         clock: Clock,
         database: Path,
         retention: Retention = Retention(),  # noqa: B008 frozen
-        purger: Purger | None = None,
+        background: bool = False,
     ) -> None:
-        """Without a `purger` each purge runs at once, and none in the background."""
+        """With `background`, a purge may wait for its turn while others are served."""
         self.retention = retention
-        self.purger = purger or Purger(store=store, busy=lambda: False)
+        self.purger = Purger(
+            due=store.scrub_due,
+            work=self._purge,
+            busy=lambda: cycle.company.present,
+            background=background,
+        )
         self._store = store
         self._cycle = cycle
         self._clock = clock
         self._database = database
         self._mending = threading.RLock()
 
-    def mend(self) -> int:
-        """Rewrite the summaries that were emptied, those an interrupted call left among them."""
-        levels = self._cycle.policy.levels
-        return mend(self._store, self._cycle.summarizer, levels=levels, alone=self._mending)
+    def mend(self, *, highest: Level = Level.MONTH) -> int:
+        """Rewrite the emptied summaries up to a level, those an interrupted call left included."""
+        return mend(
+            self._store,
+            self._cycle.summarizer,
+            levels=self._cycle.policy.levels,
+            alone=self._mending,
+            highest=highest,
+        )
 
     def tidy(self) -> None:
         """After a cycle: prune by the settings, and purge what could not be purged yet."""
@@ -110,20 +121,33 @@ class Forgetting:
         """Delete what is meant chunk by chunk, then rewrite what was made of it.
 
         Each chunk leaves everything whole: a summary made of what it took is empty until it is
-        rewritten, at the latest when the memory is opened again.
+        rewritten, at the latest when the memory is opened again. An episode is rewritten at once;
+        the days, weeks and months above it, which many memories have in common, with the purge.
         """
         ids, learned = self._meant(request)
         if request.dry_run:
             removal = self._store.foreseen(ids, learned=learned)
             return self._receipt(removal, dry_run=True, lines=self._preview(ids))
+        began = time.monotonic()
         removal = Removal()
         for chunk in _chunks(ids, CHUNK):
             removal |= self._store.forget(chunk)
         removal |= self._store.unlearn(learned)
-        self.mend()
+        self.mend(highest=Level.EPISODE)
+        self._cycle.company.rest(time.monotonic() - began)
         complete = self.purger.purge()
+        if complete:
+            self.mend()  # what a purge for others did not see
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
         return self._receipt(removal, complete=complete)
+
+    def _purge(self) -> bool:
+        """Take what was forgotten out of the log's columns and every file of the database."""
+        self.mend()
+        sessions, sources = self._store.unborne_names()
+        if sessions or sources:
+            self._store.forget_names(sessions=sessions, sources=sources)
+        return self._store.scrub()
 
     def _meant(self, request: Forget) -> tuple[list[str], list[str]]:
         """The ids of the memories that are meant, and of the learnings beside theirs."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.ports import MemoryStore
 from mnemosyned.logs import logger
 
 REST_TIMES = 24
@@ -16,6 +15,8 @@ times as long as the last one took, so that purges take 4 % of the time at most.
 REST_FREE_S = 0.05
 """Seconds of a purge after which nobody needs a rest: those of a small file."""
 REST_MAX_S = 600.0
+WAIT_MAX_S = 1.0
+"""Seconds that a caller waits for a turn; for a later one it does not wait."""
 RETRY_S = 60.0
 """Seconds until a purge is tried again that another program or the disk forbade; doubled each
 time, up to `REST_MAX_S`."""
@@ -31,10 +32,19 @@ class Purger:
     """Runs purges. Safe from any thread."""
 
     def __init__(
-        self, *, store: MemoryStore, busy: Callable[[], bool], background: bool = False
+        self,
+        *,
+        due: Callable[[], bool],
+        work: Callable[[], bool],
+        busy: Callable[[], bool],
+        background: bool = False,
     ) -> None:
-        """`busy` tells whether others are being served; only with `background` may purges wait."""
-        self._store = store
+        """Take what tells whether a purge is `due` and others are served (`busy`), and its `work`.
+
+        `work` answers whether it could purge all. Only with `background` may a purge wait.
+        """
+        self._due = due
+        self._purge = work
         self._busy = busy
         self._turn = threading.Lock()
         self._wake = threading.Condition()
@@ -47,7 +57,7 @@ class Purger:
 
     def start(self) -> None:
         """Plan the purge that an earlier process left undone."""
-        if self._store.scrub_due():
+        if self._due():
             self._plan(START_S)
 
     def purge(self) -> bool:
@@ -58,12 +68,14 @@ class Purger:
         `wait_s` for what follows then. Raises `StorageFailed`.
         """
         with self._turn:
-            if not self._store.scrub_due():
+            if not self._due():
                 return True
             rest_s = self._rested - time.monotonic()
             if rest_s > 0 and self._plans and self._busy():
-                self._plan(rest_s)
-                return False
+                if rest_s > WAIT_MAX_S:
+                    self._plan(rest_s)
+                    return False
+                time.sleep(rest_s)
             return self._run()
 
     def wait_s(self) -> float | None:
@@ -82,17 +94,14 @@ class Purger:
         if self._thread:
             self._thread.join()
         with self._turn:
-            if self._took_s < CLOSE_S and self._store.scrub_due():
+            if self._took_s < CLOSE_S and self._due():
                 self._guarded()
 
     def _run(self) -> bool:
         began = time.monotonic()
         clean = False
         try:
-            sessions, sources = self._store.unborne_names()
-            if sessions or sources:
-                self._store.forget_names(sessions=sessions, sources=sources)
-            clean = self._store.scrub()
+            clean = self._purge()
         finally:
             now = time.monotonic()
             self._took_s = now - began
@@ -129,7 +138,7 @@ class Purger:
                     return
                 self._planned = None
             with self._turn:
-                if self._store.scrub_due():
+                if self._due():
                     self._guarded()
 
     def _guarded(self) -> None:

@@ -13,6 +13,7 @@ from mnemosyned.domain.forgetting import Emptied
 from mnemosyned.domain.memory import Detail, Episode, Memory
 from mnemosyned.domain.model_ports import Summarizer, Summary
 from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.pyramid import Level
 from mnemosyned.logs import logger
 from mnemosyned.sleep.fold import SEPARATOR, LevelPolicy, as_memory, at_once
 
@@ -29,8 +30,9 @@ def mend(
     *,
     levels: LevelPolicy,
     alone: AbstractContextManager[object],
+    highest: Level = Level.MONTH,
 ) -> int:
-    """Rewrite every emptied summary, the lowest level first; answers with how many.
+    """Rewrite every emptied summary up to a level, the lowest first; answers with how many.
 
     One at a time, `alone` sees to that, so that a summary is read only when those below it are
     whole. Whoever waits for it waits for no model.
@@ -39,6 +41,8 @@ def mend(
     mended = 0
     with alone:
         while mended < MENDED_MAX and (emptied := store.next_emptied()):
+            if emptied.episode.level > highest:
+                break
             try:
                 store.rewrite(emptied.mark, _rewritten(emptied, summarizer.quick(), levels))
             except BatchChanged:  # more of it is gone: look again

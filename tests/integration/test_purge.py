@@ -204,6 +204,15 @@ def slow(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Slow:
     return Slow(store, monkeypatch)
 
 
+def purging(store: SqliteStore, *, busy: Callable[[], bool], background: bool = False) -> Purger:
+    return Purger(
+        due=store.scrub_due,
+        work=lambda: store.scrub(),  # noqa: PLW0108 tests replace it
+        busy=busy,
+        background=background,
+    )
+
+
 def forgotten(store: SqliteStore, purger: Purger, id: str) -> bool:
     keep(store, memory(id, f"zqxjv {id}"))
     store.forget([id])
@@ -212,7 +221,7 @@ def forgotten(store: SqliteStore, purger: Purger, id: str) -> bool:
 
 def test_while_others_are_served_a_purge_waits_for_its_turn(store: SqliteStore, slow: Slow) -> None:
     served = [True, True, False]
-    purger = Purger(store=store, busy=served.pop, background=True)
+    purger = purging(store, busy=served.pop, background=True)
 
     assert forgotten(store, purger, "1")
     assert forgotten(store, purger, "2")  # nobody else is served
@@ -225,14 +234,14 @@ def test_while_others_are_served_a_purge_waits_for_its_turn(store: SqliteStore, 
 
 
 def test_alone_each_forgetting_is_purged_at_once(store: SqliteStore, slow: Slow) -> None:
-    purger = Purger(store=store, busy=lambda: False, background=True)
+    purger = purging(store, busy=lambda: False, background=True)
 
     assert all(forgotten(store, purger, str(number)) for number in range(3))
     assert slow.runs == 3
 
 
 def test_without_a_background_no_purge_waits(store: SqliteStore, slow: Slow) -> None:
-    purger = Purger(store=store, busy=lambda: True)
+    purger = purging(store, busy=lambda: True)
 
     assert all(forgotten(store, purger, str(number)) for number in range(3))
     assert slow.runs == 3
@@ -242,7 +251,8 @@ def test_a_planned_purge_comes_by_itself(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mnemosyned.purging.REST_FREE_S", 0.0)
-    purger = Purger(store=store, busy=lambda: True, background=True)
+    monkeypatch.setattr("mnemosyned.purging.WAIT_MAX_S", 0.0)
+    purger = purging(store, busy=lambda: True, background=True)
     purged = threading.Event()
     scrub: Callable[[], bool] = store.scrub
     assert forgotten(store, purger, "1")
@@ -261,7 +271,7 @@ def test_a_planned_purge_comes_by_itself(
 
 
 def test_the_close_purges_what_still_waits(store: SqliteStore, slow: Slow) -> None:
-    purger = Purger(store=store, busy=lambda: True, background=True)
+    purger = purging(store, busy=lambda: True, background=True)
     assert forgotten(store, purger, "1")
     assert not forgotten(store, purger, "2")
 
@@ -277,7 +287,7 @@ def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
     monkeypatch.setattr("mnemosyned.purging.START_S", 0.0)
     keep(store, memory("1", "zqxjv"))
     store.forget(["1"])
-    purger = Purger(store=store, busy=lambda: True, background=True)
+    purger = purging(store, busy=lambda: True, background=True)
 
     purger.start()
     while store.scrub_due():
@@ -293,7 +303,7 @@ def test_a_purge_that_fails_is_planned_again(
     def refuse() -> bool:
         raise StorageFailed("the disk is full")
 
-    purger = Purger(store=store, busy=lambda: False, background=True)
+    purger = purging(store, busy=lambda: False, background=True)
     monkeypatch.setattr(store, "scrub", refuse)
 
     with pytest.raises(StorageFailed):
