@@ -99,7 +99,9 @@ def in_peace(room: Path, count: int, report: Report) -> None:
     report.figure("in_peace.recall_after_ms", recall_s * 1_000)
 
 
-def under_load(room: Path, memories: int, forgets: int, report: Report) -> None:
+def under_load(
+    room: Path, memories: int, forgets: int, report: Report, *, idle_s: float = IDLE_S
+) -> None:
     """One client forgets while four write and two ask, over memories of which half have slept."""
     database = room / "memory.db"
     words = marks(forgets)
@@ -119,8 +121,8 @@ def under_load(room: Path, memories: int, forgets: int, report: Report) -> None:
             )
     idle, beside, run = Run(), Run(), Run()
     with running(database) as daemon, daemon.client() as client:
-        talk(daemon, corpus, idle, writers=0, until=lambda: time.sleep(IDLE_S))
-        talk(daemon, corpus, beside, writers=WRITERS, until=lambda: time.sleep(IDLE_S))
+        talk(daemon, corpus, idle, writers=0, until=lambda: time.sleep(idle_s))
+        talk(daemon, corpus, beside, writers=WRITERS, until=lambda: time.sleep(idle_s))
 
         def forgetting() -> None:
             for number, word in enumerate(words):

@@ -31,7 +31,8 @@ class Report:
         self.target = target
         self.figures: dict[str, float] = {}
         """By name, as rounded for the reader."""
-        self._bars: list[Bar] = []
+        self.bars: list[Bar] = []
+        """In the order in which they were held against their values."""
         self._sections: list[str] = []
 
     def figure(self, name: str, value: float) -> float:
@@ -41,12 +42,12 @@ class Report:
 
     def bar(self, name: str, value: float, op: str, bar: float) -> None:
         """Hold a value against its bar: unrounded, so that a near miss is a miss."""
-        self._bars.append(Bar(name, rounded(value), op, bar, COMPARE[op](value, bar)))
+        self.bars.append(Bar(name, rounded(value), op, bar, COMPARE[op](value, bar)))
 
     @property
     def missed(self) -> int:
         """How many bars were not reached."""
-        return sum(not bar.met for bar in self._bars)
+        return sum(not bar.met for bar in self.bars)
 
     def table(self, title: str, headers: list[str], rows: list[list[object]]) -> None:
         """Show rows to the reader; what a machine should read belongs in figures."""
@@ -63,9 +64,9 @@ class Report:
         print(f"\n{self._bar_table()}")
         OUTPUT.mkdir(parents=True, exist_ok=True)
         written = OUTPUT / f"{self.target}.json"
-        content = {"figures": self.figures, "bars": [asdict(bar) for bar in self._bars]}
+        content = {"figures": self.figures, "bars": [asdict(bar) for bar in self.bars]}
         written.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        print(f"\n{len(self._bars)} bars, {self.missed} missed; written to {written}")
+        print(f"\n{len(self.bars)} bars, {self.missed} missed; written to {written}")
         return 1 if self.missed else 0
 
     def _figure_table(self) -> str:
@@ -74,7 +75,7 @@ class Report:
     def _bar_table(self) -> str:
         rows = [
             ["met" if bar.met else "MISSED", bar.name, bar.value, bar.op, bar.bar]
-            for bar in self._bars
+            for bar in self.bars
         ]
         return tabulate(rows, ["", "bar", "value", "", "bar"], floatfmt=".4g")
 

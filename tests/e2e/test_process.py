@@ -84,6 +84,24 @@ def test_the_watchdog_is_fed(start: Start) -> None:
     assert daemon.process.poll() is None
 
 
+def test_the_watchdog_starves_when_an_index_stops_answering(start: Start) -> None:
+    daemon = start(WATCHDOG_USEC="100000")
+    daemon.post("remember", content="the quay at noon")
+    eventually(lambda: "WATCHDOG=1" in daemon.notices.received, "a sign of life")
+
+    with closing(sqlite3.connect(daemon.database, isolation_level=None)) as other:
+        other.execute("UPDATE memory_fts_data SET block = x'000000009f0001' WHERE id = 10")
+    eventually(lambda: daemon.events("unhealthy"), "it notices")
+
+    assert daemon.post("recall", query="quay").status == 503
+    (problem,) = daemon.post("status").body["problems"]
+    assert "memory_fts" in problem
+    daemon.kill()
+    again = start()
+    assert len(again.post("recall", query="quay").body["hits"]) == 1
+    assert "memory_fts" in again.events("notice")[0]["text"]
+
+
 def test_a_watchdog_meant_for_another_process_is_not_fed(start: Start) -> None:
     daemon = start(WATCHDOG_USEC="100000", WATCHDOG_PID="1")
 
