@@ -28,10 +28,12 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
+NEWER_SQLITE := 0.5.4.post2
+
 BENCHES := peer recall write sleep forget locomo start grounding summaries model-latency context replay tokens vectors plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-lifetime test-packaging test-systemd test-year test-llm \
+.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-llm \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm uninstall lock clean
 
 help: ## show this list
@@ -60,6 +62,12 @@ test-fault: $(READY) ## kill the daemon again and again (slow)
 
 test-lifetime: $(READY) ## many long lives of a store against a plain model (slow)
 	$(PYTEST) -m lifetime
+
+test-sqlite: $(READY) ## the store on a newer SQLite than this machine's, which it installs in build
+	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
+		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
+	PYTHONPATH=build/sqlite $(PYTEST) -p newer_sqlite -n 2 tests/contract tests/integration \
+		-m "not ($(SLOW))"
 
 test-packaging: $(READY) ## build, install and start the wheel (slow)
 	$(PYTEST) -m packaging

@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 
 from fakes import holding, keep, memory
+from forgettable import everything
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import Memory
@@ -105,4 +106,4 @@ def test_no_table_holds_what_was_forgotten(
     service.call(Forget("1"))
 
     with closing(sqlite3.connect(store.database)) as connection:
-        assert UNIQUE not in "\n".join(connection.iterdump())
+        assert UNIQUE not in "\n".join(everything(connection))

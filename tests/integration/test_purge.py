@@ -25,6 +25,9 @@ from mnemosyned.verbs_keeping import Forget
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 DEPTH_READABLE = 2_000
 """Levels beyond which SQLite 3.40 cannot read an index that it wrote."""
+grows_deep = pytest.mark.skipif(
+    sqlite3.sqlite_version_info >= (3, 43), reason="this SQLite bounds the levels of an index"
+)
 CODE = "camelCaseName"
 """A word whose parts are in the second index."""
 
@@ -90,6 +93,7 @@ def test_an_index_that_cannot_be_read_is_rebuilt_when_the_file_is_opened(
         assert library.status().notices == []
 
 
+@grows_deep
 @pytest.mark.parametrize("index", INDEXES)
 def test_an_index_near_the_limit_is_rebuilt_when_the_file_is_opened(
     database: Path, index: str
@@ -105,7 +109,7 @@ def test_an_index_near_the_limit_is_rebuilt_when_the_file_is_opened(
     assert damage(database) == []
 
 
-@pytest.mark.skipif(sqlite3.sqlite_version_info >= (3, 43), reason="later SQLite bounds the levels")
+@grows_deep
 def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -> None:
     fill(database)
     with pytest.raises(sqlite3.DatabaseError, match="malformed"):
