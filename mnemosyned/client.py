@@ -16,7 +16,7 @@ import msgspec
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
 from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
-from mnemosyned.requests import Request, checked, result_type
+from mnemosyned.requests import Request, checked, parse_result
 from mnemosyned.verbs import VERBS, Remember, RememberMany, Sleep, Verbs
 from mnemosyned.verbs_keeping import Forget, Prune, Restore
 from mnemosyned.verbs_window import Compact
@@ -64,7 +64,7 @@ class Client(Verbs):
         body = msgspec.json.encode(request)
         status, answer = self._send(path, body, request)
         if status == 200:
-            return msgspec.json.decode(answer, type=result_type(type(request)))
+            return parse_result(type(request), answer)
         raise _error(status, answer)
 
     def _send(self, path: str, body: bytes, request: Request[Any]) -> tuple[int, bytes]:

@@ -31,6 +31,8 @@ Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherw
 QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
+_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
+"""Of each request and result type; see `prepare`."""
 
 
 class Request(
@@ -56,10 +58,27 @@ def result_type(verb: type[Request[R]]) -> type[R]:
     return result
 
 
+def prepare(verb: type[Request[Any]]) -> None:
+    """Build the decoders of a verb's request and result while no other thread can run.
+
+    msgspec builds its description of a type, and of the types inside, at the first use. It does so
+    in Python code, where threads switch: a second thread that decodes meanwhile reads half of a
+    description and crashes the process. The description stays with the type, also for `convert`.
+    """
+    for kind in (verb, result_type(verb)):
+        _DECODERS[kind] = msgspec.json.Decoder(kind)
+
+
+def parse_result(verb: type[Request[R]], answer: bytes) -> R:
+    """A result from its JSON. Raises `msgspec.DecodeError` where it is none."""
+    result: R = _DECODERS[result_type(verb)].decode(answer)
+    return result
+
+
 def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
     """A request from its JSON. Raises the error that names the field at fault."""
     try:
-        return msgspec.json.decode(body, type=verb)
+        request: Request[R] = _DECODERS[verb].decode(body)
     except msgspec.ValidationError as error:
         raise _invalid(error, verb) from error
     except UnicodeDecodeError as error:
@@ -68,6 +87,7 @@ def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
         ) from error
     except (msgspec.DecodeError, RecursionError) as error:
         raise MalformedJson(f"the body is not JSON: {error}") from error
+    return request
 
 
 def parse_text(verb: type[Request[R]], fields: Mapping[str, str | list[str]]) -> Request[R]:
