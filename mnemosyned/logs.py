@@ -51,7 +51,6 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger(ROOT).setLevel(level.upper())
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it warns of every short wait
 
 
 def _errors(exc_info: ExcInfo) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ def parse_result(verb: type[Request[R]], answer: bytes) -> R:
     return result
 
 
-def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
+def parse(verb: type[Request[R]], body: bytes | bytearray) -> Request[R]:
     """A request from its JSON. Raises the error that names the field at fault."""
     try:
         request: Request[R] = _DECODERS[verb].decode(body)
