@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sqlite3
 import sys
@@ -14,6 +15,7 @@ from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter, add_lo
 from structlog.typing import ExcInfo, Processor
 
 from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.log_writer import LineHandler
 
 ROOT = "mnemosyned"
 ERRORS_MAX = 10
@@ -33,7 +35,7 @@ def logger() -> BoundLogger:
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
     """Send all logs to standard error in one form."""
-    on_terminal = sys.stderr.isatty() if form == "auto" else form == "console"
+    on_terminal = bool(sys.stderr) and sys.stderr.isatty() if form == "auto" else form == "console"
     shared: list[Processor] = [
         add_log_level,
         ExtraAdder(),
@@ -45,12 +47,25 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
     else:
         last.append(structlog.processors.ExceptionRenderer(_errors))
         last.append(structlog.processors.JSONRenderer(ensure_ascii=False))
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _handler()
     handler.setFormatter(ProcessorFormatter(processors=last, foreign_pre_chain=shared))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger(ROOT).setLevel(level.upper())
+
+
+def _handler() -> logging.Handler:
+    """The handler for standard error: the one in use, or a new one."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LineHandler):
+            return handler
+    if not sys.stderr:  # closed before the start
+        return logging.NullHandler()
+    try:
+        return LineHandler(sys.stderr.fileno())
+    except io.UnsupportedOperation:  # no file of the system: a test, or a program's own
+        return logging.StreamHandler(sys.stderr)
 
 
 def _errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
