@@ -10,7 +10,7 @@ import stat
 import struct
 from collections import deque
 from datetime import UTC, datetime
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, RemoteDisconnected
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -37,6 +37,8 @@ LONG = (Sleep, Forget, Restore, Prune)
 """What may take long, as it works through many memories step by step."""
 IDLE_MAX = 4
 """Idle connections a client keeps: each takes a place of the daemon's."""
+ATTEMPTS = 5
+"""How often a request is sent that the daemon hung up on before it had read it."""
 _NAMES = {verb: name for name, verb in VERBS.items()}
 
 
@@ -83,7 +85,7 @@ class Client(Verbs):
             if repeatable and (idle := self._idle_connection()):
                 with contextlib.suppress(ConnectionError, HTTPException):
                     return self._exchange(idle, path, body)
-            return self._exchange(_Connection(self.socket, timeout_s), path, body)
+            return self._exchange_anew(path, body, timeout_s)
         except (FileNotFoundError, ConnectionRefusedError, PermissionError) as error:
             raise DaemonUnreachable(
                 f"no daemon answers on {self.socket} ({error.strerror}). Start it with "
@@ -109,13 +111,22 @@ class Client(Verbs):
                 return connection
             connection.close()
 
+    def _exchange_anew(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+        """One request and its answer over a new connection."""
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(_Unread):
+                return self._exchange(_Connection(self.socket, timeout_s), path, body)
+        return self._exchange(_Connection(self.socket, timeout_s), path, body)
+
     def _exchange(self, connection: _Connection, path: str, body: bytes) -> tuple[int, bytes]:
         """One request and its answer; the connection is kept for the next, or closed."""
         try:
             # A daemon that refuses a large body hangs up before its end; the reason is readable.
+            sent = False
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request("POST", path, body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
+                sent = True
+            response = _response(connection, sent=sent)
             answer = response.read()
         except BaseException:
             connection.close()
@@ -126,6 +137,25 @@ class Client(Verbs):
         else:
             connection.close()
         return response.status, answer
+
+
+class _Unread(ConnectionError):
+    """The daemon hung up before it had read the whole request: it has done nothing of it."""
+
+
+def _response(connection: _Connection, *, sent: bool) -> HTTPResponse:
+    """The answer's head. Raises `_Unread` where sending again cannot do the work twice.
+
+    The kernel resets a Unix socket that is closed before all that was sent to it was read.
+    """
+    try:
+        return connection.getresponse()
+    except RemoteDisconnected as error:  # the end without a reset
+        if sent:
+            raise
+        raise _Unread from error
+    except ConnectionResetError as error:
+        raise _Unread from error
 
 
 class _Connection(HTTPConnection):

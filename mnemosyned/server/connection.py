@@ -47,6 +47,8 @@ class Connection:
         """When the state began."""
         self.progress = now
         """When bytes last moved."""
+        self.grace_s = 0.05
+        """How long it may stay in its state where others need its place."""
         self.reserved = 0
         """Bytes of the budget for bodies that it holds."""
         self.keep_alive = True

@@ -42,8 +42,10 @@ DEADLINES_S = {State.IDLE: 120.0, State.HEAD: 10.0, State.BODY: 30.0, State.QUEU
 """How long each state may last."""
 WRITING_S = 300.0
 WRITING_STALL_S = 30.0
-STALL_S = {State.HEAD: 0.1, State.BODY: 1.0, State.WRITING: 1.0}
-"""A client silent for so long gives way where others need its place or its memory."""
+GRACE_S = {State.IDLE: 0.05, State.HEAD: 0.1, State.BODY: 1.0, State.WRITING: 1.0}
+"""A client that takes longer gives way where others need its place or its memory."""
+BYTES_PER_S = 20 << 20
+"""What a client is expected to send or read, beyond that grace; local sockets carry far more."""
 
 SMALL_BODY_BYTES = 64 * 1024
 """A body up to this size needs no budget."""
@@ -249,20 +251,17 @@ class EventLoop:
 
     def _make_room(self) -> bool:
         """Hang up on the client that has been idle longest, or else on one that stalls."""
-        idle = sorted(self._in(State.IDLE), key=lambda each: each.since)
-        for connection in idle:
-            if not connection.has_input():
-                self._close(connection)
-                return True
-        return any(self._drop_stalled(state) for state in STALL_S)
+        return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _drop_stalled(self, state: State) -> bool:
-        """Hang up on the client that has stalled longest in a state."""
-        stalled = min(self._in(state), key=lambda each: each.progress, default=None)
-        if stalled is None or time.monotonic() - stalled.progress < STALL_S[state]:
-            return False
-        self._give_up(stalled)
-        return True
+        """Hang up on the client that has been longest in a state, and longer than it may."""
+        now = time.monotonic()
+        for connection in sorted(self._in(state), key=lambda each: each.since):
+            overdue = now - connection.since > connection.grace_s
+            if overdue and not (state is State.IDLE and connection.has_input()):
+                self._give_up(connection)
+                return True
+        return False
 
     def _in(self, state: State) -> list[Connection]:
         return [each for each in self._connections.values() if each.state is state]
@@ -314,6 +313,8 @@ class EventLoop:
             self._busy += (state is not State.IDLE) - (connection.state is not State.IDLE)
             connection.state = state
             connection.since = time.monotonic()
+            size = connection.parser.body_bytes + connection.output_bytes
+            connection.grace_s = GRACE_S.get(state, 0.0) + size / BYTES_PER_S
 
     def _await(self, connection: Connection, event: int) -> None:
         self._epoll.modify(connection.fd, event | select.EPOLLONESHOT)
