@@ -120,7 +120,7 @@ class Daemon:
         """Sleep until a stop signal, with signs of life for systemd and the scheduler."""
         watchdog = watchdog_s()
         beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
-        waited, wall = time.monotonic(), time.time()
+        waited, wall = time.monotonic(), _wall_s()
         while True:
             received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
             if received and received.si_signo in STOP_SIGNALS:
@@ -130,7 +130,7 @@ class Daemon:
                 self._reload(memory)
             if watchdog and self._healthy(memory, loop):
                 notify("WATCHDOG=1")
-            elapsed, now = time.monotonic() - waited, time.time()
+            elapsed, now = time.monotonic() - waited, _wall_s()
             if abs(now - wall - elapsed) > CLOCK_JUMP_S and memory.scheduler:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
                 memory.scheduler.wake()
@@ -181,3 +181,8 @@ class Daemon:
         if now - self._extended >= 1:
             self._extended = now
             notify(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
+
+
+def _wall_s() -> float:
+    """The machine's clock in seconds, also past 2262, which `time.time()` cannot tell."""
+    return time.clock_gettime(time.CLOCK_REALTIME)

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import traceback
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -52,7 +53,37 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    logging.setLogRecordFactory(_record)
     logging.getLogger(ROOT).setLevel(level.upper())
+
+
+_TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
+
+
+def _record(  # noqa: PLR0917 the form of `logging`
+    name: str,
+    level: int,
+    pathname: str,
+    lineno: int,
+    message: object,
+    arguments: Any,  # noqa: ANN401 whatever a call of `logging` has
+    exc_info: Any,  # noqa: ANN401
+    function: str | None = None,
+    stack: str | None = None,
+    **_: object,
+) -> logging.LogRecord:
+    """A record also where the clock is past 2262, which `time.time()` cannot tell."""
+    try:
+        return logging.LogRecord(
+            name, level, pathname, lineno, message, arguments, exc_info, function, stack
+        )
+    except OverflowError:  # raised before the record holds anything
+        record = copy(_TEMPLATE)
+        record.name, record.levelno, record.levelname = name, level, logging.getLevelName(level)
+        record.pathname, record.lineno, record.funcName = pathname, lineno, function or ""
+        record.msg, record.args = str(message), arguments
+        record.exc_info, record.stack_info = exc_info, stack
+        return record
 
 
 def _handler() -> logging.Handler:
