@@ -24,6 +24,7 @@ from mnemosyned.domain.errors import (
     MnemosynedError,
 )
 from mnemosyned.logs import logger
+from mnemosyned.server.bodies import BodyBudget
 from mnemosyned.server.connection import Connection, Response, State
 from mnemosyned.server.listener import refused_peer
 from mnemosyned.server.parser import HttpRequest, RequestRefused
@@ -47,10 +48,6 @@ GRACE_S = {State.IDLE: 0.05, State.HEAD: 0.1, State.BODY: 1.0, State.WRITING: 1.
 BYTES_PER_S = 20 << 20
 """What a client is expected to send or read, beyond that grace; local sockets carry far more."""
 
-SMALL_BODY_BYTES = 64 * 1024
-"""A body up to this size needs no budget."""
-BODIES = 4
-"""All larger bodies together may take this many times the largest."""
 OUTPUT_BYTES_MAX = 128 << 20
 """All answers that their clients have not read yet."""
 
@@ -78,7 +75,7 @@ class EventLoop:
         self._body_bytes_max = body_bytes_max
         self._connections_max = connections_max
         self._connections: dict[int, Connection] = {}
-        self._budget = BODIES * body_bytes_max
+        self._budget = BodyBudget(body_bytes_max=body_bytes_max)
         self._tasks: queue.SimpleQueue[tuple[Connection, HttpRequest] | None] = queue.SimpleQueue()
         self._answered: deque[Connection] = deque()
         self._epoll = select.epoll()
@@ -88,8 +85,6 @@ class EventLoop:
         """Whether new clients are let in; otherwise they wait in the kernel's backlog."""
         self._accept_at = 0.0
         self._draining = False
-        self._freed = False
-        """Whether a body has given its memory back since the last look at the queue."""
         self._busy = 0
         """Connections that are not idle."""
         self._logged = -LOGGED_EVERY_S
@@ -149,7 +144,7 @@ class EventLoop:
                     self._handle(fd)
                 while self._answered:
                     self._guarded(self._take_back, self._answered.popleft())
-                if self._freed:
+                if self._budget.freed:
                     self._admit_queued()
                 self._sweep()
         except Exception:
@@ -253,10 +248,12 @@ class EventLoop:
         """Hang up on the client that has been idle longest, or else on one that stalls."""
         return any(self._drop_stalled(state) for state in GRACE_S)
 
-    def _drop_stalled(self, state: State) -> bool:
+    def _drop_stalled(self, state: State, *, reserved: bool = False) -> bool:
         """Hang up on the client that has been longest in a state, and longer than it may."""
         now = time.monotonic()
         for connection in sorted(self._in(state), key=lambda each: each.since):
+            if reserved and not connection.reserved:
+                continue
             overdue = now - connection.since > connection.grace_s
             if overdue and not (state is State.IDLE and connection.has_input()):
                 self._give_up(connection)
@@ -297,7 +294,7 @@ class EventLoop:
                 self._answered.append(connection)
             else:
                 self._tasks.put((connection, request))
-        elif self._reserve(connection):
+        elif self._budget.reserve(connection):
             if parser.in_body:
                 self._begin(connection, State.BODY)
             else:
@@ -321,43 +318,22 @@ class EventLoop:
 
     # -------------------------------------------------------------- bodies
 
-    def _reserve(self, connection: Connection) -> bool:
-        """Whether the budget has room for the body that comes; it holds that room from now on."""
-        wanted = self._wanted(connection)
-        if wanted > self._budget:
-            return False
-        self._budget -= wanted
-        connection.reserved += wanted
-        return True
-
-    def _wanted(self, connection: Connection) -> int:
-        size = connection.parser.body_bytes
-        if connection.reserved or size <= SMALL_BODY_BYTES:
-            return 0
-        # Of a body in chunks nobody knows how much is to come.
-        return self._body_bytes_max if connection.parser.in_chunks else size
-
     def _admit_queued(self) -> None:
         """Read on where there is room again, the smallest body first."""
-        self._freed = False
-        queued = sorted(self._in(State.QUEUED), key=self._wanted)
+        self._budget.freed = False
+        queued = sorted(self._in(State.QUEUED), key=self._budget.wanted)
         for connection in queued:
-            if self._wanted(connection) > self._budget:
-                # Whoever stalls gives way; the next turn of the loop looks again.
-                self._drop_stalled(State.BODY)
+            if not self._budget.reserve(connection):
+                # A slow sender that holds room gives way; the next turn of the loop looks again.
+                self._drop_stalled(State.BODY, reserved=True)
                 return
             self._guarded(self._advance, connection)
-
-    def _release(self, connection: Connection) -> None:
-        self._budget += connection.reserved
-        self._freed = self._freed or connection.reserved > 0
-        connection.reserved = 0
 
     # --------------------------------------------------------------- write
 
     def _take_back(self, connection: Connection) -> None:
         """Go on after an answer."""
-        self._release(connection)
+        self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:
             self._close(connection)
@@ -422,7 +398,7 @@ class EventLoop:
         self._close(connection)
 
     def _close(self, connection: Connection) -> None:
-        self._release(connection)
+        self._budget.release(connection)
         self._busy -= connection.state is not State.IDLE
         del self._connections[connection.fd]
         connection.close()  # which takes it out of epoll, too
