@@ -198,10 +198,13 @@ class EventLoop:
     # -------------------------------------------------------------- accept
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTED_AT_ONCE):
-            if len(self._connections) >= self._connections_max and not self._make_room():
-                self._pause(time.monotonic())
-                return
+        for accepted in range(ACCEPTED_AT_ONCE):
+            if len(self._connections) >= self._connections_max:
+                if accepted:  # whether one more waits is not known; epoll tells
+                    return
+                if not self._make_room():
+                    self._pause(time.monotonic())
+                    return
             try:
                 sock, _ = self._listener.accept()
             except BlockingIOError:
