@@ -57,7 +57,7 @@ test: $(READY) ## the tests that take less than a minute
 test-e2e: $(READY) ## the end-to-end tests, every process started anew and not forked (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "e2e and not ($(SLOW))"
 
-test-fault: $(READY) ## kill the daemon again and again (slow)
+test-fault: $(READY) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
 	E2E_ANEW=1 $(PYTEST) -m fault
 
 test-lifetime: $(READY) ## many long lives of a store against a plain model (slow)

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
+import stat
+import struct
 from collections import deque
 from datetime import UTC, datetime
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, RemoteDisconnected
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
-from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
+from mnemosyned.domain.errors import (
+    DaemonUnreachable,
+    ForeignDaemon,
+    MnemosynedError,
+    by_code,
+)
 from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
-from mnemosyned.requests import Request, checked, result_type
+from mnemosyned.requests import Request, checked, parse_result
 from mnemosyned.verbs import VERBS, Remember, RememberMany, Sleep, Verbs
 from mnemosyned.verbs_keeping import Forget, Prune, Restore
 from mnemosyned.verbs_window import Compact
@@ -27,7 +35,10 @@ TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
 LONG = (Sleep, Forget, Restore, Prune)
 """What may take long, as it works through many memories step by step."""
-IDLE_MAX = 16
+IDLE_MAX = 4
+"""Idle connections a client keeps: each takes a place of the daemon's."""
+ATTEMPTS = 5
+"""How often a request is sent that the daemon hung up on before it had read it."""
 _NAMES = {verb: name for name, verb in VERBS.items()}
 
 
@@ -64,23 +75,23 @@ class Client(Verbs):
         body = msgspec.json.encode(request)
         status, answer = self._send(path, body, request)
         if status == 200:
-            return msgspec.json.decode(answer, type=result_type(type(request)))
+            return parse_result(type(request), answer)
         raise _error(status, answer)
 
     def _send(self, path: str, body: bytes, request: Request[Any]) -> tuple[int, bytes]:
         repeatable = not request.writes or isinstance(request, Remember | RememberMany | Compact)
         timeout_s = LONG_TIMEOUT_S if isinstance(request, LONG) else self._timeout_s
         try:
-            if repeatable:
-                with contextlib.suppress(IndexError, ConnectionError, HTTPException):
-                    return self._exchange(self._idle.pop(), path, body)
-            return self._exchange(_Connection(self.socket, timeout_s), path, body)
+            if repeatable and (idle := self._idle_connection()):
+                with contextlib.suppress(ConnectionError, HTTPException):
+                    return self._exchange(idle, path, body)
+            return self._exchange_anew(path, body, timeout_s)
         except (FileNotFoundError, ConnectionRefusedError, PermissionError) as error:
             raise DaemonUnreachable(
                 f"no daemon answers on {self.socket} ({error.strerror}). Start it with "
                 "`systemctl --user start mnemosyned`, or `mnemosyned` in another terminal"
             ) from error
-        except TimeoutError as error:
+        except (TimeoutError, BlockingIOError) as error:  # in the backlog, or for the answer
             raise DaemonUnreachable(
                 f"the daemon on {self.socket} did not answer in time; see its log"
             ) from error
@@ -89,13 +100,33 @@ class Client(Verbs):
                 f"the daemon on {self.socket} hung up ({error!r}); see its log, then try again"
             ) from error
 
+    def _idle_connection(self) -> _Connection | None:
+        """An idle connection that the daemon has not closed since, the newest first."""
+        while True:  # ends with the last idle one
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if connection.open:
+                return connection
+            connection.close()
+
+    def _exchange_anew(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+        """One request and its answer over a new connection."""
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(_Unread):
+                return self._exchange(_Connection(self.socket, timeout_s), path, body)
+        return self._exchange(_Connection(self.socket, timeout_s), path, body)
+
     def _exchange(self, connection: _Connection, path: str, body: bytes) -> tuple[int, bytes]:
         """One request and its answer; the connection is kept for the next, or closed."""
         try:
             # A daemon that refuses a large body hangs up before its end; the reason is readable.
+            sent = False
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request("POST", path, body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
+                sent = True
+            response = _response(connection, sent=sent)
             answer = response.read()
         except BaseException:
             connection.close()
@@ -108,6 +139,25 @@ class Client(Verbs):
         return response.status, answer
 
 
+class _Unread(ConnectionError):
+    """The daemon hung up before it had read the whole request: it has done nothing of it."""
+
+
+def _response(connection: _Connection, *, sent: bool) -> HTTPResponse:
+    """The answer's head. Raises `_Unread` where sending again cannot do the work twice.
+
+    The kernel resets a Unix socket that is closed before all that was sent to it was read.
+    """
+    try:
+        return connection.getresponse()
+    except RemoteDisconnected as error:  # the end without a reset
+        if sent:
+            raise
+        raise _Unread from error
+    except ConnectionResetError as error:
+        raise _Unread from error
+
+
 class _Connection(HTTPConnection):
     """HTTP over a Unix socket."""
 
@@ -115,14 +165,44 @@ class _Connection(HTTPConnection):
         super().__init__("localhost", timeout=timeout_s)
         self._path = path
 
+    @property
+    def open(self) -> bool:
+        """Whether the daemon has neither closed it nor sent what nobody asked for."""
+        ready = select.poll()
+        ready.register(self.sock, select.POLLIN)
+        return not ready.poll(0)
+
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
         try:
+            # With a full backlog the kernel waits, as long as a send may take, only where the
+            # socket blocks; Python's timeout would have it fail at once.
+            limit = struct.pack("ll", *divmod(int((self.timeout or 0) * 1_000_000), 1_000_000))
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
             self.sock.connect(str(self._path))
-        except OSError:
+            self.sock.settimeout(self.timeout)
+            _check_daemon(self.sock, self._path)
+        except BaseException:
             self.close()
             raise
+
+
+def _check_daemon(connection: socket.socket, path: Path) -> None:
+    """Hold whoever answers to be a daemon of this user, or of root. Raises `ForeignDaemon`.
+
+    Root may also ask the daemon of another user where only that user can have put the socket.
+    """
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    _, uid, _ = struct.unpack("3i", credentials)
+    if uid in (0, os.geteuid()):
+        return
+    folder = path.parent.stat()
+    private = folder.st_uid == uid and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if os.geteuid() != 0 or not private:
+        raise ForeignDaemon(
+            f"user {uid} listens on {path}, not you: nothing was sent; "
+            "use a socket in a directory that only you can write to"
+        )
 
 
 def _with_ids(request: Request[R]) -> Request[R]:

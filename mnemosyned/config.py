@@ -339,4 +339,6 @@ _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
 """What a value looks like whose pattern nobody wants to read."""
 _NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE}
 _KEYS: dict[str, Any] = dict(keys())
+_BUILT = msgspec.json.Decoder(Config)
+"""Made at import for what it leaves with the types: at first use, two threads would crash."""
 _SECTIONS = {key.rsplit(".", 1)[0] for key in _KEYS if "." in key}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sqlite3
 import sys
 import traceback
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -14,6 +16,7 @@ from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter, add_lo
 from structlog.typing import ExcInfo, Processor
 
 from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.log_writer import LineHandler
 
 ROOT = "mnemosyned"
 ERRORS_MAX = 10
@@ -33,7 +36,7 @@ def logger() -> BoundLogger:
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
     """Send all logs to standard error in one form."""
-    on_terminal = sys.stderr.isatty() if form == "auto" else form == "console"
+    on_terminal = bool(sys.stderr) and sys.stderr.isatty() if form == "auto" else form == "console"
     shared: list[Processor] = [
         add_log_level,
         ExtraAdder(),
@@ -45,13 +48,55 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
     else:
         last.append(structlog.processors.ExceptionRenderer(_errors))
         last.append(structlog.processors.JSONRenderer(ensure_ascii=False))
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _handler()
     handler.setFormatter(ProcessorFormatter(processors=last, foreign_pre_chain=shared))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    logging.setLogRecordFactory(_record)
     logging.getLogger(ROOT).setLevel(level.upper())
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it warns of every short wait
+
+
+_TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
+
+
+def _record(  # noqa: PLR0917 the form of `logging`
+    name: str,
+    level: int,
+    pathname: str,
+    lineno: int,
+    message: object,
+    arguments: Any,  # noqa: ANN401 whatever a call of `logging` has
+    exc_info: Any,  # noqa: ANN401
+    function: str | None = None,
+    stack: str | None = None,
+    **_: object,
+) -> logging.LogRecord:
+    """A record also where the clock is past 2262, which `time.time()` cannot tell."""
+    try:
+        return logging.LogRecord(
+            name, level, pathname, lineno, message, arguments, exc_info, function, stack
+        )
+    except OverflowError:  # raised before the record holds anything
+        record = copy(_TEMPLATE)
+        record.name, record.levelno, record.levelname = name, level, logging.getLevelName(level)
+        record.pathname, record.lineno, record.funcName = pathname, lineno, function or ""
+        record.msg, record.args = str(message), arguments
+        record.exc_info, record.stack_info = exc_info, stack
+        return record
+
+
+def _handler() -> logging.Handler:
+    """The handler for standard error: the one in use, or a new one."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LineHandler):
+            return handler
+    if not sys.stderr:  # closed before the start
+        return logging.NullHandler()
+    try:
+        return LineHandler(sys.stderr.fileno())
+    except io.UnsupportedOperation:  # no file of the system: a test, or a program's own
+        return logging.StreamHandler(sys.stderr)
 
 
 def _errors(exc_info: ExcInfo) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
+from functools import cache
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -31,6 +32,11 @@ Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherw
 QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
+DEPTH_MAX = 100
+"""Levels of lists and objects in a field; Python's own limit is met at 400, within the work."""
+_CONTAINERS = (dict, list)
+_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
+"""Of each request and result type; see `prepare`."""
 
 
 class Request(
@@ -56,10 +62,27 @@ def result_type(verb: type[Request[R]]) -> type[R]:
     return result
 
 
-def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
+def prepare(verb: type[Request[Any]]) -> None:
+    """Build the decoders of a verb's request and result while no other thread can run.
+
+    msgspec builds its description of a type, and of the types inside, at the first use. It does so
+    in Python code, where threads switch: a second thread that decodes meanwhile reads half of a
+    description and crashes the process. The description stays with the type, also for `convert`.
+    """
+    for kind in (verb, result_type(verb)):
+        _DECODERS[kind] = msgspec.json.Decoder(kind)
+
+
+def parse_result(verb: type[Request[R]], answer: bytes) -> R:
+    """A result from its JSON. Raises `msgspec.DecodeError` where it is none."""
+    result: R = _DECODERS[result_type(verb)].decode(answer)
+    return result
+
+
+def parse(verb: type[Request[R]], body: bytes | bytearray) -> Request[R]:
     """A request from its JSON. Raises the error that names the field at fault."""
     try:
-        return msgspec.json.decode(body, type=verb)
+        request: Request[R] = _DECODERS[verb].decode(body)
     except msgspec.ValidationError as error:
         raise _invalid(error, verb) from error
     except UnicodeDecodeError as error:
@@ -68,14 +91,18 @@ def parse(verb: type[Request[R]], body: bytes) -> Request[R]:
         ) from error
     except (msgspec.DecodeError, RecursionError) as error:
         raise MalformedJson(f"the body is not JSON: {error}") from error
+    _check_depth(request)
+    return request
 
 
 def parse_text(verb: type[Request[R]], fields: Mapping[str, str | list[str]]) -> Request[R]:
     """A request from words, as a URL or a shell gives them."""
     try:
-        return msgspec.convert(fields, verb, strict=False)
+        request = msgspec.convert(fields, verb, strict=False)
     except msgspec.ValidationError as error:
         raise _invalid(error, verb) from error
+    _check_depth(request)
+    return request
 
 
 def checked(request: Request[R]) -> Request[R]:
@@ -88,6 +115,48 @@ def checked(request: Request[R]) -> Request[R]:
         ) from error
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
+
+
+def _check_depth(request: Request[Any], place: str = "") -> None:
+    """Hold JSON of the caller's own to `DEPTH_MAX` levels. Raises `InvalidRequest`."""
+    for name in _nesting_fields(type(request)):
+        value = getattr(request, name)
+        if not isinstance(value, _CONTAINERS):
+            continue
+        if isinstance(value, list) and value and isinstance(value[0], Request):
+            for index, member in enumerate(value):
+                _check_depth(member, f"{place}{name}[{index}].")
+        elif _is_deep(value):
+            raise InvalidRequest(
+                f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
+                field=place + name,
+            )
+
+
+@cache
+def _nesting_fields(verb: type[Request[Any]]) -> tuple[str, ...]:
+    """The fields whose values may be lists or objects."""
+    return tuple(field.name for field in msgspec.structs.fields(verb) if _may_nest(field.type))
+
+
+def _may_nest(kind: object) -> bool:
+    if get_origin(kind) is Annotated:
+        return _may_nest(get_args(kind)[0])
+    return kind is Any or get_origin(kind) in _CONTAINERS or any(map(_may_nest, get_args(kind)))
+
+
+def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
+    level: list[dict[str, Any] | list[Any]] = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            member
+            for container in level
+            for member in (container.values() if isinstance(container, dict) else container)
+            if isinstance(member, _CONTAINERS)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _invalid(error: msgspec.ValidationError, verb: type[Request[Any]]) -> MnemosynedError:

@@ -20,7 +20,17 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.model_ports import EmbedderStanding, Standing
 from mnemosyned.domain.recall import Hit
-from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Question, Request, Reveal
+from mnemosyned.requests import (
+    TEXT_MAX,
+    Instant,
+    Name,
+    Names,
+    PageSize,
+    Question,
+    Request,
+    Reveal,
+    prepare,
+)
 from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
 from mnemosyned.verbs_window import Compact, Context, Learn, Learnings
 
@@ -303,3 +313,5 @@ VERBS: dict[str, type[Request[Any]]] = {
     "compact": Compact,
 }
 ALIASES = {"consolidate": "sleep"}
+for _verb in VERBS.values():  # at import, which no two threads do at once
+    prepare(_verb)

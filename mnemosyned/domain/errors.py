@@ -45,6 +45,13 @@ class MalformedJson(MnemosynedError):
     kind = Kind.INVALID
 
 
+class MalformedRequest(MnemosynedError):
+    """What came over the socket is no HTTP request, or never came to its end."""
+
+    code = "malformed_request"
+    kind = Kind.INVALID
+
+
 class EmptyContent(MnemosynedError):
     """There is nothing to remember."""
 
@@ -161,6 +168,20 @@ class DaemonUnreachable(MnemosynedError):
     """Nothing answers on the socket."""
 
     code = "daemon_unreachable"
+    kind = Kind.UNAVAILABLE
+
+
+class ForeignDaemon(MnemosynedError):
+    """Another user's process answers on the socket; nothing was sent to it."""
+
+    code = "foreign_daemon"
+    kind = Kind.UNAVAILABLE
+
+
+class DaemonBusy(MnemosynedError):
+    """Too many large requests at once: there is no memory for one more."""
+
+    code = "daemon_busy"
     kind = Kind.UNAVAILABLE
 
 

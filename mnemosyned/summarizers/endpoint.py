@@ -59,6 +59,10 @@ class _Answer(msgspec.Struct):
     choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
 
 
+# Built at import: at the first use, two threads that decode would crash the process.
+_ANSWERS = msgspec.json.Decoder(_Answer)
+
+
 class _Busy(Exception):
     """Worth another try: too many requests, an error of the server, a connection that broke."""
 
@@ -246,7 +250,7 @@ class _Call:
 
 def _read(answer: bytes, name: str) -> str:
     try:
-        text = msgspec.json.decode(answer, type=_Answer).choices[0].message.content
+        text = _ANSWERS.decode(answer).choices[0].message.content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # From nothing: its words could quote the answer.
         raise ModelUnavailable(

@@ -20,7 +20,15 @@ import msgspec
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.model_ports import TextModel
 from mnemosyned.logs import logger
-from mnemosyned.summarizers.llama_worker import Complete, Count, Embed, Failure, Load, Reply
+from mnemosyned.summarizers.llama_worker import (
+    REPLIES,
+    Complete,
+    Count,
+    Embed,
+    Failure,
+    Load,
+    Reply,
+)
 from mnemosyned.summarizers.worker import read_frame, write_frame
 
 MAGIC = b"GGUF"
@@ -306,7 +314,7 @@ class _Child:
             elif (frame := read_frame(process.stdout)) is None:
                 return
             else:
-                self._replies.put(msgspec.msgpack.decode(frame, type=Reply))
+                self._replies.put(REPLIES.decode(frame))
 
     def _keep_limits(self, process: subprocess.Popen[bytes]) -> None:
         with self._guard:

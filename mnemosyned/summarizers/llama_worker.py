@@ -90,6 +90,11 @@ class Reply(msgspec.Struct, frozen=True):
     """Sizes, or the name of an error: never its words, which may quote a memory."""
 
 
+# Built at import: at the first use, two threads that decode would crash the process.
+REQUESTS = msgspec.msgpack.Decoder(Load | Count | Complete | Embed)
+REPLIES = msgspec.msgpack.Decoder(Reply)
+
+
 class Failed(Exception):
     """A request cannot be answered."""
 
@@ -301,7 +306,7 @@ def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
 
     def answer(frame: bytes) -> Reply:
         nonlocal engine
-        request = msgspec.msgpack.decode(frame, type=Load | Count | Complete | Embed)
+        request = REQUESTS.decode(frame)
         if isinstance(request, Load):
             _step_back(request.nice)
             try:

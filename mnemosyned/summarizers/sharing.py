@@ -22,7 +22,7 @@ from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import Digest, Summary
 from mnemosyned.logs import logger
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.worker import Answer, Task, read_frame, write_frame
+from mnemosyned.summarizers.worker import ANSWERS, Answer, Task, read_frame, write_frame
 
 SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
@@ -227,7 +227,7 @@ class _Helper:
 
     def _collect(self) -> None:
         while self._process.stdout and (frame := read_frame(self._process.stdout)) is not None:
-            self._answers.put(msgspec.msgpack.decode(frame, type=Answer))
+            self._answers.put(ANSWERS.decode(frame))
         self._answers.put(None)
 
     def _lost(self) -> None:

@@ -36,6 +36,11 @@ class Answer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
+# Built at import: at the first use, two threads that decode would crash the process.
+TASKS = msgspec.msgpack.Decoder(Task)
+ANSWERS = msgspec.msgpack.Decoder(Answer)
+
+
 def write_frame(stream: IO[bytes], payload: bytes) -> None:
     """Send one message with its length before it."""
     stream.write(_LENGTH.pack(len(payload)) + payload)
@@ -59,7 +64,7 @@ def main(ratio: str, zone: str) -> None:
     os.nice(NICE)
     summarizer = AaakSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
     while (frame := read_frame(sys.stdin.buffer)) is not None:
-        task = msgspec.msgpack.decode(frame, type=Task)
+        task = TASKS.decode(frame)
         try:
             if task.exact:
                 digest = summarizer.digest(task.memories)

@@ -85,7 +85,10 @@ def run(program: Program) -> None:
     try:
         sys.exit(program())
     except SystemExit as ending:
-        if threading.active_count() == 1 and (ending.code is None or isinstance(ending.code, int)):
+        names = {thread.name for thread in threading.enumerate()}
+        # The thread of the log waits for lines; the functions below have it write what is left.
+        alone = names <= {threading.main_thread().name, "log"}
+        if alone and (ending.code is None or isinstance(ending.code, int)):
             atexit._run_exitfuncs()  # noqa: SLF001 what Python calls itself at this point
             with suppress(OSError):
                 sys.stdout.flush()

@@ -59,7 +59,7 @@ def test_the_service_manager_is_told_when_it_is_ready_and_when_it_stops(daemon: 
     daemon.stop()
 
     assert first == "READY=1"
-    assert "STOPPING=1" in daemon.notices.received
+    daemon.notices.wait("STOPPING=1")  # what was sent may be read after the process has ended
     assert "WATCHDOG=1" not in daemon.notices.received
 
 

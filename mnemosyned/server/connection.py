@@ -1,0 +1,127 @@
+"""One client's connection: what it has sent, what it is owed, and how long it has been waiting."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+
+from mnemosyned.server.parser import RequestParser
+
+RECEIVE_BYTES = 64 * 1024
+"""Read at a time, so that a fast sender does not keep others waiting."""
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class State(Enum):
+    """What a connection waits for."""
+
+    IDLE = auto()  # a request
+    HEAD = auto()  # the rest of a request's head
+    BODY = auto()  # the rest of its body
+    QUEUED = auto()  # memory for its body
+    WORKING = auto()  # a thread that answers it
+    WRITING = auto()  # its client to read the answer
+    CLOSED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A status and a JSON body."""
+
+    status: HTTPStatus
+    body: bytes
+
+
+class Connection:
+    """One client. It belongs to the event loop, and while WORKING to the thread that answers."""
+
+    def __init__(self, sock: socket.socket, *, body_bytes_max: int, now: float) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.parser = RequestParser(body_bytes_max=body_bytes_max)
+        self.state = State.IDLE
+        self.since = now
+        """When the state began."""
+        self.progress = now
+        """When bytes last moved."""
+        self.grace_s = 0.05
+        """How long it may stay in its state where others need its place."""
+        self.reserved = 0
+        """Bytes of the budget for bodies that it holds."""
+        self.keep_alive = True
+        self.broken = False
+        """Whether its client is gone."""
+        self._output: deque[memoryview] = deque()
+
+    @property
+    def output_bytes(self) -> int:
+        """What its client has not read yet."""
+        return sum(len(part) for part in self._output)
+
+    def receive(self) -> bytes | None:
+        """The bytes that have come; none at the end, None where there are no more for now."""
+        try:
+            return self.sock.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def has_input(self) -> bool:
+        """Whether its client has sent something, or has left."""
+        try:
+            self.sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def respond(self, response: Response, *, body: bool = True) -> None:
+        """Send an answer, as far as the client takes it now."""
+        head = (
+            f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n"
+            "Content-Type: application/json\r\n"
+            f"Content-Length: {len(response.body)}\r\n"
+            f"{'' if self.keep_alive else 'Connection: close' + chr(13) + chr(10)}\r\n"
+        ).encode()
+        if body and len(response.body) <= RECEIVE_BYTES:
+            self._output.append(memoryview(head + response.body))
+        else:
+            self._output.append(memoryview(head))
+            if body:
+                self._output.append(memoryview(response.body))
+        self.send()
+
+    def send_continue(self) -> None:
+        """Tell the client to send the body it announced."""
+        self._output.append(memoryview(CONTINUE))
+        self.send()
+
+    def send(self) -> bool:
+        """Send what the client takes without waiting; whether bytes moved."""
+        moved = False
+        while self._output:
+            try:
+                count = self.sock.send(self._output[0], socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                return moved
+            except OSError:
+                self.broken = True
+                self._output.clear()
+                return moved
+            moved = True
+            if count == len(self._output[0]):
+                self._output.popleft()
+            else:
+                self._output[0] = self._output[0][count:]
+        return moved
+
+    def close(self) -> None:
+        """Hang up."""
+        self.state = State.CLOSED
+        self._output.clear()
+        self.sock.close()

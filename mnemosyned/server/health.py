@@ -1,0 +1,22 @@
+"""Whether the daemon answers over its own socket, as the watchdog asks."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from mnemosyned.server.loop import HEALTH_PATH
+
+TIMEOUT_S = 5.0
+
+
+def answers(path: Path) -> bool:
+    """Ask over the socket; the event loop answers without a thread of the pool."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+        probe.settimeout(TIMEOUT_S)
+        try:
+            probe.connect(str(path))
+            probe.sendall(f"GET {HEALTH_PATH} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
+            return probe.recv(64).startswith(b"HTTP/1.1 200 ")
+        except OSError:
+            return False

@@ -1,0 +1,407 @@
+"""The event loop: reads requests, hands them to threads, and waits for no client.
+
+Only this loop waits for clients, so that a slow one costs a descriptor and never a thread. Every
+state of a connection has a deadline, and all bodies, and all answers nobody reads, have a budget.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from http import HTTPStatus
+
+from mnemosyned.domain.errors import (
+    ContentTooLarge,
+    DaemonBusy,
+    MalformedRequest,
+    MnemosynedError,
+)
+from mnemosyned.logs import logger
+from mnemosyned.server.bodies import BodyBudget
+from mnemosyned.server.connection import Connection, Response, State
+from mnemosyned.server.listener import refused_peer
+from mnemosyned.server.parser import HttpRequest, RequestRefused
+
+HEALTH_PATH = "/health"
+"""Answered by the loop itself: whether the socket still answers, however busy the threads are."""
+ACCEPTED_AT_ONCE = 64
+DRAIN_S = 5.0
+SWEEP_S = 0.5
+FULL_SWEEP_S = 0.05
+"""While no client can be let in."""
+IDLE_SWEEP_S = 10.0
+LOGGED_EVERY_S = 60.0
+
+DEADLINES_S = {State.IDLE: 120.0, State.HEAD: 10.0, State.BODY: 30.0, State.QUEUED: 30.0}
+"""How long each state may last."""
+WRITING_S = 300.0
+WRITING_STALL_S = 30.0
+GRACE_S = {State.IDLE: 0.05, State.HEAD: 0.1, State.BODY: 1.0, State.WRITING: 1.0}
+"""A client that takes longer gives way where others need its place or its memory."""
+BYTES_PER_S = 20 << 20
+"""What a client is expected to send or read, beyond that grace; local sockets carry far more."""
+
+OUTPUT_BYTES_MAX = 128 << 20
+"""All answers that their clients have not read yet."""
+
+Answer = Callable[[HttpRequest], Response]
+
+log = logger()
+
+
+class EventLoop:
+    """Serves one listening socket with a bounded number of threads and connections."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        *,
+        answer: Answer,
+        refuse: Callable[[MnemosynedError, HTTPStatus], Response],
+        threads: int,
+        body_bytes_max: int,
+        connections_max: int,
+    ) -> None:
+        self._listener = listener
+        self._answer = answer
+        self._refusal = refuse
+        self._body_bytes_max = body_bytes_max
+        self._connections_max = connections_max
+        self._connections: dict[int, Connection] = {}
+        self._budget = BodyBudget(body_bytes_max=body_bytes_max)
+        self._tasks: queue.SimpleQueue[tuple[Connection, HttpRequest] | None] = queue.SimpleQueue()
+        self._answered: deque[Connection] = deque()
+        self._epoll = select.epoll()
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._stop_at: float | None = None
+        self._accepting = True
+        """Whether new clients are let in; otherwise they wait in the kernel's backlog."""
+        self._accept_at = 0.0
+        self._draining = False
+        self._busy = 0
+        """Connections that are not idle."""
+        self._logged = -LOGGED_EVERY_S
+        self._swept = 0.0
+        self._threads = [
+            threading.Thread(target=self._work, name=f"http-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+
+    @property
+    def full(self) -> bool:
+        """Whether new clients wait in the backlog, as no connection can give way."""
+        return not self._accepting
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+        self._epoll.register(self._wake_fd, select.EPOLLIN)
+        for thread in (*self._threads, self._thread):
+            thread.start()
+
+    def stop(self) -> None:
+        """Accept no more, let running requests finish for `DRAIN_S`, and hang up."""
+        deadline = time.monotonic() + DRAIN_S
+        self._stop_at = deadline
+        self._wake()
+        self._thread.join(DRAIN_S + 1)
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    # ------------------------------------------------------------- threads
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            connection, request = task
+            try:
+                response = self._answer(request)
+                connection.respond(response, body=request.method != "HEAD")
+            except Exception:
+                log.exception("connection_failed")
+                connection.broken = True
+            self._answered.append(connection)
+            self._wake()
+
+    def _wake(self) -> None:
+        os.eventfd_write(self._wake_fd, 1)
+
+    # ---------------------------------------------------------------- loop
+
+    def _run(self) -> None:
+        try:
+            while not self._finished():
+                for fd, _ in self._epoll.poll(self._timeout_s()):
+                    self._handle(fd)
+                while self._answered:
+                    self._guarded(self._take_back, self._answered.popleft())
+                if self._budget.freed:
+                    self._admit_queued()
+                self._sweep()
+        except Exception:
+            log.exception("server_failed")
+            raise
+        finally:
+            for connection in list(self._connections.values()):
+                self._close(connection)
+            self._epoll.close()
+
+    def _timeout_s(self) -> float:
+        if not self._accepting or self._draining:
+            return FULL_SWEEP_S
+        return SWEEP_S if self._busy else IDLE_SWEEP_S
+
+    def _finished(self) -> bool:
+        if self._stop_at is None:
+            return False
+        if not self._draining:
+            self._draining = True
+            self._epoll.unregister(self._listener.fileno())
+            self._listener.close()
+        for connection in list(self._connections.values()):
+            if connection.state not in (State.WORKING, State.WRITING):
+                self._close(connection)
+        return not self._connections or time.monotonic() > self._stop_at
+
+    def _handle(self, fd: int) -> None:
+        if fd == self._wake_fd:
+            os.eventfd_read(fd)
+        elif connection := self._connections.get(fd):
+            self._guarded(self._serve, connection)
+        elif not self._draining:
+            self._accept()
+
+    def _guarded(self, step: Callable[[Connection], None], connection: Connection) -> None:
+        """Take a step for one connection; an error in it ends that one alone."""
+        try:
+            step(connection)
+        except Exception:
+            log.exception("connection_failed")
+            if connection.state is not State.CLOSED:
+                self._close(connection)
+
+    def _serve(self, connection: Connection) -> None:
+        if connection.state is State.WRITING:
+            self._write(connection)
+        elif connection.state in (State.IDLE, State.HEAD, State.BODY):
+            self._read(connection)
+
+    # -------------------------------------------------------------- accept
+
+    def _accept(self) -> None:
+        for accepted in range(ACCEPTED_AT_ONCE):
+            if len(self._connections) >= self._connections_max:
+                if accepted:  # whether one more waits is not known; epoll tells
+                    return
+                if not self._make_room():
+                    self._pause(time.monotonic())
+                    return
+            try:
+                sock, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                self._cannot_accept(error)
+                return
+            if (uid := refused_peer(sock)) is not None:
+                log.warning("peer_refused", uid=uid)
+                sock.close()
+                continue
+            sock.settimeout(0)
+            connection = Connection(sock, body_bytes_max=self._body_bytes_max, now=time.monotonic())
+            self._connections[connection.fd] = connection
+            self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def _cannot_accept(self, error: OSError) -> None:
+        """Make room, wait a little, and log at most once a minute that no descriptor is left."""
+        now = time.monotonic()
+        if now - self._logged >= LOGGED_EVERY_S:
+            self._logged = now
+            reason = errno.errorcode.get(error.errno or 0, str(error.errno))
+            log.error("accept_failed", reason=reason, connections=len(self._connections))
+        self._make_room()
+        self._pause(now + FULL_SWEEP_S)
+
+    def _pause(self, until: float) -> None:
+        """Let new clients wait in the kernel's backlog."""
+        self._accept_at = until
+        if self._accepting:
+            self._accepting = False
+            self._epoll.modify(self._listener.fileno(), 0)
+
+    def _resume(self, now: float) -> None:
+        if self._accepting or self._draining or now < self._accept_at:
+            return
+        if len(self._connections) < self._connections_max or self._make_room():
+            self._accepting = True
+            self._epoll.modify(self._listener.fileno(), select.EPOLLIN)
+
+    def _make_room(self) -> bool:
+        """Hang up on the client that has been idle longest, or else on one that stalls."""
+        return any(self._drop_stalled(state) for state in GRACE_S)
+
+    def _drop_stalled(self, state: State, *, reserved: bool = False) -> bool:
+        """Hang up on the client that has been longest in a state, and longer than it may."""
+        now = time.monotonic()
+        for connection in sorted(self._in(state), key=lambda each: each.since):
+            if reserved and not connection.reserved:
+                continue
+            overdue = now - connection.since > connection.grace_s
+            if overdue and not (state is State.IDLE and connection.has_input()):
+                self._give_up(connection)
+                return True
+        return False
+
+    def _in(self, state: State) -> list[Connection]:
+        return [each for each in self._connections.values() if each.state is state]
+
+    # ---------------------------------------------------------------- read
+
+    def _read(self, connection: Connection) -> None:
+        data = connection.receive()
+        if data is None:
+            self._await(connection, select.EPOLLIN)
+        elif not data:
+            self._close(connection)
+        else:
+            connection.progress = time.monotonic()
+            connection.parser.feed(data)
+            self._advance(connection)
+
+    def _advance(self, connection: Connection) -> None:
+        """Hand the next whole request to a thread, or wait for the rest of it."""
+        parser = connection.parser
+        try:
+            request = parser.next()
+        except RequestRefused as refused:
+            large = refused.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            error = (ContentTooLarge if large else MalformedRequest)(refused.message)
+            self._refuse(connection, error, refused.status)
+            return
+        if request:
+            self._begin(connection, State.WORKING)
+            connection.keep_alive = request.keep_alive
+            if request.path == HEALTH_PATH:
+                connection.respond(Response(HTTPStatus.OK, b"{}"), body=request.method != "HEAD")
+                self._answered.append(connection)
+            else:
+                self._tasks.put((connection, request))
+        elif self._budget.reserve(connection):
+            if parser.in_body:
+                self._begin(connection, State.BODY)
+            else:
+                self._begin(connection, State.HEAD if parser.started else State.IDLE)
+            if parser.take_expectation():
+                connection.send_continue()
+            self._await(connection, select.EPOLLIN)
+        else:
+            self._begin(connection, State.QUEUED)
+
+    def _begin(self, connection: Connection, state: State) -> None:
+        if connection.state is not state:
+            self._busy += (state is not State.IDLE) - (connection.state is not State.IDLE)
+            connection.state = state
+            connection.since = time.monotonic()
+            size = connection.parser.body_bytes + connection.output_bytes
+            connection.grace_s = GRACE_S.get(state, 0.0) + size / BYTES_PER_S
+
+    def _await(self, connection: Connection, event: int) -> None:
+        self._epoll.modify(connection.fd, event | select.EPOLLONESHOT)
+
+    # -------------------------------------------------------------- bodies
+
+    def _admit_queued(self) -> None:
+        """Read on where there is room again, the smallest body first."""
+        self._budget.freed = False
+        queued = sorted(self._in(State.QUEUED), key=self._budget.wanted)
+        for connection in queued:
+            if not self._budget.reserve(connection):
+                # A slow sender that holds room gives way; the next turn of the loop looks again.
+                self._drop_stalled(State.BODY, reserved=True)
+                return
+            self._guarded(self._advance, connection)
+
+    # --------------------------------------------------------------- write
+
+    def _take_back(self, connection: Connection) -> None:
+        """Go on after an answer."""
+        self._budget.release(connection)
+        connection.progress = time.monotonic()
+        if connection.broken:
+            self._close(connection)
+        elif connection.output_bytes:
+            self._begin(connection, State.WRITING)
+            self._await(connection, select.EPOLLOUT)
+            self._limit_output()
+        elif connection.keep_alive:
+            self._begin(connection, State.IDLE)
+            self._advance(connection)
+        else:
+            self._close(connection)
+
+    def _write(self, connection: Connection) -> None:
+        if connection.send():
+            connection.progress = time.monotonic()
+        if connection.broken or not connection.output_bytes:
+            self._take_back(connection)
+        else:
+            self._await(connection, select.EPOLLOUT)
+
+    def _limit_output(self) -> None:
+        while sum(each.output_bytes for each in self._in(State.WRITING)) > OUTPUT_BYTES_MAX:
+            if not self._drop_stalled(State.WRITING):
+                return
+
+    # ----------------------------------------------------------------- end
+
+    def _sweep(self) -> None:
+        """Give up what has passed its deadline, at most every `FULL_SWEEP_S`."""
+        now = time.monotonic()
+        if now - self._swept < FULL_SWEEP_S:
+            return
+        self._swept = now
+        for connection in list(self._connections.values()):
+            limit_s = DEADLINES_S.get(connection.state)
+            if connection.state is State.WRITING:
+                stalled = now - connection.progress > WRITING_STALL_S
+                if stalled or now - connection.since > WRITING_S:
+                    self._give_up(connection)
+            elif limit_s is not None and now - connection.since > limit_s:
+                self._give_up(connection)
+        self._admit_queued()
+        self._limit_output()
+        self._resume(now)
+
+    def _give_up(self, connection: Connection) -> None:
+        """Hang up, with a word to a client that was sending."""
+        if connection.state is State.QUEUED:
+            busy = DaemonBusy("too many large requests at once; send this again in a moment")
+            self._refuse(connection, busy, HTTPStatus.SERVICE_UNAVAILABLE)
+        elif connection.state in (State.HEAD, State.BODY):
+            slow = MalformedRequest("the request did not come to its end in time; send it again")
+            self._refuse(connection, slow, HTTPStatus.REQUEST_TIMEOUT)
+        else:
+            self._close(connection)
+
+    def _refuse(self, connection: Connection, error: MnemosynedError, status: HTTPStatus) -> None:
+        """Answer what is no request, as far as the client takes it at once, and hang up."""
+        connection.keep_alive = False
+        connection.respond(self._refusal(error, status))
+        self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        self._budget.release(connection)
+        self._busy -= connection.state is not State.IDLE
+        del self._connections[connection.fd]
+        connection.close()  # which takes it out of epoll, too
