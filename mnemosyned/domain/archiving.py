@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.messages import Message, PartKind, parts, when
 
@@ -68,11 +69,8 @@ def _named(role: object) -> str:
 
 def _instant(message: Message) -> datetime | None:
     said = when(message)
-    try:
-        instant = said.astimezone(UTC) if said else None
-    except OverflowError:  # outside the calendar
-        return None
-    return instant if instant and instant.year > 1 else None
+    instant = in_zone(said, UTC) if said else None
+    return instant if instant and instant.year > 1 else None  # Go's unset time is in year 1
 
 
 def _lines(message: Message) -> Iterator[str]:
