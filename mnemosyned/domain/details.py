@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.recall import Shown
-from mnemosyned.domain.sensitive import masked, masked_memory, secrets
+from mnemosyned.domain.sensitive import masked_memory, secrets
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
@@ -167,11 +168,13 @@ def without_secrets(
     secret = [detail for detail in (*together, *known) if detail.sensitive]
     if not secret:
         return list(memories), together
+    known_secrets = KnownSecrets(secret)
     return (
-        [replace(memory, content=masked(memory.content, secret)) for memory in memories],
+        [replace(memory, content=known_secrets.masked(memory.content)) for memory in memories],
         tuple(
             replace(
-                detail, sensitive=detail.sensitive or masked(detail.value, secret) != detail.value
+                detail,
+                sensitive=detail.sensitive or known_secrets.masked(detail.value) != detail.value,
             )
             for detail in together
         ),
@@ -182,8 +185,9 @@ def masked_episode(episode: Episode) -> Episode:
     """The episode as anyone may see it; its content was written without secrets."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
+    known_secrets = KnownSecrets(episode.details)
     details = tuple(
-        replace(detail, value=masked(detail.value, episode.details)) if detail.sensitive else detail
+        replace(detail, value=known_secrets.masked(detail.value)) if detail.sensitive else detail
         for detail in episode.details
     )
     return replace(episode, details=details)
