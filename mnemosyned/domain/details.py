@@ -72,7 +72,9 @@ _FROM_LETTER = (
     rf"(?:-[{_LATIN}0-9_]{{1,60}}+){{0,10}}+)(?!\w))"
 )
 _FROM_DIGIT = (
-    rf"(?P<_date>{_DATE})|(?P<_email>{_EMAIL})"
+    # In a table of numbers most are followed by another: nothing else begins so.
+    r"(?P<_plain>\d{1,400}+(?=[ \t\n]\d))"
+    rf"|(?P<_date>{_DATE})|(?P<_email>{_EMAIL})"
     r"|(?P<_id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?!\w)"
     r"|(?:\d{1,3}\.){3}\d{1,3}(?:[:/]\d{1,5})?(?![\w.]))"
     r"|(?P<hash>(?=\d{1,64}+[a-f])[0-9a-f]{7,128}+(?!\w))"
@@ -107,6 +109,7 @@ _KINDS = {
     "_version": DetailKind.VERSION,
     "_path": DetailKind.PATH,
     "_mixed": DetailKind.IDENTIFIER,
+    "_plain": DetailKind.NUMBER,
     "_sum": DetailKind.MONEY,
     "_root": DetailKind.PATH,
     "_flag": DetailKind.IDENTIFIER,
