@@ -18,6 +18,7 @@ from mnemosyned.domain.errors import (
     InvalidTime,
     SecretRefused,
 )
+from mnemosyned.domain.instants import shift
 from mnemosyned.domain.instructions import stated_in
 from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Memory, new_id
@@ -144,7 +145,7 @@ def happened(created_at: datetime | None, now: datetime, *, field: str) -> datet
         raise InvalidTime(
             f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}", field=field
         )
-    if created_at > now + CLOCK_TOLERANCE:
+    if created_at > shift(now, CLOCK_TOLERANCE):
         raise InvalidTime(f"{field} lies in the future; a memory has already happened", field=field)
     return utc(created_at, field=field)
 

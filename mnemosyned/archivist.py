@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.domain.archiving import as_memory, as_message, times
+from mnemosyned.domain.archiving import WORDLESS, as_memory, as_message, as_said, times
 from mnemosyned.domain.compaction import Compaction
 from mnemosyned.domain.condensed import KIND, Condensed, Shape, condensed, is_summary, written
 from mnemosyned.domain.errors import NotFound
@@ -171,7 +171,7 @@ class Archivist:
         )
         if not request.reveal:
             originals = [masked_memory(memory) for memory in originals]
-        return Expanded(episode, originals)
+        return Expanded(episode, [as_said(memory) for memory in originals])
 
     def _parts(self, done: Compaction, named: Named, now: datetime) -> dict[str, Taken | str]:
         """What becomes of each message taken out: a memory, or for a stub its original's."""
@@ -188,9 +188,8 @@ class Archivist:
             memory = as_memory(
                 own, id=one.id, said=said[one.id], session=named.session, source=named.source
             )
-            parts[one.id] = Taken(
-                self._admit(memory), alike=is_plain(own), timed=when(own) is not None
-            )
+            alike = is_plain(own) and memory.content != WORDLESS
+            parts[one.id] = Taken(self._admit(memory), alike=alike, timed=when(own) is not None)
         return parts
 
     def _is_stub(self, message: Message, id: str) -> bool:

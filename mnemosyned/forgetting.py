@@ -226,7 +226,7 @@ class Forgetting:
             raise InvalidRequest(f"{found.id} is in working memory already", field="id")
         if found.pruned_at:
             raise WordsPruned(
-                f"the words of {found.id} were pruned on {found.pruned_at:%Y-%m-%d}; "
+                f"the words of {found.id} were pruned on {found.pruned_at.date()}; "
                 f"episode {found.episode} tells of them",
                 field="id",
             )

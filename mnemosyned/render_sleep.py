@@ -14,6 +14,7 @@ from mnemosyned.domain.consolidation import (
     GroupStatus,
     LogEntry,
 )
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.typesetting import (
     counted,
     cut,
@@ -134,14 +135,14 @@ def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
 
 
 def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
-    first = min(group.covers_from for group in groups).astimezone()
-    last = max(group.covers_until for group in groups).astimezone()
+    first = in_zone(min(group.covers_from for group in groups), None)
+    last = in_zone(max(group.covers_until for group in groups), None)
     until = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%m-%d %H:%M}"
     return (
         cut(groups[0].session if not groups[0].level else "(all)", 20),
         cut(groups[0].source or "", 14),
         _into(groups),
-        f"{first:%Y-%m-%d %H:%M} to {until}",
+        f"{when(first)} to {until}",
         len(groups),
         sum(group.items for group in groups),
         _size(groups),

@@ -17,6 +17,7 @@ from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import current, masked_episode, masked_shown
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.hits import hits
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, Memory
 from mnemosyned.domain.model_ports import EmbedderStanding
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
@@ -219,7 +220,7 @@ class MemoryService:
 
     def recall(self, request: Recall) -> Recalled:
         check_text(request.query, field="query")
-        asked_at = request.asked_at or self._clock.now().astimezone()
+        asked_at = request.asked_at or in_zone(self._clock.now(), None)
         said = times(request.query, asked_at)
         query = Query(
             terms=telling(said.rest) if said.alone else terms(said.rest) or terms(request.query),

@@ -9,6 +9,8 @@ from datetime import datetime
 
 import click
 
+from mnemosyned.domain.instants import in_zone
+
 WIDTH_MAX = 120
 LINE_CHARS = 400
 
@@ -35,7 +37,7 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
 
 def when(moment: datetime | None) -> str:
     """Local time, to the minute."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment else ""
+    return in_zone(moment, None).isoformat(" ")[:16] if moment else ""
 
 
 def span(seconds: float) -> str:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.messages import Message, PartKind, parts, when
 
 REST, WHOLE = "rest_of_message", "message"
 """The keys of the metadata for what role and content do not hold, or else for all of a message."""
 NAMELESS_CALL = "tool"
+WORDLESS = "∅"
+"""The content of a memory of a message without words, such as the result of `mkdir`.
+
+A memory without content is one that was pruned. No search finds the sign, as it is no word.
+"""
 
 
 def as_memory(
@@ -20,11 +27,15 @@ def as_memory(
     """The memory of a message; `as_message` gives the message back."""
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(one, str) and "\0" not in one for one in (role, content))
+    shown = str(content) if plain else words(message)
+    wordless = not shown.strip()
     rest = {key: one for key, one in message.items() if key not in ("role", "content")}
+    if wordless:
+        rest = {"content": content, **rest}
     metadata = {REST: rest} if rest else {}
     return Memory(
         id=id,
-        content=str(content) if plain else words(message),
+        content=WORDLESS if wordless else shown,
         created_at=said,
         session=session,
         source=source,
@@ -40,6 +51,14 @@ def as_message(memory: Memory) -> dict[str, Any]:
         return dict(whole)
     plain = {"role": memory.role, "content": memory.content}
     return {**plain, **rest} if isinstance(rest, Mapping) else plain
+
+
+def as_said(memory: Memory) -> Memory:
+    """The memory with the content that its message had, were it no word at all."""
+    if memory.content != WORDLESS:
+        return memory
+    content = as_message(memory).get("content")
+    return replace(memory, content=content) if isinstance(content, str) else memory
 
 
 def words(message: Message) -> str:
@@ -68,11 +87,8 @@ def _named(role: object) -> str:
 
 def _instant(message: Message) -> datetime | None:
     said = when(message)
-    try:
-        instant = said.astimezone(UTC) if said else None
-    except OverflowError:  # outside the calendar
-        return None
-    return instant if instant and instant.year > 1 else None
+    instant = in_zone(said, UTC) if said else None
+    return instant if instant and instant.year > 1 else None  # Go's unset time is in year 1
 
 
 def _lines(message: Message) -> Iterator[str]:

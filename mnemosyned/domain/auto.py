@@ -36,10 +36,10 @@ from mnemosyned.domain.dates import anchor, relative
 from mnemosyned.domain.details import details
 from mnemosyned.domain.extract import extract
 from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
+from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
 from mnemosyned.domain.retelling import Summarize, retold
-from mnemosyned.domain.sensitive import masked
 from mnemosyned.domain.stubs import stubbed
 from mnemosyned.domain.telling import fitting
 from mnemosyned.domain.tokens import Estimated
@@ -230,9 +230,10 @@ def _details(messages: Iterable[Message]) -> list[Detail]:
     secrets = [detail for detail in noted if detail.sensitive]
     if not secrets:
         return noted
+    known = KnownSecrets(secrets)
     return [
         detail
-        if detail.sensitive or masked(detail.value, secrets) == detail.value
+        if detail.sensitive or known.masked(detail.value) == detail.value
         else replace(detail, sensitive=True)
         for detail in noted
     ]
@@ -241,10 +242,11 @@ def _details(messages: Iterable[Message]) -> list[Detail]:
 def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterator[str]:
     """The key facts without secrets, relative dates made absolute where the time is known."""
     names = tool_names(messages)
+    known = KnownSecrets(secrets)
     for message in messages:
         said = when(message)
         for fact in facts_of(message, names):
-            shown = masked(fact, secrets)
+            shown = known.masked(fact)
             yield anchor(shown, said) if said and relative(shown) else shown
 
 
@@ -253,8 +255,9 @@ def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[s
 
     Without one, "yesterday" would come to mean some other day.
     """
+    known = KnownSecrets(secrets)
     prose = [
-        Memory(id="", content=masked(words, secrets), created_at=said, role=_role(message))
+        Memory(id="", content=known.masked(words), created_at=said, role=_role(message))
         for message in messages
         if (words := text(message).strip())
         and (len(words) > SHORT_CHARS or message.get("role") != "user")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, date, datetime
+
+from mnemosyned.domain.instants import day_at
 
 MONTHS = (
     "January February March April May June July August September October November December".split()
@@ -57,15 +59,17 @@ def anchor(text: str, said: datetime) -> str:
     def resolved(match: re.Match[str]) -> str:
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
-        return f"{match[0]} ({_meant(match, said)})"
+        meant = _meant(match, said)
+        return f"{match[0]} ({meant})" if meant else match[0]
 
     return _RELATIVE.sub(resolved, text)
 
 
 def _meant(match: re.Match[str], said: datetime) -> str:
+    """The day, month or year it means, or nothing where the calendar has none."""
     today = said.date()
     if match["day"]:
-        return day(today + timedelta(days=1 if match["day"].lower() == "tomorrow" else -1))
+        return _shifted(today, "day", 1 if match["day"].lower() == "tomorrow" else -1)
     if match["step"]:
         sign = 1 if match["step"].lower() == "next" else -1
         return _shifted(today, match["unit"].lower(), sign)
@@ -75,11 +79,11 @@ def _meant(match: re.Match[str], said: datetime) -> str:
 
 
 def _shifted(today: date, unit: str, amount: int) -> str:
-    if unit == "day":
-        return day(today + timedelta(days=amount))
-    if unit == "week":
-        return f"about {day(today + timedelta(weeks=amount))}"
-    if unit == "year":
-        return str(today.year + amount)
-    months = today.year * 12 + today.month - 1 + amount
-    return f"{MONTHS[months % 12]} {months // 12}"
+    if unit in ("day", "week"):
+        meant = day_at(today, amount * (7 if unit == "week" else 1))
+        return ("about " if unit == "week" else "") + day(meant) if meant else ""
+    months = today.year * 12 + today.month - 1 + amount * (12 if unit == "year" else 1)
+    year, month = divmod(months, 12)
+    if not MINYEAR <= year <= MAXYEAR:
+        return ""
+    return str(year) if unit == "year" else f"{MONTHS[month]} {year}"

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.recall import Shown
-from mnemosyned.domain.sensitive import masked, masked_memory, secrets
+from mnemosyned.domain.sensitive import masked_memory, secrets
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
@@ -71,7 +72,9 @@ _FROM_LETTER = (
     rf"(?:-[{_LATIN}0-9_]{{1,60}}+){{0,10}}+)(?!\w))"
 )
 _FROM_DIGIT = (
-    rf"(?P<_date>{_DATE})|(?P<_email>{_EMAIL})"
+    # In a table of numbers most are followed by another: nothing else begins so.
+    r"(?P<_plain>\d{1,400}+(?=[ \t\n]\d))"
+    rf"|(?P<_date>{_DATE})|(?P<_email>{_EMAIL})"
     r"|(?P<_id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?!\w)"
     r"|(?:\d{1,3}\.){3}\d{1,3}(?:[:/]\d{1,5})?(?![\w.]))"
     r"|(?P<hash>(?=\d{1,64}+[a-f])[0-9a-f]{7,128}+(?!\w))"
@@ -106,6 +109,7 @@ _KINDS = {
     "_version": DetailKind.VERSION,
     "_path": DetailKind.PATH,
     "_mixed": DetailKind.IDENTIFIER,
+    "_plain": DetailKind.NUMBER,
     "_sum": DetailKind.MONEY,
     "_root": DetailKind.PATH,
     "_flag": DetailKind.IDENTIFIER,
@@ -167,11 +171,13 @@ def without_secrets(
     secret = [detail for detail in (*together, *known) if detail.sensitive]
     if not secret:
         return list(memories), together
+    known_secrets = KnownSecrets(secret)
     return (
-        [replace(memory, content=masked(memory.content, secret)) for memory in memories],
+        [replace(memory, content=known_secrets.masked(memory.content)) for memory in memories],
         tuple(
             replace(
-                detail, sensitive=detail.sensitive or masked(detail.value, secret) != detail.value
+                detail,
+                sensitive=detail.sensitive or known_secrets.masked(detail.value) != detail.value,
             )
             for detail in together
         ),
@@ -182,8 +188,9 @@ def masked_episode(episode: Episode) -> Episode:
     """The episode as anyone may see it; its content was written without secrets."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
+    known_secrets = KnownSecrets(episode.details)
     details = tuple(
-        replace(detail, value=masked(detail.value, episode.details)) if detail.sensitive else detail
+        replace(detail, value=known_secrets.masked(detail.value)) if detail.sensitive else detail
         for detail in episode.details
     )
     return replace(episode, details=details)

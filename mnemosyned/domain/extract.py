@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mnemosyned.domain import dates
 from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
 
@@ -154,7 +155,7 @@ def _gain(known: Vocabulary, kept: Extract, gain: float) -> float:
 
 
 def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> str:
-    days = [memory.created_at.astimezone(zone).date() for memory in (memories[0], memories[-1])]
+    days = [in_zone(memory.created_at, zone).date() for memory in (memories[0], memories[-1])]
     telling = not SILENT_ROLES.issuperset(map(str.lower, roles))
     who = ", ".join(roles[:ROLES_SHOWN_MAX]) if telling else ""
     return " · ".join(part for part in (dates.period(*days), who) if part)
@@ -175,7 +176,7 @@ def _units(
     units: list[_Unit] = []
     for index, memory in enumerate(memories):
         content = memory.content
-        said = memory.created_at.astimezone(zone) if zone and dates.relative(content) else None
+        said = in_zone(memory.created_at, zone) if zone and dates.relative(content) else None
         role = memory.role if named else ""
         for sentence, starts_line in sentences(content):
             key = sentence.casefold()

@@ -10,6 +10,7 @@ from datetime import UTC, tzinfo
 from mnemosyned.domain import dates
 from mnemosyned.domain.extract import KEYWORDS, Extract
 from mnemosyned.domain.facts import Kind, Token, sentences, tokens
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
 
@@ -101,7 +102,7 @@ def _vocabulary(memories: Iterable[Memory], zone: tzinfo) -> Vocabulary:
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:
-        said = memory.created_at.astimezone(zone)
+        said = in_zone(memory.created_at, zone)
         for sentence, _ in sentences(memory.content):
             known.add(tokens(dates.anchor(sentence, said)))
         roles[memory.role] = None

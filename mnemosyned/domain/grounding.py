@@ -13,6 +13,7 @@ from functools import cached_property
 
 from mnemosyned.domain.facts import PATTERNS, Kind, sentences
 from mnemosyned.domain.figures import number_words, numbers
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.language import foreign_language, foreign_script
 from mnemosyned.domain.mentions import Calendar, mentions
 from mnemosyned.domain.names import names, written
@@ -137,7 +138,7 @@ class Sources:
         """The dates said, meant or told by a timestamp."""
         found = Calendar()
         for piece in self.pieces:
-            found.add(piece.text, piece.created_at.astimezone(self._zone))
+            found.add(piece.text, in_zone(piece.created_at, self._zone))
         return found
 
     @cached_property
@@ -145,7 +146,7 @@ class Sources:
         """Every number in every reading, with the times of day of the memories."""
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
         for piece in self.pieces:
-            said = piece.created_at.astimezone(self._zone)
+            said = in_zone(piece.created_at, self._zone)
             found.update((f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}"))
         for _, readings in numbers(self.text):
             found |= readings

@@ -13,6 +13,7 @@ from typing import Any
 
 from mnemosyned.domain.details import details
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keyfacts import bullets, unique
 from mnemosyned.domain.messages import Message
 from mnemosyned.domain.sensitive import masked
@@ -195,4 +196,4 @@ def _item(summary: str, items: Sequence[MemoryItem], *, now: datetime) -> Memory
 
 
 def _instant(moment: datetime | None) -> datetime:
-    return (moment or datetime.now(UTC)).astimezone(UTC)
+    return in_zone(moment or datetime.now(UTC), UTC)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mnemosyned.domain.stopwords import FUNCTION_WORDS
 from mnemosyned.domain.terms import Terms, terms
 
+MEANINGS_KEPT_MAX = 2_000
 ALIKE = 0.6
 """Of the words of two instructions together, the share in both that makes them about the same."""
 
@@ -31,14 +33,15 @@ class Meaning:
     """With "my favourite editor", what only one thing can be."""
 
 
+@lru_cache(maxsize=MEANINGS_KEPT_MAX)
 def meaning(text: str) -> Meaning:
-    """Read an instruction or a preference."""
+    """Read an instruction or a preference; remembered, as each is held against many."""
     low = text.casefold().replace("’", "'")
     kept, _, instead = _INSTEAD.sub("\n", low, count=1).partition("\n")
     about = _subject(kept)
     choices: dict[int, int] = {}
     choosing: set[str] = set()
-    for group, alternatives in enumerate(CHOICES):
+    for group, alternatives in enumerate(CHOICES if _ANY_CHOICE.search(kept) else ()):
         named = [at for at, words in enumerate(alternatives) if words.search(kept)]
         if len(named) == 1:
             choices[group] = named[0]
@@ -102,6 +105,7 @@ CHOICES = (
     _either(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
 )  # fmt: skip
 """Few things of which one holds at a time."""
+_ANY_CHOICE = re.compile("|".join(words.pattern for group in CHOICES for words in group))
 OF_SOMETHING = frozenset({6, 7, 8, 9})
 """Those that say nothing without what they are of: a long answer is not a long walk."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from mnemosyned.domain.calendar_names import COUNTS, MONTHS, WEEKDAYS
+from mnemosyned.domain.instants import day_at
 
 SPAN_DAYS_MAX = 62
 LEAP_YEAR = 2024
@@ -170,12 +171,12 @@ class Calendar:
     def add(self, text: str, said: datetime) -> None:
         """Take in what was said at a time."""
         today = said.date()
-        self._days(today, today)
+        self._days(today, 0, 0)
         self.said_in.update((today.year - 1, today.year, today.year + 1))
         for mention in mentions(text):
             if mention.weekday is not None:
                 self.weekdays.add(mention.weekday)
-                self._days(today - timedelta(13), today + timedelta(13), only=mention.weekday)
+                self._days(today, -13, 13, only=mention.weekday)
             for reading in mention.readings:
                 self._take(*reading)
         self._relative(text, today)
@@ -205,12 +206,13 @@ class Calendar:
         elif day is None:
             self._month(year, month)
         elif found := _valid(year, month, day):
-            self._days(found, found)
+            self._days(found, 0, 0)
 
-    def _days(self, first: date, last: date, *, only: int | None = None) -> None:
-        for step in range(min((last - first).days, SPAN_DAYS_MAX) + 1):
-            one = first + timedelta(step)
-            if only is None or one.weekday() == only:
+    def _days(self, today: date, first: int, last: int, *, only: int | None = None) -> None:
+        """Take in the days of the calendar from `first` to `last`, counted from today."""
+        for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
+            one = day_at(today, step)
+            if one and (only is None or one.weekday() == only):
                 self.days.add(one)
                 self.weekdays.add(one.weekday())
                 self.yearless.add((one.month, one.day))
@@ -224,7 +226,7 @@ class Calendar:
     def _relative(self, text: str, today: date) -> None:
         for shape, first, last in _NEARBY:
             if shape.search(text):
-                self._days(today + timedelta(first), today + timedelta(last))
+                self._days(today, first, last)
         for shape, sign in ((_AGO, -1), (_AHEAD, 1)):
             for match in shape.finditer(text):
                 self._step(today, match, sign)
@@ -248,8 +250,8 @@ class Calendar:
             self._month(*_months_on(today, amount))
         else:
             slack = 0 if unit == "day" else 6
-            middle = today + timedelta(amount * _UNIT_DAYS[unit])
-            self._days(middle - timedelta(slack), middle + timedelta(slack))
+            middle = amount * _UNIT_DAYS[unit]
+            self._days(today, middle - slack, middle + slack)
 
 
 def _valid(year: int, month: int, day: int) -> date | None:

@@ -302,11 +302,11 @@ class MemoryStore(Protocol):
         ...
 
     def unborne_names(self) -> tuple[list[str], list[str]]:
-        """The sessions and the sources that the log names and that no memory bears any more."""
+        """The sessions and sources that the log or a compaction names and no memory bears now."""
         ...
 
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
-        """Take those of these names that no memory bears any more out of the log."""
+        """Take those of these names that no memory bears now out of the log and compactions."""
         ...
 
     def next_emptied(self) -> Emptied | None:

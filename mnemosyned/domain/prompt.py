@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 from mnemosyned.domain.dates import WEEKDAYS, day
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.windows import Piece
 
 CHARS_PER_WORD = 6
@@ -91,7 +92,7 @@ def retry_messages(
 
 def shown(piece: Piece, *, zone: tzinfo = UTC) -> str:
     """A memory as the model sees it: between marks that its own text cannot write."""
-    said = piece.created_at.astimezone(zone)
+    said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAYS[said.weekday()]} {day(said)} {said:%H:%M}"
     role = _ATTRIBUTE.sub(" ", _HIDDEN.sub("", piece.role)).strip()[:ROLE_CHARS_MAX]
     who = f' role="{role}"' if role else ""

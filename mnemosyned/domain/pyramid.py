@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
+from mnemosyned.domain.instants import in_zone, shift, shift_months
 from mnemosyned.domain.memory import Detail
 
 
@@ -111,7 +112,7 @@ def distinct(details: Iterable[Detail]) -> tuple[Detail, ...]:
 
 def begin_of(level: Level, moment: datetime) -> datetime:
     """The first instant of the UTC day, ISO week or month that a moment lies in."""
-    day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = in_zone(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if level is Level.WEEK:
         # Not a difference of days: the first week of year 1 would begin before time does.
         back = min(day.weekday(), (day - datetime.min.replace(tzinfo=UTC)).days)
@@ -121,12 +122,9 @@ def begin_of(level: Level, moment: datetime) -> datetime:
 
 def end_of(level: Level, begins: datetime) -> datetime:
     """The first instant after the period that begins then; the last instant there is, at most."""
-    days = {Level.DAY: 1, Level.WEEK: 7, Level.MONTH: 32}[level]
-    try:
-        after = begins + timedelta(days=days)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC)
-    return after.replace(day=1) if level is Level.MONTH else after
+    if level is Level.MONTH:
+        return shift_months(begins, 1)
+    return shift(begins, timedelta(days=7 if level is Level.WEEK else 1))
 
 
 def edge(level: Level, closed_by: datetime) -> datetime:

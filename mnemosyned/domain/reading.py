@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -28,6 +29,8 @@ PASSAGE_SHARE = 0.8
 PASSAGES_MAX = 50
 READ_CHARS_MAX = 4_000
 """As much of a text is read; the engine's score speaks for the rest."""
+PLACES_MAX = 100
+"""So often a word is looked for in a text: one that repeats it more is a list of it."""
 
 
 class Reading(NamedTuple):
@@ -146,9 +149,10 @@ class Reader:
         counts: dict[int, float] = {}
         where: dict[int, list[int]] = {}
         for start, known in self._forms:
-            at = text.find(start)
-            while at >= 0:
+            at, left = text.find(start), PLACES_MAX
+            while at >= 0 and left:
                 if at == 0 or not text[at - 1].isalnum():
+                    left -= 1
                     for term, worth in known.at(text, at):
                         if term in counts:
                             counts[term] += worth
@@ -208,10 +212,20 @@ def _phrase(text: str, scores: Sequence[float], where: Mapping[int, Sequence[int
     total = 0.0
     for number, places in where.items():
         following = where.get(number + 1)
-        if following and any(_close(text, a, b) for a in places for b in following):
+        if following and _stand_close(text, places, following):
             total += min(scores[number], scores[number + 1])
     return total
 
 
+def _stand_close(text: str, places: Sequence[int], following: Sequence[int]) -> bool:
+    """Whether one of these places has one of the others within a few words after it."""
+    following = sorted(following)  # a term has other forms, which are looked for by themselves
+    for place in places:
+        after = bisect_right(following, place)
+        if after < len(following) and _close(text, place, following[after]):
+            return True
+    return False
+
+
 def _close(text: str, one: int, other: int) -> bool:
-    return 0 < other - one <= CLOSE_CHARS and len(WORD.findall(text, one, other)) <= CLOSE_TOKENS
+    return other - one <= CLOSE_CHARS and len(WORD.findall(text, one, other)) <= CLOSE_TOKENS

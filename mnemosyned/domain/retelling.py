@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mnemosyned.domain.keyfacts import NAMELESS
+from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.messages import TIME_KEYS, Message, PartKind, parts, tool_names
-from mnemosyned.domain.sensitive import masked
 
 EARLIER_ROLE = "summary"
 PART_CHARS_MAX = 4_000
@@ -49,9 +49,10 @@ def readable(
     `secrets` are known from elsewhere, and masked wherever they stand.
     """
     names = tool_names(messages)
+    known = KnownSecrets(secrets)
     plain: list[Message] = []
     if earlier:
-        plain.append({"role": EARLIER_ROLE, "content": masked(earlier, secrets)})
+        plain.append({"role": EARLIER_ROLE, "content": known.masked(earlier)})
     for message in messages:
         role = message.get("role")
         lines = []
@@ -67,7 +68,7 @@ def readable(
             if words.strip():
                 lines.append(words)
         if lines:
-            content = masked("\n".join(lines), secrets)
+            content = known.masked("\n".join(lines))
             said = {key: message[key] for key in TIME_KEYS if key in message}
             plain.append(
                 {"role": role if isinstance(role, str) else "", "content": content, **said}

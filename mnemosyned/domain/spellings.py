@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from mnemosyned.domain.stemming import fold
 
@@ -21,11 +22,12 @@ def spellings(word: str) -> tuple[str, ...]:
         return ()
     lower = word.lower().replace("ς", "σ")  # which the index does not keep apart
     plain = fold(word)
+    forms: Iterator[str]
     if any(letter in _ACCENTED for letter in plain):
-        forms = [form for parted in _parted(plain) for form in _each(parted, _ACCENTED)]
+        forms = chain.from_iterable(_each(parted, _ACCENTED) for parted in _parted(plain))
     else:
-        forms = list(_each(lower.replace("ё", "е"), {"е": "ё"}))
-    return tuple(dict.fromkeys(form for form in forms if form != lower))[:SPELLINGS_MAX]
+        forms = _each(lower.replace("ё", "е"), {"е": "ё"})
+    return tuple(islice((form for form in forms if form != lower), SPELLINGS_MAX))
 
 
 def _parted(plain: str) -> Iterator[str]:

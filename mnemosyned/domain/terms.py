@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from string import ascii_letters
 
 from mnemosyned.domain.inflections import other_forms
 from mnemosyned.domain.little_words import little
 from mnemosyned.domain.spellings import spellings
-from mnemosyned.domain.stemming import fold
+from mnemosyned.domain.stemming import WORD, fold
 from mnemosyned.domain.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TERMS_MAX = 48
 """A longer question is cut here: each further word costs time and adds little."""
+PHRASE_TOKENS_MAX = 12
+"""A longer code is looked for by its beginning. Each token of a phrase is compared wherever the
+first one stands: `0,0,0,…` against a text of zeros takes the product of their lengths."""
 
 # Scripts written without spaces, and Hangul, whose particles cling to the word.
 _UNSPACED = (
@@ -90,12 +94,19 @@ def unspaced(text: str) -> bool:
 
 def _parts(token: str) -> list[str]:
     """A compound such as `mother/daughter` also counts by its words; a code stays whole."""
+    token = _cut(token)
     words = _WORD.findall(token)
     if len(words) <= 1 or any(char.isdigit() for char in token):
         return [token] if words else []
     if token.casefold() in FUNCTION_WORDS:
         return [token]
     return [token, *(word for word in words if len(word) > 1)]
+
+
+def _cut(token: str) -> str:
+    """The beginning of a token, with as many of the index's tokens as a phrase may have."""
+    ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
+    return token[: ends[-1]] if len(ends) == PHRASE_TOKENS_MAX else token
 
 
 def _pairs(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from mnemosyned.domain.dates import MONTHS
+from mnemosyned.domain.instants import in_zone, shift, shift_months
 from mnemosyned.domain.little_words import LITTLE_WORDS
 from mnemosyned.domain.spoken_times import in_english
 from mnemosyned.domain.stemming import WORD, fold, stem
@@ -81,7 +82,7 @@ class Span:
     def around(self) -> Span:
         """With some time after it: what happened is told a little later."""
         reach = max(_DAY, min(self.until - self.since, 7 * _DAY))
-        return Span(self.since - reach / 7, self.until + reach)
+        return Span(shift(self.since, -reach / 7), shift(self.until, reach))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,10 @@ def _span(said: dict[str, str], now: datetime) -> Span | None:
         span = _dated(said, today) or _counted(said, now, today) or _named(said, today)
     except (ValueError, OverflowError):  # 31 April, or a year beyond the calendar's ends
         return None
-    return Span(span.since.astimezone(UTC), span.until.astimezone(UTC)) if span else None
+    if span is None:
+        return None
+    since, until = in_zone(span.since, UTC), in_zone(span.until, UTC)
+    return Span(since, until) if since < until else None
 
 
 def _dated(said: dict[str, str], today: datetime) -> Span | None:
@@ -164,16 +168,16 @@ def _dated(said: dict[str, str], today: datetime) -> Span | None:
     begin = today.replace(year=year, month=month, day=day or 1)
     if "year" not in said and begin > today:
         begin = begin.replace(year=year - 1)
-    return Span(begin, begin + _DAY) if day else Span(begin, _months_on(begin, 1))
+    return Span(begin, shift(begin, _DAY) if day else shift_months(begin, 1))
 
 
 def _season(said: dict[str, str], today: datetime) -> Span:
     begin = today.replace(month=_SEASONS[said["season"]], day=1)
     if "year" in said:
         begin = begin.replace(year=int(said["year"]))
-    elif begin > today or (said.get("step") == "last" and _months_on(begin, 3) > today):
+    elif begin > today or (said.get("step") == "last" and shift_months(begin, 3) > today):
         begin = begin.replace(year=begin.year - 1)
-    return Span(begin, _months_on(begin, 3))
+    return Span(begin, shift_months(begin, 3))
 
 
 def _counted(said: dict[str, str], now: datetime, today: datetime) -> Span | None:
@@ -184,10 +188,11 @@ def _counted(said: dict[str, str], now: datetime, today: datetime) -> Span | Non
     if "back" in said:
         return Span(_units_on(now, said["back"], -count), now)
     if said["ago"] == "day":
-        return Span(today - count * _DAY, today - (count - 1) * _DAY)
+        day = today - count * _DAY
+        return Span(day, shift(day, _DAY))
     middle = _units_on(today, said["ago"], -count)
     slack = {"week": 3, "month": 15, "year": 100}[said["ago"]] * _DAY
-    return Span(middle - slack, middle + slack + _DAY)
+    return Span(shift(middle, -slack), shift(middle, slack + _DAY))
 
 
 def _named(said: dict[str, str], today: datetime) -> Span | None:
@@ -208,7 +213,7 @@ def _named(said: dict[str, str], today: datetime) -> Span | None:
     else:
         return None
     first, last = _HOURS.get(said.get("part") or ("night" if "tonight" in said else ""), (0, 24))
-    return Span(day + timedelta(hours=first), day + timedelta(hours=last))
+    return Span(day + timedelta(hours=first), shift(day, timedelta(hours=last)))
 
 
 def _unit(unit: str, step: str, today: datetime) -> Span:
@@ -218,30 +223,22 @@ def _unit(unit: str, step: str, today: datetime) -> Span:
         saturday = monday + (5 + 7 * steps) * _DAY
         if step not in ("this", "next") and saturday + 9 * _DAY <= today:
             saturday += 7 * _DAY
-        return Span(saturday, saturday + 2 * _DAY)
+        return Span(saturday, shift(saturday, 2 * _DAY))
     if unit == "week":
-        return Span(monday + 7 * steps * _DAY, monday + 7 * (steps + 1) * _DAY)
+        first = monday + 7 * steps * _DAY
+        return Span(first, shift(first, 7 * _DAY))
     if unit == "month":
         first = today.replace(day=1)
-        return Span(_months_on(first, steps), _months_on(first, steps + 1))
+        return Span(shift_months(first, steps), shift_months(first, steps + 1))
     return _year(today, today.year + steps)
 
 
 def _year(today: datetime, year: int) -> Span:
     first = today.replace(year=year, month=1, day=1)
-    return Span(first, first.replace(year=year + 1))
+    return Span(first, shift_months(first, 12))
 
 
 def _units_on(moment: datetime, unit: str, count: int) -> datetime:
     if unit in ("day", "week"):
-        return moment + timedelta(days=count * (7 if unit == "week" else 1))
-    return _months_on(moment, count * (12 if unit == "year" else 1))
-
-
-def _months_on(moment: datetime, count: int) -> datetime:
-    """The same day some months later, or the last day of a shorter month."""
-    months = moment.year * 12 + moment.month - 1 + count
-    first = moment.replace(year=months // 12, month=months % 12 + 1, day=1)
-    following = first.replace(day=28) + 4 * _DAY
-    last_day = (following - following.day * _DAY).day
-    return first.replace(day=min(moment.day, last_day))
+        return shift(moment, timedelta(days=count * (7 if unit == "week" else 1)))
+    return shift_months(moment, count * (12 if unit == "year" else 1))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
+from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.model_ports import SummarizerState
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.logs import logger
@@ -55,7 +56,7 @@ class Background:
 
     def activity(self) -> Activity:
         """What is going on, for the triggers to judge."""
-        found = self._store.activity(fresh=self.now() - self.policy.fresh, limit=ROWS_MAX)
+        found = self._store.activity(fresh=shift(self.now(), -self.policy.fresh), limit=ROWS_MAX)
         return replace(found, quiet=timedelta(seconds=self._cycle.company.quiet_s))
 
     def sleep(self, trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:
@@ -77,7 +78,7 @@ class Background:
         """Why a model may not write now; empty where it may, or where none is in force."""
         if self._cycle.summarizer.standing().state is SummarizerState.RULES:
             return ""
-        local = datetime.now(UTC).astimezone(self._zone)
+        local = in_zone(datetime.now(UTC), self._zone)
         return self.policy.model.refuses(self._machine(), activity or self.activity(), local)
 
     def _note(self, reason: str, trigger: Trigger) -> None:

@@ -20,6 +20,7 @@ from mnemosyned.domain.consolidation import (
     whole,
 )
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
+from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary
 from mnemosyned.domain.ports import Clock, MemoryStore
@@ -51,11 +52,11 @@ class SleepPolicy:
 
     def cutoff(self, now: datetime) -> datetime:
         """What was created strictly before this is old enough. Source: the sleep seed, TTL/2."""
-        return now - self.ttl / 2
+        return shift(now, -self.ttl / 2)
 
     def over(self, now: datetime) -> datetime:
         """A day, week or month that ended by then is folded: its memories were all old enough."""
-        return self.cutoff(now) - self.levels.grace
+        return shift(self.cutoff(now), -self.levels.grace)
 
 
 class SleepCycle:

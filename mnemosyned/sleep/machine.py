@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.ports import Clock
 from mnemosyned.sleep.triggers import Machine
 
@@ -71,7 +72,7 @@ class SteadyClock:
         """The present instant, at most as late as the passing of time allows."""
         now, up = self._clock.now(), uptime_s()
         began, began_up = self._anchor
-        expected = began + timedelta(seconds=up - began_up)
+        expected = shift(began, timedelta(seconds=up - began_up))
         if now - expected <= JUMP:
             self._anchor, self._jumped = (now, up), None
             return now
@@ -80,4 +81,4 @@ class SteadyClock:
         if up - self._jumped >= self._hold.total_seconds():
             self._anchor, self._jumped = (now, up), None
             return now
-        return expected.astimezone(UTC)
+        return in_zone(expected, UTC)

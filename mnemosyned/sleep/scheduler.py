@@ -16,6 +16,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress
+from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.logs import logger
 
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
@@ -108,7 +109,7 @@ class SleepScheduler:
             now = datetime.now(UTC)
             latest = plan.get_next_fire_time(None, now)
             if isinstance(plan, IntervalTrigger):
-                latest = now + plan.interval
+                latest = shift(now, plan.interval)
             if latest and job.next_run_time > latest:
                 job.modify(next_run_time=latest)
         self._scheduler.wakeup()
@@ -123,7 +124,7 @@ class SleepScheduler:
         """When the next scheduled cycle starts, None where there is none."""
         job = self._scheduler.get_job(JOB)
         due: datetime | None = job.next_run_time if job else None
-        return due.astimezone(UTC) if due else None
+        return in_zone(due, UTC) if due else None
 
     def _tick(self) -> None:
         """Have the triggers looked at until the end, one look after the other."""

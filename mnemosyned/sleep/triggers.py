@@ -9,6 +9,7 @@ from math import ceil
 from typing import Protocol
 
 from mnemosyned.domain.consolidation import Activity, Selection, Trigger
+from mnemosyned.domain.instants import shift
 
 RELIEF = 0.1
 """At a limit, so much more is consolidated at once, so that it is not hit again at once."""
@@ -46,11 +47,11 @@ class Age:
     name: Trigger = Trigger.AGE
 
     def due(self, activity: Activity, now: datetime) -> bool:
-        limit = now - self.ttl / 2 - self.slack
+        limit = shift(now, -self.ttl / 2 - self.slack)
         return activity.oldest is not None and activity.oldest < limit
 
     def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
-        return Selection(before=now - self.ttl / 2)
+        return Selection(before=shift(now, -self.ttl / 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Count:
 
     def takes(self, activity: Activity, now: datetime) -> Selection:
         sources = [name for name, count in activity.by_source.items() if count >= self.entries]
-        return Selection(before=now - self.fresh, sources=tuple(sources))
+        return Selection(before=shift(now, -self.fresh), sources=tuple(sources))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ class Idle:
         return activity.quiet >= self.quiet and seasoned >= self.gain_min
 
     def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
-        return Selection(before=now - self.fresh)
+        return Selection(before=shift(now, -self.fresh))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

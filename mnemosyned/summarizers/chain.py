@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from mnemosyned.domain.errors import MnemosynedError, ModelUnavailable, SummarizerFailed
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary, TextModel
 from mnemosyned.domain.ports import Clock
@@ -159,7 +160,7 @@ class ChainSummarizer(Summarizer):
             state = SummarizerState.FALLBACK
             reason = (
                 f"it failed ({self._breaker.why}); the rule-made fallback is in force "
-                f"until {until.astimezone():%H:%M}"
+                f"until {in_zone(until, None):%H:%M}"
             )
         elif self._used_up:
             state, reason = SummarizerState.FALLBACK, self._used_up

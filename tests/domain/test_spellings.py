@@ -64,3 +64,11 @@ def _indexed(word: str) -> str:
         beside.execute("CREATE VIRTUAL TABLE v USING fts5vocab(t, 'row')")
         beside.execute("INSERT INTO t VALUES (?)", (word,))
         return "".join(term for (term,) in beside.execute("SELECT term FROM v"))
+
+
+@pytest.mark.parametrize("word", ["αι" * 2000, "е" * 4000])
+def test_a_word_of_thousands_of_letters_has_as_many_spellings_as_others(word: str) -> None:
+    forms = spellings(word)
+
+    assert len(set(forms)) == len(forms) == SPELLINGS_MAX
+    assert word not in forms

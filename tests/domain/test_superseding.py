@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mnemosyned.domain.instructions import standing
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.relevance import relevant
-from mnemosyned.domain.superseding import same, superseded
+from mnemosyned.domain.superseding import Holding, contradict
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.tokens import Chars4
 
@@ -23,6 +26,14 @@ def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Lear
         created_at=NOON - timedelta(days=days_ago),
         session="default",
     )
+
+
+def superseded(new: Learning, older: list[Learning]) -> list[Learning]:
+    return Holding(older, limit=300).conflicting(new)
+
+
+def same(one: str, other: str) -> bool:
+    return bool(Holding([learning(other)], limit=300).stating(learning(one)))
 
 
 @pytest.mark.parametrize(
@@ -139,3 +150,37 @@ def test_no_more_are_shown_than_five() -> None:
     )
 
     assert shown == many[:5]
+
+
+WORDS = st.sampled_from(
+    "Always Never use write tabs spaces english german short long tea coffee over instead of "
+    "my favorite editor is vim helix call me Bob Ada prefer I emojis in commits , not".split()
+)
+STATED = st.lists(WORDS, min_size=1, max_size=7).map(" ".join)
+
+
+KINDS = st.sampled_from(LearningKind)
+
+
+@given(st.lists(st.tuples(STATED, KINDS), max_size=12), STATED, KINDS)
+def test_what_an_index_finds_is_what_comparing_each_finds(
+    older: list[tuple[str, LearningKind]], text: str, kind: LearningKind
+) -> None:
+    known = [replace(learning(old, kind=of), id=str(at)) for at, (old, of) in enumerate(older)]
+    new = replace(learning(text, kind=kind), id="new")
+
+    together = {one.id for one in superseded(new, known)}
+
+    each = {one.id for one in known if contradict(new, one) or contradict(one, new)}
+    assert together == each | {one.id for one in known if same(new.text, one.text)}
+
+
+def test_only_the_newest_are_held_against_others() -> None:
+    holding = Holding([], limit=2)
+    for at in range(3):
+        holding.add(learning(f"Always use tabs in file {at}.", days_ago=3 - at))
+
+    found = holding.conflicting(learning("Always use spaces in file 0."))
+
+    assert [one.text for one in found] == []
+    assert len(holding.stating(learning("Always use tabs in file 2."))) == 1

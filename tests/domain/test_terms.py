@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.terms import TERMS_MAX, Terms, grams, terms
+from mnemosyned.domain.stemming import WORD
+from mnemosyned.domain.terms import PHRASE_TOKENS_MAX, TERMS_MAX, Terms, grams, terms
 
 
 @pytest.mark.parametrize(
@@ -90,3 +91,17 @@ def test_other_languages_have_words_that_a_question_can_do_without(
     question: str, words: tuple[str, ...]
 ) -> None:
     assert terms(question).words == words
+
+
+@pytest.mark.parametrize("code", ["1%" * 2000, "0," * 2000, "a_1" * 1300, "a/b" * 900])
+def test_a_long_code_is_looked_for_by_its_beginning(code: str) -> None:
+    (word, *_) = terms(code).words
+
+    assert code.startswith(word)
+    assert len(WORD.findall(word)) == PHRASE_TOKENS_MAX
+
+
+def test_a_code_of_usual_length_is_looked_for_whole() -> None:
+    code = "3f2504e0-4f89-11d3-9a0c-0305e82c3301/2026-03-09T14"
+
+    assert terms(code).words == (code,)

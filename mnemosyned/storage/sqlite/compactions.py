@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
+from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import Memory, Tier, content_hash
 from mnemosyned.domain.ports import Compacted, Compacting, Taken
 from mnemosyned.storage.sqlite.remembering import remember
@@ -91,8 +92,8 @@ def _home(connection: sqlite3.Connection, taken: Taken) -> str | None:
                 memory.session,
                 memory.source,
                 memory.role,
-                instant_text(memory.created_at - ABOUT) if taken.timed else None,
-                instant_text(memory.created_at + ABOUT) if taken.timed else None,
+                instant_text(shift(memory.created_at, -ABOUT)) if taken.timed else None,
+                instant_text(shift(memory.created_at, ABOUT)) if taken.timed else None,
             ),
         ).fetchone()
     return row[0] if row else None

@@ -21,6 +21,8 @@ from mnemosyned.storage.sqlite.purge import request_purge
 KEYED_BY_MEMORY = ("memory_state",)
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
+NAMING = ("consolidation_log", "compaction")
+"""The tables that name sessions and sources, and outlive the memories of these."""
 CHUNK = 500
 _TABLES = ("working_memory", "archive")
 _INDEXES = ("memory_fts", "memory_gram_fts")
@@ -292,11 +294,14 @@ def _forget_marks(connection: sqlite3.Connection, seq: int) -> None:
 
 
 def unborne_names(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
-    """The sessions and the sources that the log names and that nothing is left of."""
+    """The sessions and sources that the log or a compaction names and nothing is left of."""
     found = []
     for column in ("session_id", "source"):
+        named = " UNION ".join(
+            f"SELECT {column} FROM {table} WHERE {column} != ''" for table in NAMING
+        )
         rows = connection.execute(
-            f"SELECT {column} FROM consolidation_log WHERE {column} != '' "
+            f"{named} "
             f"EXCEPT SELECT {column} FROM working_memory "
             f"EXCEPT SELECT {column} FROM episodic_memory"
         )
@@ -307,7 +312,7 @@ def unborne_names(connection: sqlite3.Connection) -> tuple[list[str], list[str]]
 def forget_names(
     connection: sqlite3.Connection, sessions: Iterable[str], sources: Iterable[str]
 ) -> None:
-    """Take the names of sessions and sources that nothing is left of out of the log.
+    """Take the names of sessions and sources with nothing left out of the log and compactions.
 
     Every archived memory has an episode of its session and source, so that two tables tell.
     """
@@ -322,11 +327,12 @@ def forget_names(
                 )
             }
             gone = [name for name in chunk if name not in alive]
-            connection.execute(
-                f"UPDATE consolidation_log SET {column} = ? "
-                f"WHERE {column} IN ({', '.join('?' * len(gone))})",
-                (nameless, *gone),
-            )
+            for table in NAMING:
+                connection.execute(
+                    f"UPDATE {table} SET {column} = ? "
+                    f"WHERE {column} IN ({', '.join('?' * len(gone))})",
+                    (nameless, *gone),
+                )
 
 
 def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:

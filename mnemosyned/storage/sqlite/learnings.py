@@ -9,7 +9,7 @@ from typing import Any
 
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings import Learning, LearningKind
-from mnemosyned.domain.superseding import same, superseded
+from mnemosyned.domain.superseding import Holding
 from mnemosyned.storage.sqlite.purge import request_purge
 from mnemosyned.storage.sqlite.rows import instant, instant_text
 
@@ -20,20 +20,48 @@ _FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded
 
 
 def keep(connection: sqlite3.Connection, learning: Learning) -> tuple[Learning, list[str]]:
-    """Insert it, and mark what it supersedes; the ids of those.
+    """Insert one learning, and mark what it supersedes; the ids of those."""
+    return Keeper(connection).keep(learning)
 
-    What an agent states again in the same words is the learning that is there. One that comes in
-    late, as from an import, may itself be superseded by a newer one.
-    """
-    holding = listed(connection, sources=(learning.source,), limit=COMPARED_MAX)
-    for other in holding:
-        stated = other.memory is None and learning.memory is None
-        if stated and other.kind is learning.kind and same(other.text, learning.text):
-            return other, []
-    newer = [other for other in holding if other.created_at > learning.created_at]
-    older = holding[len(newer) :]
-    by = next((other.id for other in newer if superseded(other, [learning])), None)
-    learning = replace(learning, superseded_by=by)
+
+class Keeper:
+    """Inserts the learnings of one transaction, which reads once what holds already."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._holding: dict[str | None, Holding] = {}
+
+    def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
+        """Insert it, and mark what it supersedes; the ids of those.
+
+        What an agent states again in the same words is the learning that is there. One that comes
+        in late, as from an import, may itself be superseded by a newer one.
+        """
+        holding = self._holding_of(learning.source)
+        if learning.memory is None:
+            for other in holding.stating(learning):
+                if other.memory is None and other.kind is learning.kind:
+                    return other, []
+        conflicting = holding.conflicting(learning)
+        newer = [other for other in conflicting if other.created_at > learning.created_at]
+        by = max(newer, key=lambda other: other.created_at).id if newer else None
+        learning = replace(learning, superseded_by=by)
+        gone = [other for other in conflicting if other not in newer]
+        _insert(self._connection, learning, gone=[other.id for other in gone])
+        for other in gone:
+            holding.remove(other)
+        if by is None:
+            holding.add(learning)
+        return learning, [other.id for other in gone]
+
+    def _holding_of(self, source: str | None) -> Holding:
+        if source not in self._holding:
+            newest = listed(self._connection, sources=(source,), limit=COMPARED_MAX)
+            self._holding[source] = Holding(reversed(newest), limit=COMPARED_MAX)
+        return self._holding[source]
+
+
+def _insert(connection: sqlite3.Connection, learning: Learning, *, gone: Sequence[str]) -> None:
     connection.execute(
         f"INSERT INTO learning ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -47,12 +75,10 @@ def keep(connection: sqlite3.Connection, learning: Learning) -> tuple[Learning, 
             learning.superseded_by,
         ),
     )
-    gone = [other.id for other in superseded(learning, older)]
     connection.executemany(
         "UPDATE learning SET superseded_by = ? WHERE id = ?",
         [(learning.id, other) for other in gone],
     )
-    return learning, gone
 
 
 def listed(

@@ -58,6 +58,7 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembe
     """Insert and index the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
     known = _known(connection, [draft.memory.id for draft in drafts])
     rows = _Rows(connection)
+    keeper = learnings.Keeper(connection)
     acknowledged: list[Acknowledged] = []
     for index, draft in enumerate(drafts):
         memory, answer = draft.memory, None
@@ -71,7 +72,7 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembe
             rows.waiting.append(memory)
             known[memory.id] = (memory.content, memory.created_at, None)
             for learning in draft.learnings:
-                learnings.keep(connection, learning)
+                keeper.keep(learning)
             answer = Acknowledged(id=memory.id, created_at=memory.created_at, stored=True)
         if draft.supersedes:
             rows.insert()

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from mnemosyned.domain.errors import BatchChanged, WordsPruned
 from mnemosyned.domain.forgetting import Prunable, Removal, Retention, Returned
+from mnemosyned.domain.instants import shift
 from mnemosyned.storage.sqlite.emptied import delete_episode, empty
 from mnemosyned.storage.sqlite.forgetting import leave_secrets
 from mnemosyned.storage.sqlite.indexing import unindex_memory
@@ -126,7 +127,7 @@ def prunable(
     An episode's go together: where some of them were left, taking one back would cost the others
     the summary, which is all that is left of their words.
     """
-    before = instant_text(now - retention.keep) if retention.keep is not None else ""
+    before = instant_text(shift(now, -retention.keep)) if retention.keep is not None else ""
     over = 0
     if retention.characters_max is not None:
         (kept,) = connection.execute(

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier, content_hash
 
 Row = tuple[Any, ...]
@@ -42,7 +43,7 @@ LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
 
 def instant_text(moment: datetime) -> str:
     """UTC, always 27 characters, so that text order is time order."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+    return in_zone(moment, UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def instant(text: str) -> datetime:

@@ -1,0 +1,190 @@
+"""Arithmetic that saturates at the calendar's ends, and the rules that count days with it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta, tzinfo
+from pathlib import Path
+
+import pytest
+from ends import FIRST, LAST, SPOKEN, clocks, instants, zones
+from fakes import memory
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mnemosyned
+from mnemosyned.domain import dates
+from mnemosyned.domain.extract import extract
+from mnemosyned.domain.framing import framed
+from mnemosyned.domain.grounding import Sources
+from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
+from mnemosyned.domain.items import MemoryItem, consolidate_memories
+from mnemosyned.domain.prompt import shown
+from mnemosyned.domain.pyramid import Level, begin_of, edge, end_of, key_of
+from mnemosyned.domain.when import times
+from mnemosyned.domain.windows import whole
+from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.typesetting import when
+
+spoken = st.sampled_from(SPOKEN)
+LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
+
+
+@pytest.fixture(params=["America/New_York", "Pacific/Kiritimati", "UTC"])
+def local(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The process in a zone at either edge of the map."""
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+# -------------------------------------------------------------- arithmetic
+
+
+@given(clocks, st.timedeltas())
+def test_a_shift_ends_within_the_calendar_and_is_exact_there(
+    moment: datetime, by: timedelta
+) -> None:
+    shifted = shift(moment, by)
+
+    assert shifted.tzinfo == moment.tzinfo
+    naive = shifted.replace(tzinfo=None)
+    if naive not in (datetime.min, datetime.max):  # noqa: DTZ901 no zone is meant
+        assert naive - moment.replace(tzinfo=None) == by
+    else:
+        assert (by > timedelta()) == (naive == datetime.max) or by == timedelta()  # noqa: DTZ901
+
+
+@given(clocks, zones)
+def test_an_instant_in_another_zone_is_the_same_or_the_end(moment: datetime, zone: tzinfo) -> None:
+    there = in_zone(moment, zone)
+
+    assert there.tzinfo == zone
+    assert abs(there - moment) < timedelta(days=2)
+    if timedelta(days=2) < moment - FIRST < LAST - FIRST - timedelta(days=2):
+        assert there == moment
+
+
+@given(clocks, st.integers(-200_000, 200_000))
+def test_months_are_counted_up_to_the_ends(moment: datetime, count: int) -> None:
+    there = shift_months(moment, count)
+
+    months = there.year * 12 + there.month - moment.year * 12 - moment.month
+    assert months == count or there.replace(tzinfo=None) in (datetime.min, datetime.max)  # noqa: DTZ901
+    assert (there > moment) == (count > 0) or there == moment
+
+
+def test_a_day_beyond_the_calendar_has_no_name() -> None:
+    assert day_at(date.min, -1) is None
+    assert day_at(date.max, 1) is None
+    assert day_at(date.min, 1) == date(1, 1, 2)
+
+
+# ---------------------------------------------------------- questions, texts
+
+
+@given(spoken, clocks)
+def test_a_question_at_either_end_of_the_calendar_is_read(text: str, asked: datetime) -> None:
+    for span in times(f"what was {text} in the log?", asked).spans:
+        assert FIRST <= span.since < span.until <= LAST
+        around = span.around()
+        assert FIRST <= around.since <= span.since
+        assert span.until <= around.until <= LAST
+
+
+@given(spoken, clocks)
+def test_what_a_text_means_at_either_end_is_said_or_left_out(text: str, said: datetime) -> None:
+    read = dates.anchor(f"we met {text}, I think", said)
+
+    meant = re.findall(r" \((?:about )?(?:(?:\d+ )?[A-Z][a-z]+ )?(\d+)\)", read)
+    assert all(1 <= int(year) <= 9999 for year in meant)
+    assert re.sub(r" \([^)]*\)", "", read) == f"we met {text}, I think"
+
+
+def test_a_day_before_the_calendar_is_not_made_up() -> None:
+    assert dates.anchor("we met yesterday", FIRST) == "we met yesterday"
+    assert dates.anchor("we met last month", FIRST) == "we met last month"
+    assert dates.anchor("we met tomorrow", FIRST) == "we met tomorrow (2 January 1)"
+    assert dates.anchor("we meet next year", LAST) == "we meet next year"
+
+
+def test_a_question_asked_on_the_last_day_reaches_its_end() -> None:
+    (span,) = times("what happened today", LAST).spans
+
+    assert (span.since, span.until) == (
+        LAST.replace(hour=0, minute=0, second=0, microsecond=0),
+        LAST,
+    )
+
+
+# ----------------------------------------------------------------- summaries
+
+
+@given(st.lists(st.tuples(spoken, instants), min_size=3, max_size=4), zones)
+def test_memories_of_either_end_are_summarised_and_checked(
+    told: list[tuple[str, datetime]], zone: tzinfo
+) -> None:
+    memories = [
+        memory(str(at), f"Ada signed the lease {text}. It is number {at}.", created_at=said)
+        for at, (text, said) in enumerate(told)
+    ]
+    pieces = [whole(one) for one in memories]
+
+    summary = AaakSummarizer(zone=zone).summarize(memories)
+
+    assert "Ada" in summary.text
+    extracted = extract(memories, ratio=0.5, zone=zone)
+    prose = framed(
+        memories, "Ada agreed.", extract=extracted, chars_aim=100, chars_max=200, zone=zone
+    )
+    assert "Ada agreed." in prose.text
+    assert all(shown(piece, zone=zone).startswith("<memory time=") for piece in pieces)
+    assert Sources(pieces, zone=zone).numbers
+
+
+@given(instants, st.sampled_from(LEVELS))
+def test_every_instant_lies_in_a_period_with_a_name(moment: datetime, level: Level) -> None:
+    begins = begin_of(level, moment)
+    ends = end_of(level, begins)
+
+    assert begins <= moment < ends or (moment, ends) == (LAST, LAST)
+    assert key_of(level, begins)
+    assert edge(level, moment) <= moment
+
+
+@pytest.mark.usefixtures("local")
+def test_either_end_is_shown_in_the_local_zone() -> None:
+    assert when(FIRST).startswith("0001-01-01")
+    assert when(LAST).startswith("9999-12-31")
+
+
+@pytest.mark.usefixtures("local")
+def test_items_without_a_zone_at_either_end_are_consolidated() -> None:
+    items = [
+        MemoryItem(content=f"note {at}", created_at=moment)
+        for moment in (datetime.min, datetime.max)  # noqa: DTZ901 local time is meant
+        for at in range(3)
+    ]
+
+    assert consolidate_memories(items).archived == ()
+
+
+# ------------------------------------------------------------ nowhere else
+
+
+def test_no_other_module_converts_zones_by_itself() -> None:
+    package = Path(mnemosyned.__file__).parent
+    converting = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in ("astimezone", "strftime")
+    }
+
+    # What is handed in from outside is refused where UTC has no such instant.
+    assert converting == {"admission.py", "domain/instants.py"}
