@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -80,6 +80,8 @@ class Forgetting:
         retention: Retention = Retention(),  # noqa: B008 frozen
     ) -> None:
         self.retention = retention
+        self.on_removal: Callable[[], None] = _nothing
+        """Called after words were deleted, for what keeps copies made of them in memory."""
         self._store = store
         self._cycle = cycle
         self._clock = clock
@@ -116,6 +118,7 @@ class Forgetting:
         removal = Removal()
         for chunk in _chunks(ids, CHUNK):
             removal |= self._store.forget(chunk)
+        self.on_removal()
         removal |= self._store.unlearn(learned)
         self.mend()
         # Where nothing went nobody need wait while the file is written anew.
@@ -235,6 +238,7 @@ class Forgetting:
         now = self._clock.now()
         for chunk in _chunks(prunable.ids, CHUNK):
             self._store.prune(chunk, now=now)
+            self.on_removal()
         return _pruned(prunable)
 
     def _prunable(self, retention: Retention) -> Prunable:
@@ -334,6 +338,10 @@ class Forgetting:
             )
             for memory in found.values()
         )
+
+
+def _nothing() -> None:
+    """Nobody keeps copies."""
 
 
 def _shown(hit: Hit) -> list[str]:

@@ -49,7 +49,7 @@ from mnemosyned.verbs import (
     Stats,
     Status,
 )
-from mnemosyned.verbs_keeping import Forget, Forgotten, Pin, Prune, Restore
+from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
 from mnemosyned.verbs_window import Compact, Context, Learn, Learnings, Shortened
 
 # Loaded by who has an embedding model.
@@ -111,6 +111,8 @@ class MemoryService:
         self._forgetting = forgetting
         self._background: Background | None = None
         self._vectors = vectors
+        if vectors:
+            forgetting.on_removal = vectors.forgot
         self._started = time.monotonic()
         self._stopping = False
         self._cap = Cap(store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler)
@@ -129,7 +131,7 @@ class MemoryService:
             Get: self.get,
             Expand: self.expand,
             Sleep: self.sleep,
-            Forget: self.forget,
+            Forget: forgetting.forget,
             Pin: forgetting.pin,
             Restore: forgetting.restore,
             Prune: forgetting.prune,
@@ -290,14 +292,6 @@ class MemoryService:
         return Logged(
             self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
         )
-
-    # --------------------------------------------------------------- forget
-
-    def forget(self, request: Forget) -> Forgotten:
-        receipt = self._forgetting.forget(request)
-        if self._vectors:
-            self._vectors.forgot()
-        return receipt
 
     # --------------------------------------------------------------- status
 

@@ -26,6 +26,7 @@ def open_service(
     cycle: SleepCycle,
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
+    forgetting: Forgetting,
     gather_s: float,
 ) -> Iterator[Open]:
     """The service with vectors of an embedder; what was opened before is closed."""
@@ -50,7 +51,7 @@ def open_service(
             clock=clock,
             limits=Limits(content_bytes_max=10_000, wm_max=1_000),
             about=About(version="0", database=store.database, schema_version=0),
-            forgetting=Forgetting(store=store, cycle=cycle, clock=clock, database=store.database),
+            forgetting=forgetting,
             vectors=vectors,
         )
 
