@@ -206,6 +206,14 @@ class TokenizerUnusable(MnemosynedError):
     kind = Kind.INVALID
 
 
+def reason_of(error: Exception) -> str:
+    """Why something failed, for logs and answers: an error of ours in words, others by type.
+
+    The words of a model's or a parser's error may quote a memory.
+    """
+    return error.message if isinstance(error, MnemosynedError) else type(error).__name__
+
+
 def by_code() -> dict[str, type[MnemosynedError]]:
     """Every error class by its code, so that a client can raise what the daemon raised."""
     tree = [MnemosynedError]
