@@ -273,6 +273,7 @@ class LogEntry:
     """Memories promoted; 0 where summaries were folded, so that the sum counts each once."""
     episode: str | None
     summarizer: str
+    """Who wrote the summary as it reads now; empty where nothing was written."""
     summary_preview: str
     error: str | None = None
     duration_s: float

@@ -284,7 +284,7 @@ class FoldRun:
                 status=GroupStatus.FAILED,
                 items_consolidated=0,
                 episode=work.standing,
-                summarizer=self._summarizer.name,
+                summarizer="",  # nobody wrote anything
                 summary_preview="",
                 error=code,
                 duration_s=time.monotonic() - work.started,
