@@ -160,7 +160,7 @@ def _size(groups: list[GroupReport]) -> str:
 def logged(result: Logged) -> str:
     """Rows of the consolidation log."""
     if not result.rows:
-        return "no row: nothing was consolidated yet, or nothing of this session or cycle"
+        return ""
     rows = [
         [
             row.episode or "",
@@ -179,6 +179,12 @@ def logged(result: Logged) -> str:
     for cells, row in zip(rows, result.rows, strict=True):
         cells.append(cut(row.error or row.summary_preview, room) or _gone(row))
     return "\n".join([*_by_cycle(result, table([*headers, "summary"], rows)), *_fallbacks(result)])
+
+
+def on_logged(result: Logged) -> str:
+    """What an empty log means."""
+    none = "no row: nothing was consolidated yet, or nothing of this session or cycle"
+    return "" if result.rows else none
 
 
 def _gone(row: LogEntry) -> str:
