@@ -38,7 +38,7 @@ FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
 """Positional, and yet may be left out: read from standard input, or said in options."""
-METAVARS = {"supersedes": "ID", "undo": "CYCLE|last"}
+METAVARS = {"supersedes": "ID", "undo": "CYCLE|last", "after": "ID"}
 ASKS_FIRST = ("forget", "prune")
 """What cannot be taken back is shown first, and done when it was confirmed."""
 

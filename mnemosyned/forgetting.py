@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -59,7 +60,8 @@ UNDO_CHUNK = 8
 """So many episodes, each of up to `sleep.group_entries_max` memories."""
 LAST = "last"
 """As an undo's cycle: the newest of which something can be put back."""
-PREVIEW_LINES = 10
+LISTED_MAX = 10_000
+"""So many memories a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
 SNIPPET_CHARS = 100
 PRUNED_MAX = 200_000
 """What one call of prune takes; the rest waits for the next."""
@@ -111,10 +113,15 @@ class Forgetting:
         Each chunk leaves everything whole: a summary made of what it took is empty until it is
         rewritten, at the latest when the memory is opened again.
         """
+        if request.after is not None and not request.dry_run:
+            raise InvalidRequest("after goes with dry_run, and lists what comes next", field="after")
         ids, learned = self._meant(request)
         if request.dry_run:
             removal = self._store.foreseen(ids, learned=learned)
-            return self._receipt(removal, dry_run=True, lines=self._preview(ids))
+            left = _after(ids, request.after)
+            lines = self._preview(left[:LISTED_MAX])
+            further = max(0, len(left) - LISTED_MAX)
+            return self._receipt(removal, dry_run=True, lines=lines, further=further)
         removal = Removal()
         for chunk in _chunks(ids, CHUNK):
             removal |= self._store.forget(chunk)
@@ -164,8 +171,13 @@ class Forgetting:
         return self._store.chosen(choice), self._store.chosen_learnings(choice)
 
     def _preview(self, ids: Sequence[str]) -> list[Foreseen]:
-        shown = [self._store.get(id) for id in ids[:PREVIEW_LINES]]
-        return [_foreseen(memory) for memory in shown if isinstance(memory, Memory)]
+        lines = []
+        for id in ids:
+            with suppress(NotFound):  # forgotten by somebody else meanwhile
+                memory = self._store.get(id)
+                if isinstance(memory, Memory):
+                    lines.append(_foreseen(memory))
+        return lines
 
     def _receipt(
         self,
@@ -174,6 +186,7 @@ class Forgetting:
         dry_run: bool = False,
         complete: bool = True,
         lines: Sequence[Foreseen] = (),
+        further: int = 0,
     ) -> Forgotten:
         return Forgotten(
             dry_run=dry_run,
@@ -185,6 +198,7 @@ class Forgetting:
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
             lines=list(lines),
+            further=further,
             untold=removal.untold,
             file_bytes=self._database.stat().st_size if dry_run else 0,
             complete=complete,
@@ -365,6 +379,19 @@ def _choice(request: Forget) -> Choice:
         until=utc(request.until, field="until") if request.until else None,
         person=request.person,
     )
+
+
+def _after(ids: list[str], id: str | None) -> list[str]:
+    """The ids that come after one of them; all without one."""
+    if id is None:
+        return ids
+    if id not in ids:
+        raise InvalidRequest(
+            f"none of the memories that would go has the id {id!r}; leave after out to list them "
+            "from the beginning",
+            field="after",
+        )
+    return ids[ids.index(id) + 1 :]
 
 
 def _foreseen(memory: Memory) -> Foreseen:

@@ -31,8 +31,8 @@ def forgotten(result: Forgotten) -> str:
         who = "  ".join(part for part in (line.session, line.role) if part)
         words = line.snippet or "(its words were pruned)"
         lines.append(wrapped(f"{when(line.created_at)}  {who}: {words}"))
-    if result.lines and result.memories > len(result.lines):
-        lines.append(f"   … and {result.memories - len(result.lines):,} more")
+    if result.further:
+        lines.append(f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}")
     return "\n".join([*lines, *_consequences(result)])
 
 

@@ -189,6 +189,23 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
     assert b"heron" not in done.stdout + done.stderr
 
 
+def test_a_preview_shows_every_memory_that_would_go(filled: Daemon) -> None:
+    said = [f"ibex {number} on the ridge" for number in range(86)]
+    filled.post("remember_many", memories=[{"content": words} for words in said])
+
+    asked = filled.mnem("forget", "--query", "ibex").stderr.decode()
+    shown = filled.mnem("forget", "--query", "ibex", "--dry-run").stdout.decode()
+    as_json = json.loads(filled.mnem("forget", "--query", "ibex", "--dry-run", "--json").stdout)
+    over_http = filled.post("forget", query="ibex", dry_run=True).body
+
+    for text in (asked, shown):
+        assert [words for words in said if words not in text] == []
+        assert " more" not in text
+    for answer in (as_json, over_http):
+        assert [line["snippet"] for line in answer["lines"]] == said
+        assert (answer["memories"], answer["further"]) == (86, 0)
+
+
 @pytest.mark.parametrize("words", [["forget", "--query", "zeppelin"], ["archive", "prune"]])
 def test_where_nothing_would_go_nobody_is_asked(filled: Daemon, words: list[str]) -> None:
     done = filled.mnem(*words)

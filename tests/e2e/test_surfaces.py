@@ -171,7 +171,8 @@ def walk(call: Walker) -> None:
     call("forget", id="late")
     which = {"session": "kitchen", "source": ["cook", "chef"], "query": "salt", "person": "user"}
     when = {"since": LONG_AGO, "until": "2100-01-01T00:00:00Z"}
-    call("forget", **which, **when, dry_run=True)
+    lines = call("forget", **which, **when, dry_run=True)["lines"]
+    call("forget", **which, **when, dry_run=True, after=lines[-1]["id"])
     call("forget", **which, **when)
     call("log")
     converse(call)
