@@ -35,6 +35,7 @@ from mnemosyned.policies import (
 from mnemosyned.service import About, MemoryService, SystemClock
 from mnemosyned.sleep import final
 from mnemosyned.sleep.background import Background
+from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.company import Company
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.machine import SteadyClock, machine_now
@@ -113,12 +114,17 @@ def open_memory(
             company=company,
         )
         stack.callback(cycle.close)
+        guard = ClockGuard(store=store, clock=clock) if given is None else None
+        if guard:
+            guard.look()
+            stack.callback(guard.close)
         forgetting = Forgetting(
             store=store,
             cycle=cycle,
             clock=clock,
             database=database,
             retention=retention(config),
+            guard=guard,
         )
         forgetting.mend()  # what a crash left emptied
         vectors = _vectors(config.embedding, store.vectors)

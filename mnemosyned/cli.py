@@ -21,6 +21,7 @@ from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import remarks, render
 from mnemosyned.requests import Request, parse_text
 from mnemosyned.verbs import VERBS, Recalled
+from mnemosyned.verbs_keeping import Forget, Prune
 
 EXIT_OF_KIND = {
     Kind.INVALID: 2,
@@ -200,11 +201,9 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields[name] = _listed(fields[name], field=name)
         request = parse_text(verb, fields)
         with _client(context) as client:
-            asks = not (yes or fields.get("dry_run"))
-            if asks and (nothing := confirmed(client, request)) is not None:
-                result: Any = nothing
-            else:
-                result = called(client, request)
+            asks = isinstance(request, Forget | Prune) and not (yes or request.dry_run)
+            call: Callable[..., object] = confirmed if asks else called
+            result = call(client, request)
         _show(result, as_json=as_json)
         empty = isinstance(result, Recalled) and not result.hits
         failed = isinstance(result, CycleReport) and result.failed

@@ -18,7 +18,7 @@ from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.render import render
 from mnemosyned.requests import Request
 from mnemosyned.verbs import Sleep
-from mnemosyned.verbs_keeping import Forgotten, Pruned
+from mnemosyned.verbs_keeping import Forgotten, Prune, Pruned
 
 R = TypeVar("R")
 
@@ -30,25 +30,31 @@ def called(client: Client, request: Request[R]) -> R:
 
     Ctrl-C ends the wait at once: the daemon does not notice, and finishes what it was asked.
     """
+    long = isinstance(request, Sleep) and not request.dry_run
     with on_interrupt(_going_on(request)):
-        if isinstance(request, Sleep) and not request.dry_run and sys.stderr.isatty():
+        if long and sys.stderr.isatty():
             return _with_bar(client, request)
         return client.call(request)
 
 
-def confirmed(client: Client, request: Request[Any]) -> Forgotten | Pruned | None:
-    """Show what would be done, and ask; where nobody can answer, --yes does.
+def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
+    """Show what would be done, ask, and do it; where nobody can answer, --yes does.
 
-    Where nothing would be done nobody is asked, and that is the answer.
+    Where nothing would be done nobody is asked, and that is the answer. Whoever was shown that the
+    clock jumped, and confirms, believes it.
     """
-    foreseen: Forgotten | Pruned = client.call(msgspec.structs.replace(request, dry_run=True))
+    preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
+    foreseen: Forgotten | Pruned = client.call(preview)
     if not (foreseen.memories or (isinstance(foreseen, Forgotten) and foreseen.learnings)):
-        return foreseen
+        believes = isinstance(request, Prune) and request.believe_clock
+        return called(client, request) if believes else foreseen
     click.echo(render(foreseen), err=True)
     if not sys.stdin.isatty():
         raise InvalidRequest("nothing was done: there is nobody to ask; add --yes to do it")
     click.confirm("Do it?", abort=True, err=True)
-    return None
+    if isinstance(foreseen, Pruned) and foreseen.doubt:
+        request = msgspec.structs.replace(request, believe_clock=True)
+    return called(client, request)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.model_ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
-from mnemosyned.render_keeping import forgotten, pinned, pruned, restored
+from mnemosyned.render_keeping import REMEDY, forgotten, pinned, pruned, restored
 from mnemosyned.render_sleep import cycle, logged, on_logged
 from mnemosyned.render_window import (
     assembled,
@@ -231,6 +231,7 @@ def _stats(stats: Stats) -> str:
         ("summaries", _summaries(stats.summarizer)),
         ("tokens by", stats.counter),
         ("embedder", _embedder(stats)),
+        ("clock", f"{stats.clock} No words are pruned by age; {REMEDY}" if stats.clock else ""),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
     ]

@@ -277,7 +277,11 @@ class MemoryService:
 
     def sleep(self, request: Sleep) -> CycleReport:
         if request.undo is not None:
-            return self._forgetting.undo(request)
+            scheduler = self._cap.scheduler
+            next_cycle = scheduler.next_cycle if scheduler else None
+            return self._forgetting.undo(request, next_cycle=next_cycle)
+        if request.keep_hours is not None:
+            raise InvalidRequest("keep_hours goes with undo", field="keep_hours")
         report = self._cycle.run(
             trigger=Trigger.EXPLICIT,
             session=request.session,
@@ -309,20 +313,22 @@ class MemoryService:
             embedder=self._vectors.standing() if self._vectors else EmbedderStanding(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
+            clock=self._forgetting.doubt(),
             longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
         )
 
     def _sleep_status(self) -> SleepStatus:
         scheduler = self._cap.scheduler
         newest = self._store.log(limit=1)
-        cutoff = self._cycle.policy.cutoff(self._clock.now())
+        now = self._clock.now()
+        cutoff = self._cycle.policy.cutoff(now)
         return SleepStatus(
             auto=scheduler is not None and scheduler.next_cycle is not None,
             schedule=scheduler.description if scheduler else "off",
             last_cycle=self._cycle.last_finished or (newest[0].created_at if newest else None),
             next_cycle=scheduler.next_cycle if scheduler else None,
             running=self._cycle.running,
-            due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
+            due=self._store.count_due(before=cutoff, now=now, limit=DUE_COUNTED_MAX),
             progress=self._cycle.progress,
             waits_for=self._background.waits_for if self._background else "",
         )

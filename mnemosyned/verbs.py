@@ -29,6 +29,7 @@ P = ParamSpec("P")
 
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000
+Hours = Annotated[float, Meta(gt=0, le=366 * 24)]
 
 
 # ------------------------------------------------------------------ remember
@@ -173,6 +174,10 @@ class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
         Name | None,
         Meta(description="take a cycle back, or the last: its originals return to working memory"),
     ] = None
+    keep_hours: Annotated[
+        Hours | None,
+        Meta(description="with undo: let them stay so long; default: to the next scheduled cycle"),
+    ] = None
 
 
 class Logged(msgspec.Struct, frozen=True):
@@ -229,6 +234,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     uptime_s: float
     longest_write_ms: float
     """The longest that one commit kept other writers waiting since the start."""
+    clock: str = ""
+    """Why the clock is not believed, so that nothing is pruned by age; empty where it is."""
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):

@@ -119,6 +119,8 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     newest: datetime | None
     more: bool
     """Whether there is more than one call takes."""
+    doubt: str = ""
+    """Why the clock by which originals are old is not believed; empty where it is."""
 
 
 class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
@@ -137,3 +139,6 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
         Characters | None, Meta(description="beyond so many characters in all, the oldest do")
     ] = None
     dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
+    believe_clock: Annotated[
+        bool, Meta(description="the date is right, though the clock jumped ahead")
+    ] = False

@@ -136,6 +136,13 @@ class WordsPruned(MnemosynedError):
     kind = Kind.CONFLICT
 
 
+class ClockJumped(MnemosynedError):
+    """The clock is further ahead than can be, so what is deleted by age waits to be confirmed."""
+
+    code = "clock_jumped"
+    kind = Kind.CONFLICT
+
+
 class DatabaseInUse(MnemosynedError):
     """Another process owns the database file."""
 

@@ -55,7 +55,8 @@ class Background:
 
     def activity(self) -> Activity:
         """What is going on, for the triggers to judge."""
-        found = self._store.activity(fresh=self.now() - self.policy.fresh, limit=ROWS_MAX)
+        now = self.now()
+        found = self._store.activity(fresh=now - self.policy.fresh, now=now, limit=ROWS_MAX)
         return replace(found, quiet=timedelta(seconds=self._cycle.company.quiet_s))
 
     def sleep(self, trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:

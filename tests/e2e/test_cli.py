@@ -164,7 +164,12 @@ def test_what_is_remembered_and_learned_is_its_id_alone_in_a_variable(shared: Da
     ids, kept = done.stdout.splitlines()
     one, again, new, newer = ids.split()
     assert (kept, one, len({one, new, newer})) == ("kept", again, 3)
-    for remark in ("a secret in it was kept", "already known", "Answer in German.", "nothing found"):
+    for remark in (
+        "a secret in it was kept",
+        "already known",
+        "Answer in German.",
+        "nothing found",
+    ):
         assert remark in done.stderr
     assert "no row: nothing was consolidated" in done.stderr
 

@@ -20,18 +20,18 @@ def gather_s() -> float:
     return 0.0
 
 
-@pytest.fixture
-def open_service(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    forgetting: Forgetting,
-    gather_s: float,
-) -> Iterator[Open]:
-    """The service with vectors of an embedder; what was opened before is closed."""
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch, gather_s: float) -> None:
+    """The vectors begin without delay."""
     monkeypatch.setattr(module, "START_AFTER_S", 0.0)
     monkeypatch.setattr(module, "GATHER_S", gather_s)
+
+
+@pytest.fixture
+def open_service(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, forgetting: Forgetting
+) -> Iterator[Open]:
+    """The service with vectors of an embedder; what was opened before is closed."""
     stack = ExitStack()
 
     def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int) -> MemoryService:
