@@ -36,6 +36,7 @@ from mnemosyned.policies import (
 from mnemosyned.service import About, MemoryService, SystemClock
 from mnemosyned.sleep import final
 from mnemosyned.sleep.background import Background
+from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.company import Company
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.machine import SteadyClock, machine_now
@@ -117,6 +118,10 @@ def open_memory(
         )
         stack.callback(cycle.close)
         background_threads = socket is not None or config.auto_sleep
+        guard = ClockGuard(store=store, clock=clock) if given is None else None
+        if guard:
+            guard.look()
+            stack.callback(guard.close)
         forgetting = Forgetting(
             store=store,
             cycle=cycle,
@@ -124,6 +129,7 @@ def open_memory(
             database=database,
             retention=retention(config),
             background=background_threads,
+            guard=guard,
         )
         stack.callback(forgetting.purger.close)
         for notice in store.notices():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,15 @@ import msgspec
 from click.shell_completion import get_completion_class
 
 from mnemosyned import __version__
+from mnemosyned.cli_calls import called, confirmed, on_interrupt
 from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
-from mnemosyned.render import render
+from mnemosyned.render import remarks, render
 from mnemosyned.requests import Request, parse_text
-from mnemosyned.verbs import VERBS, Recalled, Sleep
-from mnemosyned.verbs_keeping import Forgotten, Pruned
+from mnemosyned.verbs import VERBS, Recalled
+from mnemosyned.verbs_keeping import Forget, Prune
 
 EXIT_OF_KIND = {
     Kind.INVALID: 2,
@@ -33,14 +33,13 @@ EXIT_OF_KIND = {
 EXIT_NOTHING = 1
 EXIT_INTERRUPTED = 130
 HELP_COLUMNS = 100
-BAR_EVERY_S = 0.2
 STDIN_BYTES_MAX = 64 << 20
 POSITIONAL = {"content", "query", "id", "message", "messages"}
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
 """Positional, and yet may be left out: read from standard input, or said in options."""
-METAVARS = {"supersedes": "ID", "undo": "CYCLE|last"}
+METAVARS = {"supersedes": "ID", "undo": "CYCLE|last", "after": "ID"}
 ASKS_FIRST = ("forget", "prune")
 """What cannot be taken back is shown first, and done when it was confirmed."""
 
@@ -202,14 +201,10 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields[name] = _listed(fields[name], field=name)
         request = parse_text(verb, fields)
         with _client(context) as client:
-            asks = not (yes or fields.get("dry_run"))
-            if asks and (nothing := _confirm(client, request)) is not None:
-                result: Any = nothing
-            elif isinstance(request, Sleep) and not request.dry_run and sys.stderr.isatty():
-                result = _with_bar(client, request)
-            else:
-                result = client.call(request)
-        _say(msgspec.json.encode(result) if as_json else render(result))
+            asks = isinstance(request, Forget | Prune) and not (yes or request.dry_run)
+            call: Callable[..., object] = confirmed if asks else called
+            result = call(client, request)
+        _show(result, as_json=as_json)
         empty = isinstance(result, Recalled) and not result.hits
         failed = isinstance(result, CycleReport) and result.failed
         return EXIT_NOTHING if empty or failed else 0
@@ -217,36 +212,15 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
     return run
 
 
-def _confirm(client: Client, request: Request[Any]) -> Forgotten | Pruned | None:
-    """Show what would be done, and ask; where nobody can answer, --yes does.
-
-    Where nothing would be done nobody is asked, and that is the answer.
-    """
-    foreseen: Forgotten | Pruned = client.call(msgspec.structs.replace(request, dry_run=True))
-    if not (foreseen.memories or (isinstance(foreseen, Forgotten) and foreseen.learnings)):
-        return foreseen
-    click.echo(render(foreseen), err=True)
-    if not sys.stdin.isatty():
-        raise InvalidRequest("nothing was done: there is nobody to ask; add --yes to do it")
-    click.confirm("Do it?", abort=True, err=True)
-    return None
-
-
-def _with_bar(client: Client, request: Sleep) -> CycleReport:
-    """Sleep, and show on standard error how far the cycle is; its answer is waited for here."""
-    with (
-        ThreadPoolExecutor(1) as pool,
-        click.progressbar(length=1, label="sleeping", file=sys.stderr, show_pos=True) as bar,
-    ):
-        asleep = pool.submit(client.call, request)
-        while not wait([asleep], timeout=BAR_EVERY_S).done:
-            if progress := client.status().sleep.progress:
-                bar.length = max(progress.total, 1)
-                bar.update(progress.done - bar.pos)
-        report = asleep.result()
-        bar.length = max(report.candidates, 1)  # a short cycle is over before it was asked
-        bar.update(bar.length - bar.pos)
-        return report
+def _show(result: object, *, as_json: bool) -> None:
+    """Print a result on standard output, and what is to be said beside it on standard error."""
+    if as_json:
+        _say(msgspec.json.encode(result))
+        return
+    if text := render(result):
+        _say(text)
+    if remark := remarks(result):
+        click.echo(click.style(remark, dim=True), err=True)
 
 
 def _say(text: str | bytes) -> None:
@@ -339,7 +313,8 @@ def import_file(context: click.Context, file: str, bad_lines: str, *, as_json: b
     Each line is a JSON object with the fields of `remember`. The same file can be imported
     again: what is known is not kept twice.
     """
-    with _client(context) as client:
+    again = "what was imported so far is kept; import the file again for the rest"
+    with _client(context) as client, on_interrupt(again):
         report = None
         if bad_lines == "refuse":
             report = _pass(file, client, label="checking", check_only=True)

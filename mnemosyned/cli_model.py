@@ -37,9 +37,10 @@ def list_models() -> None:
         click.echo(f"{kept.path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
     if used and used not in {kept.path.absolute() for kept in here}:
         click.echo(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
-    click.echo(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}")
+    click.echo(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}", err=True)
     for name, known in KNOWN.items():
-        click.echo(f"mnem model pull {name}: {known.size:,} bytes, {known.licence}, {known.url}")
+        about = f"{known.size:,} bytes, {known.licence}, {known.url}"
+        click.echo(f"mnem model pull {name}: {about}", err=True)
 
 
 @model.command()
@@ -69,8 +70,9 @@ def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
         path, digest = shelf.pull(name, sha256=sha256, progress=progress)
     click.echo(f"{path}\nSHA-256 {digest}")
     if sha256 is None:
-        click.echo("compare that with the one its publisher states; it was not known here")
-    click.echo(f"use it with: mnem model use {path.name}")
+        advice = "compare that with the one its publisher states; it was not known here"
+        click.echo(advice, err=True)
+    click.echo(f"use it with: mnem model use {path.name}", err=True)
 
 
 @model.command()

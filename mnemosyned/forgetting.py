@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
 
 from mnemosyned.admission import check_text, utc
 from mnemosyned.backups import backups_beside
-from mnemosyned.domain.consolidation import (
-    CycleReport,
-    CycleStatus,
-    GroupStatus,
-    LogEntry,
-    Trigger,
-)
-from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
-from mnemosyned.domain.forgetting import (
-    Choice,
-    Foreseen,
-    Prunable,
-    Removal,
-    Retention,
-    Returned,
-    undone_group,
-)
+from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.errors import ClockJumped, InvalidRequest, NotFound, WordsPruned
+from mnemosyned.domain.forgetting import Choice, Foreseen, Prunable, Removal, Retention
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.pyramid import Level
@@ -39,8 +24,10 @@ from mnemosyned.domain.terms import Terms, terms
 from mnemosyned.logs import logger
 from mnemosyned.purging import Purger
 from mnemosyned.requests import names
-from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
+from mnemosyned.sleep.clock_guard import ClockGuard
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.mending import mend
+from mnemosyned.undoing import Undoing, chunks
 from mnemosyned.verbs import Sleep
 from mnemosyned.verbs_keeping import (
     Forget,
@@ -53,15 +40,10 @@ from mnemosyned.verbs_keeping import (
     Restored,
 )
 
-T = TypeVar("T")
-
 CHUNK = 100
 """So many memories go in one transaction; `remember` waits for no more."""
-UNDO_CHUNK = 8
-"""So many episodes, each of up to `sleep.group_entries_max` memories."""
-LAST = "last"
-"""As an undo's cycle: the newest of which something can be put back."""
-PREVIEW_LINES = 10
+LISTED_MAX = 10_000
+"""So many memories a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
 SNIPPET_CHARS = 100
 PRUNED_MAX = 200_000
 """What one call of prune takes; the rest waits for the next."""
@@ -81,9 +63,15 @@ class Forgetting:
         database: Path,
         retention: Retention = Retention(),  # noqa: B008 frozen
         background: bool = False,
+        guard: ClockGuard | None = None,
     ) -> None:
-        """With `background`, a purge may wait for its turn while others are served."""
+        """Without a `guard` the clock is always believed, as one that tests move is.
+
+        With `background`, a purge may wait for its turn while others are served.
+        """
         self.retention = retention
+        self.on_removal: Callable[[], None] = _nothing
+        """Called after words were deleted, for what keeps copies made of them in memory."""
         self.purger = Purger(
             due=store.scrub_due,
             work=self._purge,
@@ -93,8 +81,10 @@ class Forgetting:
         self._store = store
         self._cycle = cycle
         self._clock = clock
+        self._guard = guard
         self._database = database
         self._mending = threading.RLock()
+        self._undoing = Undoing(store=store, cycle=cycle, clock=clock, mend=self.mend)
 
     def mend(self, *, highest: Level = Level.MONTH) -> int:
         """Rewrite the emptied summaries up to a level, those an interrupted call left included."""
@@ -109,7 +99,7 @@ class Forgetting:
     def tidy(self) -> None:
         """After a cycle: prune by the settings, and purge what could not be purged yet."""
         if self.retention != Retention():
-            pruned = self._pruned(self.retention)
+            pruned = self._pruned(self.retention, now=(self._guard or self._clock).now())
             if pruned.memories:
                 log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
         self.mend()
@@ -124,14 +114,22 @@ class Forgetting:
         rewritten, at the latest when the memory is opened again. An episode is rewritten at once;
         the days, weeks and months above it, which many memories have in common, with the purge.
         """
+        if request.after is not None and not request.dry_run:
+            raise InvalidRequest(
+                "after goes with dry_run, and lists what comes next", field="after"
+            )
         ids, learned = self._meant(request)
         if request.dry_run:
             removal = self._store.foreseen(ids, learned=learned)
-            return self._receipt(removal, dry_run=True, lines=self._preview(ids))
+            left = _after(ids, request.after)
+            lines = self._preview(left[:LISTED_MAX])
+            further = max(0, len(left) - LISTED_MAX)
+            return self._receipt(removal, dry_run=True, lines=lines, further=further)
         began = time.monotonic()
         removal = Removal()
-        for chunk in _chunks(ids, CHUNK):
+        for chunk in chunks(ids, CHUNK):
             removal |= self._store.forget(chunk)
+            self.on_removal()
         removal |= self._store.unlearn(learned)
         self.mend(highest=Level.EPISODE)
         self._cycle.company.rest(time.monotonic() - began)
@@ -176,8 +174,13 @@ class Forgetting:
         return self._store.chosen(choice), self._store.chosen_learnings(choice)
 
     def _preview(self, ids: Sequence[str]) -> list[Foreseen]:
-        shown = [self._store.get(id) for id in ids[:PREVIEW_LINES]]
-        return [_foreseen(memory) for memory in shown if isinstance(memory, Memory)]
+        lines = []
+        for id in ids:
+            with suppress(NotFound):  # forgotten by somebody else meanwhile
+                memory = self._store.get(id)
+                if isinstance(memory, Memory):
+                    lines.append(_foreseen(memory))
+        return lines
 
     def _receipt(
         self,
@@ -186,6 +189,7 @@ class Forgetting:
         dry_run: bool = False,
         complete: bool = True,
         lines: Sequence[Foreseen] = (),
+        further: int = 0,
     ) -> Forgotten:
         return Forgotten(
             dry_run=dry_run,
@@ -197,6 +201,7 @@ class Forgetting:
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
             lines=list(lines),
+            further=further,
             untold=removal.untold,
             file_bytes=self._database.stat().st_size if dry_run else 0,
             complete=complete,
@@ -242,92 +247,39 @@ class Forgetting:
         else:
             keep = None if request.keep_days is None else timedelta(days=request.keep_days)
             retention = Retention(keep=keep, characters_max=request.characters_max)
-        if request.dry_run:
-            return _pruned(self._prunable(retention), dry_run=True)
-        return self._pruned(retention)
-
-    def _pruned(self, retention: Retention) -> Pruned:
-        prunable = self._prunable(retention)
+        if request.believe_clock and self._guard and not request.dry_run:
+            self._guard.confirm()
+        doubt = self.doubt(retention)
         now = self._clock.now()
-        for chunk in _chunks(prunable.ids, CHUNK):
+        if request.dry_run:
+            return _pruned(self._prunable(retention, now=now), dry_run=True, doubt=doubt)
+        if doubt:
+            raise ClockJumped(
+                f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
+                field="believe_clock",
+            )
+        return self._pruned(retention, now=now)
+
+    def doubt(self, retention: Retention | None = None) -> str:
+        """Why nothing is pruned by the clock's age, in a sentence; empty where it is believed."""
+        keep = (retention or self.retention).keep
+        return self._guard.doubt() if self._guard and keep is not None else ""
+
+    def _pruned(self, retention: Retention, *, now: datetime) -> Pruned:
+        prunable = self._prunable(retention, now=now)
+        for chunk in chunks(prunable.ids, CHUNK):
             self._store.prune(chunk, now=now)
+            self.on_removal()
         return _pruned(prunable)
 
-    def _prunable(self, retention: Retention) -> Prunable:
-        return self._store.prunable(retention, now=self._clock.now(), limit=PRUNED_MAX)
+    def _prunable(self, retention: Retention, *, now: datetime) -> Prunable:
+        return self._store.prunable(retention, now=now, limit=PRUNED_MAX)
 
     # ----------------------------------------------------------------- undo
 
-    def undo(self, request: Sleep) -> CycleReport:
-        """Put the originals of one cycle back; what cannot be put back stays and is named."""
-        if request.session or request.force:
-            raise InvalidRequest("undo takes a whole cycle; leave session and force out")
-        check_text(request.undo, field="undo")
-        started = time.monotonic()
-        with self._cycle.held():
-            cycle = self._to_undo(request.undo or "")
-            entries = self._entries(cycle)
-            returned = self._returned(entries, dry_run=request.dry_run)
-        groups = [
-            undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
-            for entry in entries
-            if entry.episode
-        ]
-        whole = all(group.status is not GroupStatus.KEPT and not group.error for group in groups)
-        restored = 0 if request.dry_run else sum(one.restored for one in returned.values())
-        if not request.dry_run:
-            log.info("cycle_undone", cycle=cycle, restored=restored, whole=whole)
-        return CycleReport(
-            cycle=cycle,
-            status=CycleStatus.UNDONE if whole else CycleStatus.PARTIAL,
-            trigger=Trigger.EXPLICIT,
-            dry_run=request.dry_run,
-            candidates=sum(entry.items_consolidated for entry in entries),
-            groups=tuple(groups),
-            duration_s=time.monotonic() - started,
-            promoted=0,
-            evicted=0,
-            failed=sum(group.status is GroupStatus.KEPT for group in groups),
-            chars_before=sum(group.chars_before for group in groups),
-            chars_after=0,
-            restored=restored,
-        )
-
-    def _to_undo(self, cycle: str) -> str:
-        """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
-        if cycle != LAST:
-            return cycle
-        last = self._store.last_cycle()
-        if last is None:
-            raise CannotUndo("there is no cycle of which something could be put back", field="undo")
-        return last
-
-    def _returned(self, entries: Sequence[LogEntry], *, dry_run: bool) -> dict[str, Returned]:
-        """By episode what is put back, or would be."""
-        ids = [entry.episode for entry in entries if entry.episode]
-        if dry_run:
-            return {one.episode: one for one in self._store.returning(ids)}
-        returned: dict[str, Returned] = {}
-        now = self._clock.now()
-        for chunk in _chunks(ids, UNDO_CHUNK):
-            returned |= {one.episode: one for one in self._store.undo(chunk, now=now)}
-        self.mend()
-        return returned
-
-    def _entries(self, cycle: str) -> list[LogEntry]:
-        """The groups of a cycle that were promoted and not undone. Raises where there are none."""
-        entries = self._store.log(limit=CANDIDATES_MAX, cycle=cycle)
-        if not entries:
-            raise NotFound(f"no cycle has the id {cycle!r}; `log` shows them", field="undo")
-        moved = [entry for entry in entries if entry.episode and not entry.level]
-        left = [entry for entry in moved if entry.undone_at is None]
-        if not left:
-            undone = bool(moved)
-            raise CannotUndo(
-                f"cycle {cycle} was undone already" if undone else f"cycle {cycle} moved nothing",
-                field="undo",
-            )
-        return left
+    def undo(self, request: Sleep, *, next_cycle: datetime | None = None) -> CycleReport:
+        """Put the originals of one cycle back; `Undoing` says how."""
+        return self._undoing.undo(request, next_cycle=next_cycle)
 
     # -------------------------------------------------------------- history
 
@@ -350,6 +302,10 @@ class Forgetting:
             )
             for memory in found.values()
         )
+
+
+def _nothing() -> None:
+    """Nobody keeps copies."""
 
 
 def _shown(hit: Hit) -> list[str]:
@@ -375,6 +331,19 @@ def _choice(request: Forget) -> Choice:
     )
 
 
+def _after(ids: list[str], id: str | None) -> list[str]:
+    """The ids that come after one of them; all without one."""
+    if id is None:
+        return ids
+    if id not in ids:
+        raise InvalidRequest(
+            f"none of the memories that would go has the id {id!r}; leave after out to list them "
+            "from the beginning",
+            field="after",
+        )
+    return ids[ids.index(id) + 1 :]
+
+
 def _foreseen(memory: Memory) -> Foreseen:
     text = " ".join(masked_memory(memory).content.split())
     return Foreseen(
@@ -387,7 +356,7 @@ def _foreseen(memory: Memory) -> Foreseen:
     )
 
 
-def _pruned(prunable: Prunable, *, dry_run: bool = False) -> Pruned:
+def _pruned(prunable: Prunable, *, dry_run: bool = False, doubt: str = "") -> Pruned:
     return Pruned(
         dry_run=dry_run,
         memories=len(prunable.ids),
@@ -395,8 +364,5 @@ def _pruned(prunable: Prunable, *, dry_run: bool = False) -> Pruned:
         oldest=prunable.oldest,
         newest=prunable.newest,
         more=len(prunable.ids) >= PRUNED_MAX,
+        doubt=doubt,
     )
-
-
-def _chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [values[start : start + size] for start in range(0, len(values), size)]

@@ -13,9 +13,16 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.model_ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
-from mnemosyned.render_keeping import forgotten, pinned, pruned, restored
-from mnemosyned.render_sleep import cycle, logged
-from mnemosyned.render_window import assembled, learned, learnings, shortened
+from mnemosyned.render_keeping import REMEDY, forgotten, pinned, pruned, restored
+from mnemosyned.render_sleep import cycle, logged, on_logged
+from mnemosyned.render_window import (
+    assembled,
+    learned,
+    learnings,
+    on_learned,
+    on_learnings,
+    shortened,
+)
 from mnemosyned.typesetting import (
     LINE_CHARS,
     counted,
@@ -39,18 +46,29 @@ def render(result: object) -> str:
     return _RENDERERS[type(result)](result)
 
 
+def remarks(result: object) -> str:
+    """What is said beside a result; empty where that is all. It goes to standard error."""
+    remark = _REMARKS.get(type(result))
+    return remark(result) if remark else ""
+
+
 def _acknowledged(result: Acknowledged) -> str:
+    return result.id
+
+
+def _on_acknowledged(result: Acknowledged) -> str:
     notes = [] if result.stored else ["already known"]
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
-    return result.id + click.style("".join(f"  {note}" for note in notes), dim=True)
+    return "; ".join(notes)
 
 
 def _recalled(result: Recalled) -> str:
-    shown = [_hit(number, hit) for number, hit in enumerate(result.hits, 1)] or ["nothing found"]
-    if result.note:
-        shown.append(click.style(result.note, dim=True))
-    return "\n\n".join(shown)
+    return "\n\n".join(_hit(number, hit) for number, hit in enumerate(result.hits, 1))
+
+
+def _on_recalled(result: Recalled) -> str:
+    return "\n".join(filter(None, ["" if result.hits else "nothing found", result.note]))
 
 
 def _hit(number: int, hit: Hit) -> str:
@@ -213,6 +231,7 @@ def _stats(stats: Stats) -> str:
         ("summaries", _summaries(stats.summarizer)),
         ("tokens by", stats.counter),
         ("embedder", _embedder(stats)),
+        ("clock", f"{stats.clock} No words are pruned by age; {REMEDY}" if stats.clock else ""),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
         ("forgotten", "words are still to be purged from the file" if stats.purge_due else ""),
@@ -257,6 +276,13 @@ def _embedder(stats: Stats) -> str:
     return ", ".join(parts)
 
 
+_REMARKS: dict[type, Callable[[Any], str]] = {
+    Acknowledged: _on_acknowledged,
+    Recalled: _on_recalled,
+    Logged: on_logged,
+    Learned: on_learned,
+    LearningList: on_learnings,
+}
 _RENDERERS: dict[type, Callable[[Any], str]] = {
     Acknowledged: _acknowledged,
     Recalled: _recalled,

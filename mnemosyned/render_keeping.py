@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mnemosyned.typesetting import counted, span, when, wrapped
 from mnemosyned.verbs_keeping import Forgotten, Pinned, Pruned, Restored
 
+REMEDY = "If the date is right: mnem archive prune --believe-clock"
 REWRITTEN_BYTES_PER_S = 100e6
 TELLING_BYTES = 200e6
 """Below this the file is written anew before anybody minds."""
@@ -31,8 +32,8 @@ def forgotten(result: Forgotten) -> str:
         who = "  ".join(part for part in (line.session, line.role) if part)
         words = line.snippet or "(its words were pruned)"
         lines.append(wrapped(f"{when(line.created_at)}  {who}: {words}"))
-    if result.lines and result.memories > len(result.lines):
-        lines.append(f"   … and {result.memories - len(result.lines):,} more")
+    if result.further:
+        lines.append(f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}")
     return "\n".join([*lines, *_consequences(result)])
 
 
@@ -80,6 +81,11 @@ def restored(result: Restored) -> str:
 
 def pruned(result: Pruned) -> str:
     """Which originals lost their words, or would."""
+    doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
+    return _pruned(result) + doubt
+
+
+def _pruned(result: Pruned) -> str:
     if not result.memories:
         return (
             "nothing to prune: no original is beyond archive.keep_days or archive.characters_max "

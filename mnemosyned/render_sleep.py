@@ -35,7 +35,10 @@ OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 def cycle(report: CycleReport) -> str:
     """What a cycle did, or would do, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
-        return "nothing to do: no memory is old enough and not pinned (--force ignores the age)"
+        return (
+            "nothing to do: no memory is old enough and neither pinned nor held back by an undo "
+            "(--force ignores age and undo)"
+        )
     foreseen = report.dry_run and report.cycle  # a cycle that is only planned has no id yet
     if foreseen or any(group.status in OF_AN_UNDO for group in report.groups):
         return _undone(report)
@@ -74,8 +77,12 @@ def _undone(report: CycleReport) -> str:
     lines += [f"   {what}{f' ({times} groups)' if times > 1 else ''}" for what, times in shown]
     if hidden := sum(problems.values()) - sum(times for _, times in shown):
         lines.append(f"   … and {counted(hidden, 'more group')}")
-    if back and not report.dry_run:
-        lines.append("the next cycle takes again what is old enough; mnem pin ID keeps it back")
+    if back and report.held_until:
+        stay = "would stay" if report.dry_run else "stay"
+        lines.append(
+            f"they {stay} until {when(report.held_until)}, then a cycle takes what is old enough; "
+            "--keep-hours says how long, mnem pin ID keeps one for good"
+        )
     return "\n".join(lines)
 
 
@@ -161,7 +168,7 @@ def _size(groups: list[GroupReport]) -> str:
 def logged(result: Logged) -> str:
     """Rows of the consolidation log."""
     if not result.rows:
-        return "no row: nothing was consolidated yet, or nothing of this session or cycle"
+        return ""
     rows = [
         [
             row.episode or "",
@@ -180,6 +187,12 @@ def logged(result: Logged) -> str:
     for cells, row in zip(rows, result.rows, strict=True):
         cells.append(cut(row.error or row.summary_preview, room) or _gone(row))
     return "\n".join([*_by_cycle(result, table([*headers, "summary"], rows)), *_fallbacks(result)])
+
+
+def on_logged(result: Logged) -> str:
+    """What an empty log means."""
+    none = "no row: nothing was consolidated yet, or nothing of this session or cycle"
+    return "" if result.rows else none
 
 
 def _gone(row: LogEntry) -> str:

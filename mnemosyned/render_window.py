@@ -12,8 +12,13 @@ from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
 
 
 def learned(result: Learned) -> str:
+    """The id of what was learned."""
+    return result.learning.id
+
+
+def on_learned(result: Learned) -> str:
     """What was learned, and in the place of what."""
-    head = f"{result.learning.id}  {result.learning.kind.value}: {result.learning.text}"
+    head = f"{result.learning.kind.value}: {result.learning.text}"
     return "\n".join([head, *(f"   in the place of {id}" for id in result.superseded)])
 
 
@@ -28,7 +33,12 @@ def learnings(result: LearningList) -> str:
             lines.append(click.style(f"   said in {one.memory}", dim=True))
         if one.superseded_by:
             lines.append(click.style(f"   superseded by {one.superseded_by}", dim=True))
-    return "\n".join(lines) or "nothing was learned yet"
+    return "\n".join(lines)
+
+
+def on_learnings(result: LearningList) -> str:
+    """What an empty list means."""
+    return "" if result.learnings else "nothing was learned yet"
 
 
 def assembled(result: Assembled) -> str:

@@ -50,7 +50,7 @@ from mnemosyned.verbs import (
     Stats,
     Status,
 )
-from mnemosyned.verbs_keeping import Forget, Forgotten, Pin, Prune, Restore
+from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
 from mnemosyned.verbs_window import Compact, Context, Learn, Learnings, Shortened
 
 # Loaded by who has an embedding model.
@@ -112,6 +112,8 @@ class MemoryService:
         self._forgetting = forgetting
         self._background: Background | None = None
         self._vectors = vectors
+        if vectors:
+            forgetting.on_removal = vectors.forgot
         self._started = time.monotonic()
         self._stopping = False
         self._cap = Cap(store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler)
@@ -135,7 +137,7 @@ class MemoryService:
             Get: self.get,
             Expand: self.expand,
             Sleep: self.sleep,
-            Forget: self.forget,
+            Forget: forgetting.forget,
             Pin: forgetting.pin,
             Restore: forgetting.restore,
             Prune: forgetting.prune,
@@ -281,7 +283,11 @@ class MemoryService:
 
     def sleep(self, request: Sleep) -> CycleReport:
         if request.undo is not None:
-            return self._forgetting.undo(request)
+            scheduler = self._cap.scheduler
+            next_cycle = scheduler.next_cycle if scheduler else None
+            return self._forgetting.undo(request, next_cycle=next_cycle)
+        if request.keep_hours is not None:
+            raise InvalidRequest("keep_hours goes with undo", field="keep_hours")
         report = self._cycle.run(
             trigger=Trigger.EXPLICIT,
             session=request.session,
@@ -296,14 +302,6 @@ class MemoryService:
         return Logged(
             self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
         )
-
-    # --------------------------------------------------------------- forget
-
-    def forget(self, request: Forget) -> Forgotten:
-        receipt = self._forgetting.forget(request)
-        if self._vectors:
-            self._vectors.forgot()
-        return receipt
 
     # --------------------------------------------------------------- status
 
@@ -321,6 +319,7 @@ class MemoryService:
             embedder=self._vectors.standing() if self._vectors else EmbedderStanding(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
+            clock=self._forgetting.doubt(),
             longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
             purge_due=self._store.scrub_due(),
             problems=self._store.problems(),
@@ -330,14 +329,15 @@ class MemoryService:
     def _sleep_status(self) -> SleepStatus:
         scheduler = self._cap.scheduler
         newest = self._store.log(limit=1)
-        cutoff = self._cycle.policy.cutoff(self._clock.now())
+        now = self._clock.now()
+        cutoff = self._cycle.policy.cutoff(now)
         return SleepStatus(
             auto=scheduler is not None and scheduler.next_cycle is not None,
             schedule=scheduler.description if scheduler else "off",
             last_cycle=self._cycle.last_finished or (newest[0].created_at if newest else None),
             next_cycle=scheduler.next_cycle if scheduler else None,
             running=self._cycle.running,
-            due=self._store.count_due(before=cutoff, limit=DUE_COUNTED_MAX),
+            due=self._store.count_due(before=cutoff, now=now, limit=DUE_COUNTED_MAX),
             progress=self._cycle.progress,
             waits_for=self._background.waits_for if self._background else "",
         )

@@ -39,6 +39,7 @@ P = ParamSpec("P")
 
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000
+Hours = Annotated[float, Meta(gt=0, le=366 * 24)]
 
 
 # ------------------------------------------------------------------ remember
@@ -183,6 +184,10 @@ class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
         Name | None,
         Meta(description="take a cycle back, or the last: its originals return to working memory"),
     ] = None
+    keep_hours: Annotated[
+        Hours | None,
+        Meta(description="with undo: let them stay so long; default: to the next scheduled cycle"),
+    ] = None
 
 
 class Logged(msgspec.Struct, frozen=True):
@@ -245,6 +250,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong now, and what to do about it. The watchdog restarts a daemon that has some."""
     notices: list[str] = msgspec.field(default_factory=list)
     """What happened at the start that the owner should know."""
+    clock: str = ""
+    """Why the clock is not believed, so that nothing is pruned by age; empty where it is."""
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):

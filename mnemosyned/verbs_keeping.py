@@ -19,7 +19,7 @@ Characters = Annotated[int, Meta(ge=0)]
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The receipt: how much is gone. It holds no content, other than a preview's few lines."""
+    """The receipt: how much is gone. It holds no content; a preview has a line for each memory."""
 
     dry_run: bool
     memories: int
@@ -33,7 +33,9 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     episodes_rewritten: int
     """Summaries of every level, rewritten from what remains."""
     lines: list[Foreseen]
-    """With `dry_run`, some of the memories that would go."""
+    """With `dry_run`, the memories that would go, 10,000 at most."""
+    further: int = 0
+    """With `dry_run`, how many come after those: `after`, with the id of the last, lists them."""
     untold: int
     """With `dry_run`, pruned originals that stay, but lose what their summary says of them."""
     file_bytes: int
@@ -66,6 +68,9 @@ class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
         Name | None, Meta(description="those that mention this name, or were said by that person")
     ] = None
     dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = False
+    after: Annotated[
+        Name | None, Meta(description="with dry_run: list what comes after this memory")
+    ] = None
 
 
 # ---------------------------------------------------------- keeping and pruning
@@ -117,6 +122,8 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     newest: datetime | None
     more: bool
     """Whether there is more than one call takes."""
+    doubt: str = ""
+    """Why the clock by which originals are old is not believed; empty where it is."""
 
 
 class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
@@ -135,3 +142,6 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
         Characters | None, Meta(description="beyond so many characters in all, the oldest do")
     ] = None
     dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
+    believe_clock: Annotated[
+        bool, Meta(description="the date is right, though the clock jumped ahead")
+    ] = False

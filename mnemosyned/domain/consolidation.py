@@ -80,6 +80,8 @@ class Selection:
     """Only these sources, None being no source; all where empty."""
     oldest: int | None = None
     """At most so many, the oldest."""
+    now: datetime | None = None
+    """The present: what an undo holds back beyond it is left out. None ignores that."""
 
     @property
     def everywhere(self) -> bool:
@@ -273,6 +275,7 @@ class LogEntry:
     """Memories promoted; 0 where summaries were folded, so that the sum counts each once."""
     episode: str | None
     summarizer: str
+    """Who wrote the summary as it reads now; empty where nothing was written."""
     summary_preview: str
     error: str | None = None
     duration_s: float
@@ -335,3 +338,5 @@ class CycleReport:
     chars_after: int
     restored: int = 0
     """Originals that an undo put back into working memory."""
+    held_until: datetime | None = None
+    """Until then no cycle takes what an undo put back, but one with `force`."""

@@ -143,6 +143,13 @@ class WordsPruned(MnemosynedError):
     kind = Kind.CONFLICT
 
 
+class ClockJumped(MnemosynedError):
+    """The clock is further ahead than can be, so what is deleted by age waits to be confirmed."""
+
+    code = "clock_jumped"
+    kind = Kind.CONFLICT
+
+
 class DatabaseInUse(MnemosynedError):
     """Another process owns the database file."""
 
@@ -225,6 +232,14 @@ class TokenizerUnusable(MnemosynedError):
 
     code = "tokenizer_unusable"
     kind = Kind.INVALID
+
+
+def reason_of(error: Exception) -> str:
+    """Why something failed, for logs and answers: an error of ours in words, others by type.
+
+    The words of a model's or a parser's error may quote a memory.
+    """
+    return error.message if isinstance(error, MnemosynedError) else type(error).__name__
 
 
 def by_code() -> dict[str, type[MnemosynedError]]:

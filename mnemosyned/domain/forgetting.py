@@ -123,6 +123,8 @@ class Returned:
     """What an undo did with one episode."""
 
     episode: str
+    originals: int = 0
+    """Those that are left of it, with or without their words."""
     restored: int = 0
     """Originals put back into working memory."""
     pruned: int = 0
@@ -134,14 +136,14 @@ class Returned:
 def undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
     """What an undo did with a group, or would; with the reason where that is not all of it."""
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
-    missing = entry.items_consolidated - returned.restored
-    problem = None
+    missing = entry.items_consolidated - returned.originals
+    problems = []
     if returned.pruned:
         status = GroupStatus.KEPT
-        problem = f"the words of {_originals(returned.pruned)} were pruned"
-    elif missing:
+        problems.append(f"the words of {_originals(returned.pruned)} were pruned")
+    if missing:
         was = "was" if missing == 1 else "were"
-        problem = f"{_originals(missing)} {was} forgotten or restored before"
+        problems.append(f"{_originals(missing)} {was} forgotten or restored before")
     begins, ends = returned.covers or (entry.created_at, entry.created_at)
     return GroupReport(
         session=entry.session,
@@ -152,7 +154,7 @@ def undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> Group
         covers_until=ends,
         episodes=(entry.episode,) if entry.episode else (),
         chars_before=entry.chars_before,
-        error=problem,
+        error="; ".join(problems) or None,
     )
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from mnemosyned.domain.details import details
-from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keyfacts import bullets, unique
 from mnemosyned.domain.messages import Message
@@ -175,10 +175,12 @@ def _summary(items: Sequence[MemoryItem], complete: Complete | None) -> tuple[st
     """The summary, or nothing and why."""
     if complete is None:
         return bullets(unique(item.content.strip() for item in items)), ""
+    prompt = consolidation_prompt(items)
     try:
-        answer = complete(consolidation_prompt(items)).strip()
+        answer = complete(prompt)
     except Exception as error:  # noqa: BLE001 whatever a model does, the memories stay
-        return "", f"{type(error).__name__}: {error}"
+        return "", reason_of(error)
+    answer = answer.strip() if isinstance(answer, str) else ""
     return answer, "" if answer else "the model answered nothing"
 
 

@@ -14,6 +14,7 @@ from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.pyramid import Child, Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
+from mnemosyned.domain.timekeeping import Sighting
 
 
 class Clock(Protocol):
@@ -166,11 +167,13 @@ class MemoryStore(Protocol):
         before: datetime | None = None,
         session: str | None = None,
         sources: Sequence[str | None] = (),
+        now: datetime | None = None,
         limit: int,
     ) -> list[Pending]:
         """Working memories created before an instant, oldest first, pinned ones left out.
 
-        With `sources` only those of them, None being no source.
+        With `sources` only those of them, None being no source. With `now`, those that an undo
+        holds back are left out, and those in the future counted in that were so before then.
         """
         ...
 
@@ -180,15 +183,17 @@ class MemoryStore(Protocol):
         before: datetime | None = None,
         session: str | None = None,
         sources: Sequence[str | None] = (),
+        now: datetime | None = None,
         limit: int,
     ) -> int:
         """How many working memories are pending, counted up to a limit."""
         ...
 
-    def activity(self, *, fresh: datetime, limit: int) -> Activity:
+    def activity(self, *, fresh: datetime, now: datetime, limit: int) -> Activity:
         """What is going on in working memory, as its first so many rows tell.
 
-        `by_source` counts what was created before `fresh`.
+        `by_source` counts what was created before `fresh`; what an undo holds back beyond `now`
+        is not movable.
         """
         ...
 
@@ -328,8 +333,25 @@ class MemoryStore(Protocol):
         """
         ...
 
-    def undo(self, episodes: Sequence[str], *, now: datetime) -> list[Returned]:
-        """Put the originals of these episodes back as they were, and delete the episodes."""
+    def undo(
+        self, episodes: Sequence[str], *, now: datetime, held_until: datetime
+    ) -> list[Returned]:
+        """Put the originals of these episodes back as they were, and delete the episodes.
+
+        No cycle takes them before `held_until`, but one that ignores age.
+        """
+        ...
+
+    def note_future(self, *, now: datetime) -> None:
+        """Note since when working memories are known to lie in the future, where some do."""
+        ...
+
+    def last_sighting(self) -> Sighting | None:
+        """The clock as it was last believed; None in a new store."""
+        ...
+
+    def keep_sighting(self, sighting: Sighting) -> None:
+        """Keep the clock as it is believed now."""
         ...
 
     def returning(self, episodes: Sequence[str]) -> list[Returned]:

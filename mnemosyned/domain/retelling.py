@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mnemosyned.domain.errors import reason_of
 from mnemosyned.domain.keyfacts import NAMELESS
 from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail
@@ -31,10 +32,11 @@ def retold(
     """A model's summary, empty without one, and why there is none where one was asked for."""
     if summarize is None or not messages:
         return "", ""
+    plain = readable(messages, earlier=earlier, secrets=secrets)
     try:
-        prose = summarize(readable(messages, earlier=earlier, secrets=secrets))
+        prose = summarize(plain)
     except Exception as error:  # noqa: BLE001 whatever a model does, the work is told by rule
-        return "", f"{type(error).__name__}: {error}"
+        return "", reason_of(error)
     prose = prose.strip() if isinstance(prose, str) else ""
     if not prose:
         return "", "the model answered nothing"

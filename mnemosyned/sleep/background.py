@@ -56,7 +56,9 @@ class Background:
 
     def activity(self) -> Activity:
         """What is going on, for the triggers to judge."""
-        found = self._store.activity(fresh=shift(self.now(), -self.policy.fresh), limit=ROWS_MAX)
+        now = self.now()
+        fresh = shift(now, -self.policy.fresh)
+        found = self._store.activity(fresh=fresh, now=now, limit=ROWS_MAX)
         return replace(found, quiet=timedelta(seconds=self._cycle.company.quiet_s))
 
     def sleep(self, trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 
@@ -85,6 +85,10 @@ class SleepCycle:
         self._interrupted = threading.Event()
         self._run: tuple[CycleRun, int] | None = None
 
+    def now(self) -> datetime:
+        """The time by which memories age."""
+        return self._age_clock.now()
+
     @property
     def running(self) -> bool:
         """Whether a cycle is under way."""
@@ -141,9 +145,10 @@ class SleepCycle:
         no. Raises `SleepInProgress`, at shutdown only after waiting for the running cycle until
         the deadline.
         """
-        now = self._age_clock.now()
+        now = self.now()
         before = None if force or oldest is not None else self.policy.cutoff(now)
         wanted = selection or Selection(before=before, session=session, oldest=oldest)
+        wanted = replace(wanted, now=None if force else now)
         if dry_run:
             folds = wanted.everywhere and trigger not in URGENT
             return dry_report(
@@ -248,10 +253,12 @@ class SleepCycle:
         quick: bool,
     ) -> CycleReport:
         cycle = new_id(self._clock.now())
+        self._store.note_future(now=self.now())
         total = self._store.count_due(
             before=wanted.before,
             session=wanted.session,
             sources=wanted.sources,
+            now=wanted.now,
             limit=_most(wanted),
         )
         run = CycleRun(
@@ -281,7 +288,9 @@ class SleepCycle:
             if may_fold and not quick and not run.ended:
                 # What was to be consolidated and is not yet holds its day back.
                 held = self._pending(Selection(before=over), 1)
-                folds.fold(before=held[0].created_at if held else over, go_on=go_on)
+                # One in the future holds nothing back.
+                before = min(held[0].created_at, over) if held else over
+                folds.fold(before=before, go_on=go_on)
         finally:
             self._run = None
             self.last_finished = self._clock.now()
@@ -323,7 +332,11 @@ class SleepCycle:
 
     def _pending(self, wanted: Selection, limit: int) -> list[Pending]:
         return self._store.pending(
-            before=wanted.before, session=wanted.session, sources=wanted.sources, limit=limit
+            before=wanted.before,
+            session=wanted.session,
+            sources=wanted.sources,
+            now=wanted.now,
+            limit=limit,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -184,26 +183,24 @@ class FoldRun:
         self, long: Sequence[_Reading], go_on: Callable[[], bool]
     ) -> dict[datetime, list[Memory]]:
         """By the beginning of its period, the summaries of the parts of each, in their order."""
-        asked = [
-            ((work, begin), memories[begin:end])
-            for work, memories in long
-            for begin, end in parts([len(one.content) for one in memories], chars_max=CHARS_MAX)
-        ]
-        found: dict[datetime, dict[int, Memory]] = {work.period.begins: {} for work, _ in long}
+        asked = [((work, part[0]), part) for work, memories in long for part in _parts(memories)]
+        found: dict[datetime, dict[str, Memory]] = {work.period.begins: {} for work, _ in long}
         expected = sum(_chars(memories) for _, memories in asked) // GROUP_CHARS
         each = self._summarizer.summarize_each(self._while(asked, go_on), expected=expected)
-        for (work, begin), outcome in each:
+        for (work, first), outcome in each:
             begins = work.period.begins
             if isinstance(outcome, Exception):
                 if found.pop(begins, None) is not None:
                     self._fail(work, outcome)
             elif begins in found:
-                found[begins][begin] = replace(as_memory(work.members[0]), content=outcome.text)
-        counts = Counter(work.period.begins for (work, _), _ in asked)
+                found[begins][first.id] = _shorter(first, outcome)
+        order: dict[datetime, list[str]] = {work.period.begins: [] for work, _ in long}
+        for (work, first), _ in asked:
+            order[work.period.begins].append(first.id)
         return {
-            begins: [memory for _, memory in sorted(shorter.items())]
+            begins: [shorter[id] for id in order[begins]]
             for begins, shorter in found.items()
-            if len(shorter) == counts[begins]
+            if len(shorter) == len(order[begins])
         }
 
     def _while(
@@ -287,7 +284,7 @@ class FoldRun:
                 status=GroupStatus.FAILED,
                 items_consolidated=0,
                 episode=work.standing,
-                summarizer=self._summarizer.name,
+                summarizer="",  # nobody wrote anything
                 summary_preview="",
                 error=code,
                 duration_s=time.monotonic() - work.started,
@@ -333,11 +330,7 @@ def report(
 def at_once(memories: Sequence[Memory], summarizer: Summarizer) -> Sequence[Memory]:
     """Summaries of a period, shortened part by part as `FoldRun` does until all can be read."""
     while _chars(memories) > CHARS_MAX:  # ends, as each round shrinks them
-        sizes = [len(one.content) for one in memories]
-        shorter = [
-            replace(memories[0], content=summarizer.summarize(memories[begin:end]).text)
-            for begin, end in parts(sizes, chars_max=CHARS_MAX)
-        ]
+        shorter = [_shorter(part[0], summarizer.summarize(part)) for part in _parts(memories)]
         if _chars(shorter) > _chars(memories) * SHRINK_MIN:
             break
         memories = shorter
@@ -353,6 +346,20 @@ def as_memory(episode: Episode) -> Memory:
         session=episode.session,
         source=episode.source,
     )
+
+
+def _parts(memories: Sequence[Memory]) -> list[Sequence[Memory]]:
+    """Runs of memories that are summarised at once."""
+    sizes = [len(memory.content) for memory in memories]
+    return [memories[begin:end] for begin, end in parts(sizes, chars_max=CHARS_MAX)]
+
+
+def _shorter(first: Memory, summary: Summary) -> Memory:
+    """The summary of a part, read in its place; by the id of its own first memory.
+
+    An id that several parts shared would make them one memory for whoever reads them by id.
+    """
+    return replace(first, content=summary.text)
 
 
 def _chars(memories: Sequence[Memory]) -> int:

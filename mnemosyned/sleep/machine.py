@@ -12,6 +12,7 @@ from mnemosyned.domain.ports import Clock
 from mnemosyned.sleep.triggers import Machine
 
 POWER = Path("/sys/class/power_supply")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 JUMP = timedelta(minutes=1)
 """Smaller steps of the clock are corrections that hurt nobody's age."""
 
@@ -53,6 +54,11 @@ def _read(file: Path) -> str:
 def uptime_s() -> float:
     """Seconds since the machine started, time asleep included; nobody sets this clock."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    """Which start of the machine this is; empty where the system does not tell."""
+    return _read(BOOT_ID)
 
 
 class SteadyClock:

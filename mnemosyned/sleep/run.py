@@ -220,7 +220,7 @@ class CycleRun:
                 status=GroupStatus.FAILED,
                 items_consolidated=0,
                 episode=None,
-                summarizer=self._summarizer.name,
+                summarizer="",  # nobody wrote anything
                 summary_preview="",
                 error=code,
                 duration_s=time.monotonic() - started,

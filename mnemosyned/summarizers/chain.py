@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from mnemosyned.domain.errors import MnemosynedError, ModelUnavailable, SummarizerFailed
+from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary, TextModel
@@ -124,13 +124,15 @@ class ChainSummarizer(Summarizer):
         """The model's summary, or the fallback's with the reason."""
         if reason := self._left_alone(spent_s=0):
             return self._by_rule(memories, reason)
+        accepted = self._primary.accepted
         try:
             summary = self._asked(memories)
         except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarised
             # Whoever stops the daemon ended it: that says nothing of the model.
             reason = STOPPING if self._stopping else self._failed(error)
             return self._by_rule(memories, reason)
-        if self._breaker.kept():
+        # What was too short to be put to the model says nothing of it.
+        if self._primary.accepted > accepted and self._breaker.kept():
             log.info("model_back", model=self.name)
         return summary
 
@@ -245,7 +247,7 @@ class ChainSummarizer(Summarizer):
 
     def _failed(self, error: Exception) -> str:
         """Take note of a failure; answers with the reason for the fallback."""
-        why = error.message if isinstance(error, MnemosynedError) else type(error).__name__
+        why = reason_of(error)
         if isinstance(error, SummarizerFailed) and not isinstance(error, ModelUnavailable):
             if not self._breaker.rejected(why):
                 return why

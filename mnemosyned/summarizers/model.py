@@ -22,6 +22,7 @@ from mnemosyned.domain.prompt import (
     summary_messages,
 )
 from mnemosyned.domain.windows import Piece, parts, whole
+from mnemosyned.summarizers.aaak import AaakSummarizer
 
 TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0
@@ -78,14 +79,17 @@ class ModelSummarizer(Summarizer):
         self._max_tokens = max_tokens
 
     def summarize(self, memories: Sequence[Memory]) -> Summary:
-        """The model's words under the group's heading, with keywords for what they leave out."""
+        """The model's words under the group's heading, with keywords for what they leave out.
+
+        A group too short to be shortened is written by rule, and bears the rule's name.
+        """
         size = sum(len(memory.content) for memory in memories)
         kept = extract(memories, ratio=self._ratio, zone=self._zone)
         if not kept.text:
             raise SummarizerFailed("The memories hold no text; leave them as they are.")
         budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
         if size <= budget:  # too short to be shortened: no model need be asked
-            return Summary(text=kept.text, summarizer=self.name)
+            return AaakSummarizer(ratio=self._ratio, zone=self._zone).summarize(memories)
         told = [memory for memory in memories if memory.content.strip()]
         text = _Group(self, told, kept, budget=budget, chars_max=min(int(budget * ROOM), size - 1))
         result = text.summary()

@@ -93,6 +93,22 @@ def test_what_is_forgotten_loses_its_vector_and_gets_none_again(
     assert store.vectors.embedded(model, after=0, limit=10) == []
 
 
+def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
+    store: SqliteStore, model: int
+) -> None:
+    keep(store, *TRIO)
+    embed(store, model, 1, 2, 3)
+    consolidate(store, promotion("e", *TRIO))
+
+    store.prune([TRIO[0].id], now=NOON)
+
+    query = Query(terms=terms("anything"), limit=10)
+    found = store.vectors.candidates(query, [1, 2])
+    assert [match.position for match in found] == [2]
+    assert embed(store, model, 1) == []
+    assert store.vectors.embedded(model, after=0, limit=10) == [2, 3]
+
+
 def test_candidates_are_held_to_the_filters(store: SqliteStore) -> None:
     keep(store, *TRIO, replace(TRIO[0], id="4", source="mail"))
     consolidate(store, promotion("e", *TRIO))

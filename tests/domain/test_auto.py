@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mnemosyned import AutoPolicy, extract_facts
+from mnemosyned.domain import retelling
 from mnemosyned.domain.condensed import condensed, is_summary
 from mnemosyned.domain.counting import FullCounter
 from mnemosyned.domain.messages import STUB, Message, text
@@ -161,15 +162,27 @@ def test_a_further_summary_is_merged_with_the_one_before() -> None:
 
 def test_a_model_that_fails_costs_nothing_but_its_words() -> None:
     def fail(_: Sequence[Message]) -> str:
-        raise TimeoutError("too slow")
+        raise TimeoutError("too slow for: decided: blue-green")
 
     talk = [says(0, "decided: blue-green"), *prose(60)]
 
     done = AutoPolicy(10_000, counter=FULL, summarize=fail).compact(talk)
 
-    assert done.fallback_reason == "TimeoutError: too slow"
+    assert done.fallback_reason == "TimeoutError"
     assert "decided: blue-green" in done.facts
     assert done.tokens_after <= 6_000
+
+
+def test_a_failure_of_our_own_is_not_taken_for_the_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("role")
+
+    monkeypatch.setattr(retelling, "readable", broken)
+
+    with pytest.raises(KeyError):
+        AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.").compact(prose(60))
 
 
 def test_secrets_reach_neither_the_model_nor_the_summary() -> None:

@@ -9,6 +9,7 @@ import pytest
 from fakes import NOON
 
 from mnemosyned import ConsolidationTrigger, MemoryItem, MnemosynedError, consolidate_memories
+from mnemosyned.domain import items as module
 from mnemosyned.domain.items import Reason, consolidation_prompt
 from mnemosyned.domain.messages import Message
 
@@ -27,7 +28,7 @@ def short(_: Sequence[Message]) -> str:
 def test_a_category_whose_model_fails_stays_while_others_go_on() -> None:
     def fails_for_b(messages: Sequence[Message]) -> str:
         if "b " in messages[-1]["content"]:
-            raise TimeoutError("too slow")
+            raise TimeoutError(messages[-1]["content"])
         return "In short."
 
     items = [item(f"{name} {at}", category=name) for name in "ab" for at in range(3)]
@@ -36,7 +37,21 @@ def test_a_category_whose_model_fails_stays_while_others_go_on() -> None:
 
     assert [one.content for one in done.memories] == ["In short.", "b 0", "b 1", "b 2"]
     assert done.archived == tuple(items[:3])
-    assert done.failures == {"b": "TimeoutError: too slow"}
+    assert done.failures == {"b": "TimeoutError"}
+
+
+def test_a_failure_of_our_own_is_not_taken_for_the_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(_: object) -> None:
+        raise KeyError("created_at")
+
+    monkeypatch.setattr(module, "consolidation_prompt", broken)
+
+    with pytest.raises(KeyError):
+        consolidate_memories(
+            [item(f"fact {at}") for at in range(3)], short, trigger=ALWAYS, now=NOON
+        )
 
 
 def test_without_a_model_a_rule_joins_what_is_not_said_twice() -> None:

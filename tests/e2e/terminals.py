@@ -47,14 +47,19 @@ class Seen:
 
 
 @contextmanager
-def on_terminal(daemon: Daemon, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Seen]]:
-    """The shell client as a person at a terminal has it."""
+def on_terminal(
+    daemon: Daemon, *words: str, output: int | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], Seen]]:
+    """The shell client as a person at a terminal has it, whose keys also send signals.
+
+    `output` takes its standard output, where that is not the terminal.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
+        ["setsid", "--ctty", str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
         env=environment(daemon.home, TERM="xterm"),
         stdin=theirs,
-        stdout=theirs,
+        stdout=theirs if output is None else output,
         stderr=theirs,
     )
     os.close(theirs)

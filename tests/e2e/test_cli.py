@@ -136,6 +136,44 @@ def test_importing_shows_its_progress_on_a_terminal(filled: Daemon, tmp_path: Pa
     assert "1,200 remembered" in said
 
 
+# ------------------------------------------------------------- standard output
+
+
+def test_what_is_remembered_and_learned_is_its_id_alone_in_a_variable(shared: Daemon) -> None:
+    command = f"{BIN}/mnem --socket {shared.socket}"
+    script = f"""
+        one=$({command} remember --dedupe 'the password is larch-4471')
+        again=$({command} remember --dedupe 'the password is larch-4471')
+        new=$({command} learn 'Answer in French.')
+        newer=$({command} learn 'Answer in German.')
+        echo "$one $again $new $newer"
+        {command} get "$one" --json >/dev/null && echo kept
+        {command} recall zeppelin | while read -r line; do echo "read $line"; done
+        {command} log --session nobody | while read -r line; do echo "read $line"; done
+    """
+
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env=environment(shared.home),
+        capture_output=True,
+        timeout=WAIT_S,
+        check=True,
+        text=True,
+    )
+
+    ids, kept = done.stdout.splitlines()
+    one, again, new, newer = ids.split()
+    assert (kept, one, len({one, new, newer})) == ("kept", again, 3)
+    for remark in (
+        "a secret in it was kept",
+        "already known",
+        "Answer in German.",
+        "nothing found",
+    ):
+        assert remark in done.stderr
+    assert "no row: nothing was consolidated" in done.stderr
+
+
 # --------------------------------------------------------------- asking first
 
 
@@ -154,6 +192,23 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
     assert b"--yes" in refused.stderr
     assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memory ")) == (0, True)
     assert b"heron" not in done.stdout + done.stderr
+
+
+def test_a_preview_shows_every_memory_that_would_go(filled: Daemon) -> None:
+    said = [f"ibex {number} on the ridge" for number in range(86)]
+    filled.post("remember_many", memories=[{"content": words} for words in said])
+
+    asked = filled.mnem("forget", "--query", "ibex").stderr.decode()
+    shown = filled.mnem("forget", "--query", "ibex", "--dry-run").stdout.decode()
+    as_json = json.loads(filled.mnem("forget", "--query", "ibex", "--dry-run", "--json").stdout)
+    over_http = filled.post("forget", query="ibex", dry_run=True).body
+
+    for text in (asked, shown):
+        assert [words for words in said if words not in text] == []
+        assert " more" not in text
+    for answer in (as_json, over_http):
+        assert [line["snippet"] for line in answer["lines"]] == said
+        assert (answer["memories"], answer["further"]) == (86, 0)
 
 
 @pytest.mark.parametrize("words", [["forget", "--query", "zeppelin"], ["archive", "prune"]])
@@ -200,7 +255,8 @@ def test_done_is_zero_and_nothing_found_is_one(filled: Daemon) -> None:
 
     nothing = filled.mnem("recall", "zeppelin")
 
-    assert (nothing.returncode, nothing.stdout) == (1, b"nothing found\n")
+    assert (nothing.returncode, nothing.stdout) == (1, b"")
+    assert nothing.stderr == b"nothing found\n"
 
 
 def test_recall_explains_its_scores_on_request(filled: Daemon) -> None:
@@ -260,12 +316,23 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
     assert (asking.returncode, said) == (6, b"mnem: unexpected\n")
 
 
-def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "goes_on"),
+    [
+        (["recall", "tea"], b""),
+        (["sleep", "--dry-run"], b""),
+        (["sleep"], b"mnem: the cycle goes on in the daemon; "),
+        (["forget", "tea", "--yes"], b"mnem: the daemon finishes what it was asked to do"),
+    ],
+)
+def test_an_interrupt_says_no_more_than_what_goes_on(
+    tmp_path: Path, words: list[str], goes_on: bytes
+) -> None:
     with short_room() as room, socket.socket(socket.AF_UNIX) as silent:
         silent.settimeout(WAIT_S)
         silent.bind(str(room / "s"))
         silent.listen()
-        asking = popen(room / "s", "sleep", home=tmp_path)
+        asking = popen(room / "s", *words, home=tmp_path)
         connection, _ = silent.accept()
         with connection:
             connection.recv(65536)
@@ -273,8 +340,9 @@ def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
             asking.send_signal(signal.SIGINT)
             out, said = asking.communicate(timeout=WAIT_S)
 
-    assert asking.returncode == 130
-    assert (out, said.strip()) == (b"", b"")
+    assert (asking.returncode, out) == (130, b"")
+    assert said.strip().startswith(goes_on)
+    assert len(said.strip().splitlines()) == bool(goes_on)
 
 
 def test_the_socket_is_found_by_option_variable_file_or_habit(start: Start, tmp_path: Path) -> None:

@@ -165,13 +165,14 @@ def walk(call: Walker) -> None:
     call("remember", content="Rome, no, Paris.", id="new", **new)
     call("recall", query="Rome", history=True)
     call("get", id="old")
-    call("prune", keep_days=1, characters_max=1_000_000, dry_run=True)
-    call("sleep", undo=cycle, dry_run=True)
-    call("consolidate", undo=cycle)
+    call("prune", keep_days=1, characters_max=1_000_000, dry_run=True, believe_clock=True)
+    call("sleep", undo=cycle, dry_run=True, keep_hours=0.5)
+    call("consolidate", undo=cycle, keep_hours=1)
     call("forget", id="late")
     which = {"session": "kitchen", "source": ["cook", "chef"], "query": "salt", "person": "user"}
     when = {"since": LONG_AGO, "until": "2100-01-01T00:00:00Z"}
-    call("forget", **which, **when, dry_run=True)
+    lines = call("forget", **which, **when, dry_run=True)["lines"]
+    call("forget", **which, **when, dry_run=True, after=lines[-1]["id"])
     call("forget", **which, **when)
     call("log")
     converse(call)

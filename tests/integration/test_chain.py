@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import UTC
 
 import pytest
 from chained import DEAD, REFUSED, FakeModel, Primary, fail
-from fakes import FakeClock, FakeSummarizer, trio
+from fakes import FakeClock, FakeSummarizer, memory, trio
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.model_ports import SummarizerState, Summary
@@ -20,6 +21,7 @@ from mnemosyned.summarizers.chain import (
     WAITED_FOR,
     ChainSummarizer,
 )
+from mnemosyned.summarizers.model import ModelSummarizer
 
 GROUP = trio("a")
 
@@ -127,6 +129,30 @@ def test_a_model_that_is_back_writes_again(
     chain.summarize(GROUP)
     clock.moment += COOL_DOWN
     assert chain.standing().state is SummarizerState.MODEL, "the wait starts small again"
+
+
+class Unplugged(FakeModel):
+    """A model that is not there."""
+
+    def count_tokens(self, text: str) -> int:
+        return len(text) // 4
+
+    def complete(self, *_: object, **__: object) -> str:
+        raise ModelUnavailable("it is gone")
+
+
+def test_a_group_too_short_for_the_model_does_not_bring_it_back(clock: FakeClock) -> None:
+    model = Unplugged()
+    asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
+    chain = ChainSummarizer(primary=asked, model=model, fallback=AaakSummarizer(), clock=clock)
+    chain.summarize([memory("long", "Ada and Ben moved the printer to rack 4. " * 40)])
+    clock.advance(seconds=COOL_DOWN.total_seconds() + 1)
+
+    short = chain.summarize([memory("short", "aka Bob")])
+
+    assert (short.summarizer, short.fallback_reason) == ("aaak", "")
+    standing = chain.standing()
+    assert (standing.accepted, "tried again" in standing.reason) == (0, True)
 
 
 def test_a_clock_set_back_does_not_keep_the_model_out(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
+from datetime import UTC
 
 from chained import FakeModel, Primary
 from endpoints import drips, says, serving, unused_port
-from fakes import FakeClock, keep, trio
+from fakes import FakeClock, keep, memory, trio
 
 from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.memory import Episode
@@ -17,6 +19,7 @@ from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import STOPPING, ChainSummarizer
 from mnemosyned.summarizers.endpoint import EndpointModel
+from mnemosyned.summarizers.model import ModelSummarizer
 from mnemosyned.verbs_keeping import Forget
 
 
@@ -51,6 +54,29 @@ def test_what_the_model_wrote_has_no_reason_in_the_log(
 
     (entry,) = store.log(limit=9)
     assert (entry.summarizer, entry.fallback_reason) == ("fake:model", None)
+
+
+def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    short = trio("a", source="a")
+    long = [memory(f"b{at}", f"note b{at}: all is well. " * 40, source="b") for at in range(3)]
+    keep(store, *short, *(replace(one, created_at=short[0].created_at) for one in long))
+    keep(store, memory("c", source="c", hours_ago=20))
+    prose = "note b0: all is well."
+    with serving(says(prose)) as served:
+        model = EndpointModel(endpoint=served.url, time_limit_s=20)
+        asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
+        cycle.summarizer = ChainSummarizer(
+            primary=asked, model=model, fallback=AaakSummarizer(), clock=clock
+        )
+        cycle.run(trigger=Trigger.EXPLICIT)
+    wrote = {row.source: row.summarizer for row in store.log(limit=9)}
+    service.call(Forget("b1"))
+
+    assert wrote == {"a": "aaak", "b": model.name, "c": "verbatim"}
+    rewritten = {row.source: row.summarizer for row in store.log(limit=9)}
+    assert rewritten == {"a": "aaak", "b": "aaak", "c": "verbatim"}
 
 
 def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(

@@ -3,11 +3,15 @@
 import sqlite3
 from contextlib import closing
 
+import pytest
 from fakes import holding, keep, memory
 from forgettable import everything
 
+from mnemosyned import forgetting
 from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import Memory
+from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -107,3 +111,39 @@ def test_no_table_holds_what_was_forgotten(
 
     with closing(sqlite3.connect(store.database)) as connection:
         assert UNIQUE not in "\n".join(everything(connection))
+
+
+def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forgetting, "LISTED_MAX", 4)
+    keep(store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6)))
+    cycle.run(trigger=Trigger.EXPLICIT)
+    keep(store, *(memory(f"n{at}", f"ibex {at}") for at in range(4)))
+    pages = [service.call(Forget(query="ibex", dry_run=True))]
+    while pages[-1].further:
+        after = pages[-1].lines[-1].id
+        pages.append(service.call(Forget(query="ibex", dry_run=True, after=after)))
+
+    listed = [line.id for page in pages for line in page.lines]
+    assert sorted(listed) == [*(f"m{at}" for at in range(6)), *(f"n{at}" for at in range(4))]
+    assert [(page.memories, page.further) for page in pages] == [(10, 6), (10, 2), (10, 0)]
+    assert f"… and 6 more: --dry-run --after {pages[0].lines[-1].id}" in render(pages[0])
+    assert "more" not in render(pages[-1])
+
+
+def test_a_preview_goes_on_only_from_what_would_go(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    keep(store, memory("1", "ibex"), memory("2", "heron"))
+
+    with pytest.raises(InvalidRequest, match="leave after out") as strange:
+        service.call(Forget(query="ibex", dry_run=True, after="2"))
+    with pytest.raises(InvalidRequest, match="goes with dry_run") as alone:
+        service.call(Forget(query="ibex", after="1"))
+
+    assert (strange.value.field, alone.value.field) == ("after", "after")
+    assert service.call(Forget(query="ibex", dry_run=True)).memories == 1

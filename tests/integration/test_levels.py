@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fakes import FakeClock, FakeSummarizer, keep, memory
 
+from mnemosyned.domain import windows
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Episode, Memory, Tier
@@ -192,6 +193,32 @@ def test_a_very_long_day_is_shortened_part_by_part(
     assert (report.folded, day.item_count) == (1, 90)
     assert len(day.content) <= 24_000 / 3
     assert max(thirds.sizes) <= 25_000
+
+
+class Windowed(Thirds):
+    """A model with a window, for which a long summary is read in pieces, by its id."""
+
+    def summarize(self, memories: Sequence[Memory]) -> Summary:
+        windows.parts(memories, count_tokens=lambda piece: len(piece.text) // 4, tokens_max=900)
+        words = " ".join(one.content for one in memories)
+        return Summary(text=words[: len(words) * 2 // 3], summarizer=self.name)
+
+
+def test_a_very_long_day_is_shortened_by_a_model_of_long_answers(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    cycle.use_summarizer(Windowed())
+    for at in range(30):
+        words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
+        keep(store, *[replace(one, content=f"{one.id} {at} " * 500) for one in words])
+
+    report = sleep(cycle, clock, day=0)
+    rewritten = service.call(Forget("m00"))
+
+    (day,) = level(store, 1)
+    assert [row.error for row in store.log(limit=99) if row.error] == []
+    assert (report.failed, report.folded, rewritten.episodes_rewritten) == (0, 1, 1)
+    assert (day.item_count, day.summarizer) == (89, "fake")
 
 
 # ------------------------------------------------------------ late arrivals

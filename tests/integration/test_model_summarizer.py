@@ -202,7 +202,9 @@ def test_a_group_of_too_many_windows_is_left_to_the_fallback() -> None:
 def test_a_group_too_short_to_shorten_is_not_put_to_the_model() -> None:
     model = ScriptedModel()
 
-    assert summarizer(model).summarize(memories("aka Bob")).text == "aka Bob"
+    written = summarizer(model).summarize(memories("aka Bob"))
+
+    assert (written.text, written.summarizer) == ("aka Bob", "aaak")
     assert not model.asked
 
 

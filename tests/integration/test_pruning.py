@@ -117,6 +117,28 @@ def test_the_settings_prune_after_a_cycle(
     assert original(store, "b1").content == "note b1"
 
 
+def test_whoever_keeps_copies_is_told_of_each_way_to_delete_words(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, forgetting: Forgetting
+) -> None:
+    keep(store, *trio("a", hours_ago=100), *trio("b", hours_ago=60), *trio("c", hours_ago=20))
+    slept(cycle)
+    told: list[str] = []
+    way = ""
+    forgetting.on_removal = lambda: told.append(way)
+
+    way = "prune"
+    service.call(Prune(keep_days=3))
+    way = "tidy"
+    forgetting.retention = Retention(keep=timedelta(days=2))
+    forgetting.tidy()
+    way = "forget"
+    service.call(Forget("c0"))
+    way = "nothing"
+    service.call(Prune(keep_days=3))
+
+    assert told == ["prune", "tidy", "forget"]
+
+
 def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:

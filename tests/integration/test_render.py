@@ -17,7 +17,7 @@ from mnemosyned.domain.consolidation import (
     Trigger,
 )
 from mnemosyned.render import render
-from mnemosyned.typesetting import counted
+from mnemosyned.typesetting import counted, when
 from mnemosyned.verbs import Logged
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
@@ -130,11 +130,12 @@ def test_the_plan_of_an_undo_is_told_as_one_and_the_same_reason_once() -> None:
 
 
 def test_an_undo_says_that_what_is_back_is_as_old_as_before() -> None:
-    undone = replace(report(CycleStatus.UNDONE, group(GroupStatus.UNDONE)), restored=3)
+    undone = report(CycleStatus.UNDONE, group(GroupStatus.UNDONE))
+    undone = replace(undone, restored=3, held_until=NOON)
 
     shown = render(undone)
 
-    assert "the next cycle takes again what is old enough" in shown
+    assert f"they stay until {when(NOON)}, then a cycle takes what is old enough" in shown
 
 
 def test_a_row_whose_episode_is_gone_says_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from archived import episode_of, original, slept
@@ -13,8 +14,9 @@ from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, Words
 from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Recall, Sleep
+from mnemosyned.verbs import Recall, Remember, Sleep, Status
 from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
 
 # ------------------------------------------------------------------- restore
@@ -262,3 +264,103 @@ def test_an_undo_rewrites_the_day_above_from_what_remains(
     assert (found.item_count, found.summary_of) == (3, (original(store, "a0").episode,))
     assert "note a1" in found.content
     assert "note b" not in found.content
+
+
+# ------------------------------------------------------- how long it lasts
+
+
+@pytest.mark.parametrize("trigger", [Trigger.AGE, Trigger.SCHEDULE, Trigger.SHUTDOWN])
+def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    trigger: Trigger,
+) -> None:
+    keep(store, *trio("a"))
+    report = service.call(Sleep(undo=slept(cycle)))
+    keep(store, *trio("b", source="b"))
+
+    at_once = cycle.run(trigger=trigger)
+    due = service.call(Status()).sleep.due
+    assert report.held_until == clock.now() + timedelta(hours=1)
+    clock.moment = report.held_until
+    in_time = cycle.run(trigger=trigger)
+
+    assert (at_once.evicted, at_once.candidates, due) == (3, 3, 0)
+    assert in_time.evicted == 3
+
+
+def test_an_undo_holds_until_the_next_scheduled_cycle_or_as_long_as_told(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a"))
+    tonight = clock.now() + timedelta(hours=9)
+    with SleepScheduler(sleep=lambda _: None, relieve=lambda: None) as scheduler:
+        scheduler.set_schedule(auto=True, interval=timedelta(hours=9), cron="0 3 * * *")
+        service.use_scheduler(scheduler)
+        scheduled = service.call(Sleep(undo=slept(cycle), dry_run=True)).held_until
+        told = service.call(Sleep(undo="last", keep_hours=9)).held_until
+        assert scheduler.next_cycle
+
+        assert scheduled == max(clock.now() + timedelta(hours=1), scheduler.next_cycle)
+    assert told == tonight
+    with pytest.raises(InvalidRequest, match="goes with undo"):
+        service.call(Sleep(keep_hours=1))
+
+
+def test_a_cycle_that_ignores_age_and_a_pin_let_go_ignore_the_undo(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"), *trio("b", source="b"))
+    service.call(Sleep(undo=slept(cycle)))
+
+    service.call(Pin("a0", off=True))
+    let_go = cycle.run(trigger=Trigger.EXPLICIT)
+    forced = service.call(Sleep(force=True))
+
+    assert (let_go.evicted, forced.evicted) == (1, 5)
+
+
+def test_what_an_undo_holds_back_keeps_no_trigger_busy(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    keep(store, *trio("a"))
+    service.call(Sleep(undo=slept(cycle)))
+
+    now = clock.now()
+    held = store.activity(fresh=now, now=now, limit=9)
+    later = store.activity(fresh=now, now=now + timedelta(hours=1), limit=9)
+
+    assert (held.rows, held.movable, held.oldest) == (3, 0, None)
+    assert (later.movable, later.oldest) == (3, trio("a")[0].created_at)
+
+
+def test_what_was_put_back_is_known_when_it_is_said_again(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a"))
+    service.call(Sleep(undo=slept(cycle)))
+
+    again = service.call(Remember("note a1", session=trio("a")[1].session, dedupe=True))
+
+    assert (again.id, again.stored) == ("a1", False)
+
+
+def test_an_undo_names_all_that_is_missing_of_a_group(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    keep(store, *trio("a", hours_ago=200))
+    first = slept(cycle)
+    service.call(Forget("a1"))
+    service.call(Prune(keep_days=3))
+
+    planned = service.call(Sleep(undo=first, dry_run=True))
+    done = service.call(Sleep(undo=first))
+
+    for report in (planned, done):
+        (group,) = report.groups
+        assert group.error == (
+            "the words of 2 originals were pruned; 1 original was forgotten or restored before"
+        )
+        assert (group.status, group.items, report.held_until) == (GroupStatus.KEPT, 0, None)

@@ -20,17 +20,18 @@ def gather_s() -> float:
     return 0.0
 
 
-@pytest.fixture
-def open_service(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    gather_s: float,
-) -> Iterator[Open]:
-    """The service with vectors of an embedder; what was opened before is closed."""
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch, gather_s: float) -> None:
+    """The vectors begin without delay."""
     monkeypatch.setattr(module, "START_AFTER_S", 0.0)
     monkeypatch.setattr(module, "GATHER_S", gather_s)
+
+
+@pytest.fixture
+def open_service(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, forgetting: Forgetting
+) -> Iterator[Open]:
+    """The service with vectors of an embedder; what was opened before is closed."""
     stack = ExitStack()
 
     def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int) -> MemoryService:
@@ -50,7 +51,7 @@ def open_service(
             clock=clock,
             limits=Limits(content_bytes_max=10_000, wm_max=1_000),
             about=About(version="0", database=store.database, schema_version=0),
-            forgetting=Forgetting(store=store, cycle=cycle, clock=clock, database=store.database),
+            forgetting=forgetting,
             vectors=vectors,
         )
 

@@ -3,18 +3,21 @@
 import threading
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 from asking_by_meaning import WAIT_S, Open, contents, embedded, eventually, say
 from fakes import FakeClock, FakeEmbedder, memory
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
+from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.model_ports import EmbedderState
 from mnemosyned.domain.ports import Draft
+from mnemosyned.forgetting import Forgetting
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs import Recall, Remember, Sleep, Status
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs_keeping import Forget, Prune
 
 pytestmark = pytest.mark.llm
 
@@ -251,6 +254,27 @@ def test_what_is_forgotten_is_found_by_no_vector(
     assert service.call(Recall(query="car")).hits == []
     eventually(lambda: service.call(Status()).embedder.searched == 1)
     assert store.vectors.embedded(1, after=0, limit=10) == [2]
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_what_is_pruned_is_found_by_no_vector(
+    service: MemoryService, forgetting: Forgetting, clock: FakeClock, *, by_hand: bool
+) -> None:
+    say(service, "The tesla came", "The plums are ripe")
+    embedded(service, 2)
+    clock.advance(days=30)
+    service.call(Sleep(force=True))
+    (hit,) = service.call(Recall(query="car", limit=1)).hits
+    assert hit.lines
+
+    if by_hand:
+        service.call(Prune(keep_days=1))
+    else:
+        forgetting.retention = Retention(keep=timedelta(days=1))
+        service.call(Sleep())
+
+    assert service.call(Recall(query="car")).hits == []
+    eventually(lambda: service.call(Status()).embedder.searched == 0)
 
 
 def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(

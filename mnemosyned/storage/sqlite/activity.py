@@ -10,23 +10,30 @@ from mnemosyned.domain.consolidation import Activity
 from mnemosyned.storage.sqlite.rows import instant, instant_text
 
 
-def activity(connection: sqlite3.Connection, *, fresh: datetime, limit: int) -> Activity:
-    """Totals over the oldest rows, by session and source; what lies beyond `limit` is not seen."""
+def activity(
+    connection: sqlite3.Connection, *, fresh: datetime, now: datetime, limit: int
+) -> Activity:
+    """Totals over the oldest rows, by session and source; what lies beyond `limit` is not seen.
+
+    What an undo holds back is no more movable than what is pinned.
+    """
     groups = connection.execute(
-        "SELECT session_id, source, pinned, count(*), sum(length(content)), "
+        "SELECT session_id, source, pinned OR seq IN "
+        "(SELECT memory_seq FROM working_state WHERE held_until > ?) AS stays, "
+        "count(*), sum(length(content)), "
         "sum(length(CAST(content AS BLOB))), min(created_at), sum(created_at < ?) "
         "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT ?) "
-        "GROUP BY session_id, source, pinned",
-        (instant_text(fresh), limit),
+        "GROUP BY session_id, source, stays",
+        (instant_text(now), instant_text(fresh), limit),
     )
     rows = movable = size = 0
     oldest: list[str] = []
     by_source: dict[str | None, int] = defaultdict(int)
     by_session: dict[str, tuple[int, int]] = {}
-    for session, source, pinned, count, chars, octets, first, seasoned in groups:
+    for session, source, stays, count, chars, octets, first, seasoned in groups:
         rows += count
         size += octets
-        if not pinned:
+        if not stays:
             movable += count
             oldest.append(first)
             by_source[source] += seasoned

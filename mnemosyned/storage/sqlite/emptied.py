@@ -135,8 +135,8 @@ def rewrite(connection: sqlite3.Connection, mark: int, episode: Episode) -> None
     )
     index_grams(connection, "episode_gram_fts", seq, episode.content)
     connection.execute(
-        "UPDATE consolidation_log SET summary_preview = ? WHERE episode_id = ?",
-        (preview(episode.content), episode.id),
+        "UPDATE consolidation_log SET summary_preview = ?, summarizer = ? WHERE episode_id = ?",
+        (preview(episode.content), episode.summarizer, episode.id),
     )
     # A summary above that was written meanwhile read this one while it was empty.
     above = connection.execute(

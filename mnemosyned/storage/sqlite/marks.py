@@ -39,7 +39,16 @@ def passing(connection: sqlite3.Connection) -> set[str]:
 
 
 def pin(connection: sqlite3.Connection, id: str, *, pinned: bool) -> bool:
-    """Pin a working memory, or let it go; False where the working tier has none of this id."""
+    """Pin a working memory, or let it go; False where the working tier has none of this id.
+
+    What is let go is held back by no undo either.
+    """
+    if not pinned:
+        connection.execute(
+            "UPDATE working_state SET held_until = NULL "
+            "WHERE memory_seq = (SELECT seq FROM working_memory WHERE id = ?)",
+            (id,),
+        )
     return (
         connection.execute(
             "UPDATE working_memory SET pinned = ? WHERE id = ?", (int(pinned), id)

@@ -51,12 +51,15 @@ def returning(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Return
     return [_returned(id, _standing(connection, id)) for id in ids]
 
 
-def undo(connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> list[Returned]:
+def undo(
+    connection: sqlite3.Connection, ids: Sequence[str], now: datetime, held_until: datetime
+) -> list[Returned]:
     """Put the originals of these episodes back as they were, and delete the episodes.
 
     A summary above the episodes lets its parts go; one that nothing is left of is undone too.
     """
-    return [_undo(connection, id, instant_text(now)) for id in ids]
+    until = instant_text(held_until)
+    return [_undo(connection, id, instant_text(now), until) for id in ids]
 
 
 def last_cycle(connection: sqlite3.Connection) -> str | None:
@@ -88,13 +91,14 @@ def _returned(id: str, standing: Row | None) -> Returned:
     begins, ends, originals, pruned = standing[3:]
     return Returned(
         episode=id,
+        originals=originals,
         restored=0 if pruned else originals,
         pruned=pruned,
         covers=(instant(begins), instant(ends)),
     )
 
 
-def _undo(connection: sqlite3.Connection, id: str, now: str) -> Returned:
+def _undo(connection: sqlite3.Connection, id: str, now: str, held_until: str) -> Returned:
     standing = _standing(connection, id)
     returned = _returned(id, standing)
     if returned.pruned:
@@ -106,6 +110,12 @@ def _undo(connection: sqlite3.Connection, id: str, now: str) -> Returned:
             f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
             f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE episode_seq = ?",
             (seq,),
+        )
+        connection.execute(
+            "INSERT INTO working_state (memory_seq, held_until) "
+            "SELECT seq, ?1 FROM archive WHERE episode_seq = ?2 "
+            "ON CONFLICT (memory_seq) DO UPDATE SET held_until = ?1",
+            (held_until, seq),
         )
         connection.execute("DELETE FROM archive WHERE episode_seq = ?", (seq,))
         above = connection.execute(f"{ABOVE} SELECT id, seq FROM above", (parent,)).fetchall()

@@ -222,11 +222,14 @@ def _sorted(scores: Mapping[int, float]) -> dict[int, float]:
 def matches_at(
     connection: sqlite3.Connection, query: Query, positions: Sequence[int]
 ) -> list[Match]:
-    """The memories at these positions that lie within the filters; their words have no score."""
+    """The memories at these positions that lie within the filters; their words have no score.
+
+    Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
+    """
     narrow = memory_filter(query)
     rows = connection.execute(
         f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
-        f"WHERE true {narrow.where}",
+        f"WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) {narrow.where}",
         (json.dumps(list(positions)), *narrow.values),
     )
     return _read(connection, {seq: 0.0 for (seq,) in rows}, {})

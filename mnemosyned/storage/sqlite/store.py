@@ -25,8 +25,10 @@ from mnemosyned.domain.ports import (
 )
 from mnemosyned.domain.pyramid import Level
 from mnemosyned.domain.recall import Found, Place, Query, Shown
+from mnemosyned.domain.timekeeping import Sighting
 from mnemosyned.storage.sqlite import (
     changes,
+    clock,
     compactions,
     forgetting,
     learnings,
@@ -177,8 +179,21 @@ class SqliteStore:
     def restore(self, id: str) -> Removal:
         return self._writer.write(lambda connection: returning.restore(connection, id))
 
-    def undo(self, episodes: Sequence[str], *, now: datetime) -> list[Returned]:
-        return self._writer.write(lambda connection: returning.undo(connection, episodes, now))
+    def undo(
+        self, episodes: Sequence[str], *, now: datetime, held_until: datetime
+    ) -> list[Returned]:
+        return self._writer.write(
+            lambda connection: returning.undo(connection, episodes, now, held_until)
+        )
+
+    def keep_sighting(self, sighting: Sighting) -> None:
+        self._writer.write(lambda connection: clock.keep_sighting(connection, sighting))
+
+    def note_future(self, *, now: datetime) -> None:
+        with self._readers.snapshot() as connection:
+            found = clock.has_future(connection, now)
+        if found:
+            self._writer.write(lambda connection: clock.note_future(connection, now))
 
     def prune(self, ids: Sequence[str], *, now: datetime) -> int:
         return self._writer.write(lambda connection: returning.prune(connection, ids, now))
@@ -291,11 +306,12 @@ class SqliteStore:
         before: datetime | None = None,
         session: str | None = None,
         sources: Sequence[str | None] = (),
+        now: datetime | None = None,
         limit: int,
     ) -> list[Pending]:
         with self._readers.snapshot() as connection:
             return tiers.pending(
-                connection, before=before, session=session, sources=sources, limit=limit
+                connection, before=before, session=session, sources=sources, now=now, limit=limit
             )
 
     def count_due(
@@ -304,16 +320,21 @@ class SqliteStore:
         before: datetime | None = None,
         session: str | None = None,
         sources: Sequence[str | None] = (),
+        now: datetime | None = None,
         limit: int,
     ) -> int:
         with self._readers.snapshot() as connection:
             return tiers.count_due(
-                connection, before=before, session=session, sources=sources, limit=limit
+                connection, before=before, session=session, sources=sources, now=now, limit=limit
             )
 
-    def activity(self, *, fresh: datetime, limit: int) -> Activity:
+    def activity(self, *, fresh: datetime, now: datetime, limit: int) -> Activity:
         with self._readers.snapshot() as connection:
-            return activity(connection, fresh=fresh, limit=limit)
+            return activity(connection, fresh=fresh, now=now, limit=limit)
+
+    def last_sighting(self) -> Sighting | None:
+        with self._readers.snapshot() as connection:
+            return clock.last_sighting(connection)
 
     def pace(self, summarizer: str) -> float | None:
         with self._readers.snapshot() as connection:

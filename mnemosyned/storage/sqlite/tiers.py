@@ -64,10 +64,11 @@ def pending(
     before: datetime | None,
     session: str | None,
     sources: Sequence[str | None],
+    now: datetime | None,
     limit: int,
 ) -> list[Pending]:
     """Unpinned memories of the working tier, oldest first."""
-    where, values = _pending_filter(before, session, sources)
+    where, values = _pending_filter(connection, before, session, sources, now)
     rows = connection.execute(
         "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
         f"{where} ORDER BY created_at, seq LIMIT ?",
@@ -82,10 +83,11 @@ def count_due(
     before: datetime | None,
     session: str | None,
     sources: Sequence[str | None],
+    now: datetime | None,
     limit: int,
 ) -> int:
     """How many of them there are, up to the limit."""
-    where, values = _pending_filter(before, session, sources)
+    where, values = _pending_filter(connection, before, session, sources, now)
     count: int = connection.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)", (*values, limit)
     ).fetchone()[0]
@@ -93,13 +95,28 @@ def count_due(
 
 
 def _pending_filter(
-    before: datetime | None, session: str | None, sources: Sequence[str | None]
+    connection: sqlite3.Connection,
+    before: datetime | None,
+    session: str | None,
+    sources: Sequence[str | None],
+    now: datetime | None,
 ) -> tuple[str, Row]:
     clauses: list[str] = ["NOT pinned"]
     values: list[str | None] = []
     if before:
-        clauses.append("created_at < ?")
+        aged = "created_at < ?"
         values.append(instant_text(before))
+        # Only then, as it costs the bound on the index.
+        if now and _any_future(connection):
+            aged = (
+                f"({aged} OR (created_at > ? AND seq IN "
+                "(SELECT memory_seq FROM working_state WHERE future_since < ?)))"
+            )
+            values += [instant_text(now), instant_text(before)]
+        clauses.append(aged)
+    if now:
+        clauses.append("seq NOT IN (SELECT memory_seq FROM working_state WHERE held_until > ?)")
+        values.append(instant_text(now))
     if session is not None:
         clauses.append("session_id = ?")
         values.append(session)
@@ -107,6 +124,15 @@ def _pending_filter(
         clauses.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
         values.extend(sources)
     return f"WHERE {' AND '.join(clauses)}", tuple(values)
+
+
+def _any_future(connection: sqlite3.Connection) -> bool:
+    return (
+        connection.execute(
+            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
+        ).fetchone()
+        is not None
+    )
 
 
 # -------------------------------------------------------------------- totals

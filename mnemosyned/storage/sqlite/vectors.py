@@ -96,13 +96,13 @@ def _model(connection: sqlite3.Connection, name: str, identity: str) -> int:
 
 
 def _keep(connection: sqlite3.Connection, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-    """What was forgotten while the model worked must not come back as a vector."""
+    """What was forgotten or pruned while the model worked must not come back as a vector."""
     kept = []
     for seq, vector in vectors.items():
         written = connection.execute(
             "INSERT INTO embedding (memory_seq, model, vector) SELECT ?1, ?2, ?3 "
             "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?1) "
-            "OR EXISTS (SELECT 1 FROM archive WHERE seq = ?1) "
+            "OR EXISTS (SELECT 1 FROM archive WHERE seq = ?1 AND content != '') "
             "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, "
             "vector = excluded.vector",
             (seq, model, vector),

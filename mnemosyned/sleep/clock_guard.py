@@ -1,0 +1,112 @@
+"""The clock for what cannot be undone: a jump is not believed until its owner confirms it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.timekeeping import Judgement, Sighting, judge
+from mnemosyned.logs import logger
+from mnemosyned.sleep.machine import boot_id, uptime_s
+
+KEPT_EVERY_S = 3_600.0
+"""A sighting is kept in the store so often; a crash costs no more of what is known."""
+REMEDY = "if the date is right: mnem archive prune --believe-clock"
+
+log = logger()
+
+
+class ClockGuard:
+    """Judges the clock by what the store last saw of it; safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        clock: Clock,
+        uptime: Callable[[], float] = uptime_s,
+        boot: Callable[[], str] = boot_id,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._uptime = uptime
+        self._boot = boot
+        self._looking = threading.Lock()
+        self._seen = store.last_sighting()
+        self._kept: Sighting | None = None
+        self._doubted = False
+
+    def now(self) -> datetime:
+        """The present instant, as far as it is believed."""
+        return self.look().now
+
+    def look(self) -> Judgement:
+        """Judge the clock as it is now, and keep what was seen of it."""
+        with self._looking:
+            judgement = self._judged()
+            self._tell(judgement)
+            self._keep(judgement.sighting, at_once=False)
+            return judgement
+
+    def confirm(self) -> None:
+        """Believe the clock as it is."""
+        with self._looking:
+            self._seen = None
+            judgement = self._judged()
+            self._tell(judgement, how="confirmed")
+            self._keep(judgement.sighting, at_once=True)
+
+    def close(self) -> None:
+        """Keep what was seen last, for the next start."""
+        with self._looking:
+            self._keep(self._judged().sighting, at_once=True)
+
+    def doubt(self) -> str:
+        """Why the clock is not believed, in a sentence; empty where it is."""
+        judgement = self.look()
+        if not judgement.ahead:
+            return ""
+        said, believed = judgement.now + judgement.ahead, judgement.now
+        return (
+            f"the clock says {said:%Y-%m-%d}, {_days(judgement)} later than can have passed since "
+            f"{believed:%Y-%m-%d}: was the machine off for so long, or is the clock wrong?"
+        )
+
+    def _judged(self) -> Judgement:
+        now, up = self._clock.now(), self._uptime()
+        judgement = judge(self._seen, now=now, boot=self._boot(), uptime_s=up)
+        self._seen = judgement.sighting
+        return judgement
+
+    def _tell(self, judgement: Judgement, *, how: str = "it went back") -> None:
+        """Log each change once."""
+        doubted = bool(judgement.ahead)
+        if doubted and not self._doubted:
+            log.warning(
+                "clock_not_believed",
+                believed=judgement.now.isoformat(timespec="seconds"),
+                ahead=_days(judgement),
+                held_back="pruning by age",
+                remedy=REMEDY,
+            )
+        elif self._doubted and not doubted:
+            log.info("clock_believed", reason=how)
+        self._doubted = doubted
+
+    def _keep(self, sighting: Sighting, *, at_once: bool) -> None:
+        kept = self._kept
+        if kept and not at_once and sighting.uptime_s - kept.uptime_s < KEPT_EVERY_S:
+            return
+        self._kept = sighting
+        try:
+            self._store.keep_sighting(sighting)
+        except StorageFailed as error:  # what was kept before is older, and doubts more
+            log.warning("clock_not_kept", reason=error.message)
+
+
+def _days(judgement: Judgement) -> str:
+    days = judgement.ahead.total_seconds() / 86_400
+    return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.0f} hours"

@@ -1,0 +1,141 @@
+"""`Undoing`: how a sleep cycle is taken back, and for how long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from mnemosyned.admission import check_text
+from mnemosyned.domain.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupStatus,
+    LogEntry,
+    Trigger,
+)
+from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound
+from mnemosyned.domain.forgetting import Returned, undone_group
+from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.logs import logger
+from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
+from mnemosyned.verbs import Sleep
+
+T = TypeVar("T")
+
+UNDO_CHUNK = 8
+"""So many episodes, each of up to `sleep.group_entries_max` memories."""
+HELD_MIN = timedelta(hours=1)
+"""What an undo put back stays at least so long, however soon the next cycle is."""
+LAST = "last"
+"""As an undo's cycle: the newest of which something can be put back."""
+
+log = logger()
+
+
+class Undoing:
+    """Takes cycles back, in short steps that can be repeated."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        cycle: SleepCycle,
+        clock: Clock,
+        mend: Callable[[], object],
+    ) -> None:
+        self._store = store
+        self._cycle = cycle
+        self._clock = clock
+        self._mend = mend
+
+    def undo(self, request: Sleep, *, next_cycle: datetime | None = None) -> CycleReport:
+        """Put the originals of one cycle back; what cannot be put back stays and is named.
+
+        No cycle takes them again before the next scheduled one, or for as long as was asked.
+        """
+        if request.session or request.force:
+            raise InvalidRequest("undo takes a whole cycle; leave session and force out")
+        check_text(request.undo, field="undo")
+        started = time.monotonic()
+        with self._cycle.held():
+            cycle = self._to_undo(request.undo or "")
+            entries = self._entries(cycle)
+            held_until = self._held_until(request.keep_hours, next_cycle)
+            returned = self._returned(entries, dry_run=request.dry_run, held_until=held_until)
+        groups = [
+            undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
+            for entry in entries
+            if entry.episode
+        ]
+        whole = all(group.status is not GroupStatus.KEPT and not group.error for group in groups)
+        restored = 0 if request.dry_run else sum(one.restored for one in returned.values())
+        if not request.dry_run:
+            log.info("cycle_undone", cycle=cycle, restored=restored, whole=whole)
+        return CycleReport(
+            cycle=cycle,
+            status=CycleStatus.UNDONE if whole else CycleStatus.PARTIAL,
+            trigger=Trigger.EXPLICIT,
+            dry_run=request.dry_run,
+            candidates=sum(entry.items_consolidated for entry in entries),
+            groups=tuple(groups),
+            duration_s=time.monotonic() - started,
+            promoted=0,
+            evicted=0,
+            failed=sum(group.status is GroupStatus.KEPT for group in groups),
+            chars_before=sum(group.chars_before for group in groups),
+            chars_after=0,
+            restored=restored,
+            held_until=held_until if any(one.restored for one in returned.values()) else None,
+        )
+
+    def _held_until(self, keep_hours: float | None, next_cycle: datetime | None) -> datetime:
+        now = self._cycle.now()
+        if keep_hours is not None:
+            return now + timedelta(hours=keep_hours)
+        return max(now + HELD_MIN, next_cycle or now)
+
+    def _to_undo(self, cycle: str) -> str:
+        """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
+        if cycle != LAST:
+            return cycle
+        last = self._store.last_cycle()
+        if last is None:
+            raise CannotUndo("there is no cycle of which something could be put back", field="undo")
+        return last
+
+    def _returned(
+        self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
+    ) -> dict[str, Returned]:
+        """By episode what is put back, or would be."""
+        ids = [entry.episode for entry in entries if entry.episode]
+        if dry_run:
+            return {one.episode: one for one in self._store.returning(ids)}
+        returned: dict[str, Returned] = {}
+        now = self._clock.now()
+        for chunk in chunks(ids, UNDO_CHUNK):
+            undone = self._store.undo(chunk, now=now, held_until=held_until)
+            returned |= {one.episode: one for one in undone}
+        self._mend()
+        return returned
+
+    def _entries(self, cycle: str) -> list[LogEntry]:
+        """The groups of a cycle that were promoted and not undone. Raises where there are none."""
+        entries = self._store.log(limit=CANDIDATES_MAX, cycle=cycle)
+        if not entries:
+            raise NotFound(f"no cycle has the id {cycle!r}; `log` shows them", field="undo")
+        moved = [entry for entry in entries if entry.episode and not entry.level]
+        left = [entry for entry in moved if entry.undone_at is None]
+        if not left:
+            undone = bool(moved)
+            raise CannotUndo(
+                f"cycle {cycle} was undone already" if undone else f"cycle {cycle} moved nothing",
+                field="undo",
+            )
+        return left
+
+
+def chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Runs of at most so many values."""
+    return [values[start : start + size] for start in range(0, len(values), size)]

@@ -1,0 +1,304 @@
+"""A clock that jumps: nothing that cannot be undone is done by it before it is confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from archived import original, slept
+from fakes import NOON, FakeClock, keep, memory, trio
+
+from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.errors import ClockJumped, StorageFailed
+from mnemosyned.domain.forgetting import Retention
+from mnemosyned.domain.memory import Tier
+from mnemosyned.forgetting import Forgetting
+from mnemosyned.render import render
+from mnemosyned.service import About, Limits, MemoryService
+from mnemosyned.sleep.clock_guard import ClockGuard
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs import Recall, Remember, Sleep, Status
+from mnemosyned.verbs_keeping import Prune
+
+YEAR = Retention(keep=timedelta(days=365))
+
+
+@dataclass
+class Machine:
+    """A clock, and the time that passes for the machine."""
+
+    clock: FakeClock
+    uptime_s: float = 1_000.0
+    boot: str = "first"
+
+    def lives(self, **units: float) -> None:
+        self.clock.advance(**units)
+        self.uptime_s += timedelta(**units).total_seconds()
+
+    def jumps(self, **units: float) -> None:
+        self.clock.advance(**units)
+
+    def starts_again(self, **off: float) -> None:
+        self.clock.advance(**off)
+        self.boot, self.uptime_s = f"{self.boot}, again", 60.0
+
+
+@pytest.fixture
+def machine(clock: FakeClock) -> Machine:
+    return Machine(clock)
+
+
+Open = Callable[[], MemoryService]
+
+
+@pytest.fixture
+def opened(store: SqliteStore, cycle: SleepCycle, machine: Machine) -> Open:
+    """A service on the store, as after a start of the daemon."""
+
+    def make() -> MemoryService:
+        guard = ClockGuard(
+            store=store,
+            clock=machine.clock,
+            uptime=lambda: machine.uptime_s,
+            boot=lambda: machine.boot,
+        )
+        guard.look()
+        forgetting = Forgetting(
+            store=store,
+            cycle=cycle,
+            clock=machine.clock,
+            database=store.database,
+            retention=YEAR,
+            guard=guard,
+        )
+        return MemoryService(
+            store=store,
+            cycle=cycle,
+            clock=machine.clock,
+            limits=Limits(content_bytes_max=10_000, wm_max=1_000),
+            about=About(version="0", database=store.database, schema_version=11),
+            forgetting=forgetting,
+        )
+
+    return make
+
+
+@pytest.fixture
+def service(opened: Open, store: SqliteStore, cycle: SleepCycle) -> MemoryService:
+    service = opened()
+    keep(store, *trio("old", hours_ago=24 * 400), *trio("new"))
+    slept(cycle)
+    return service
+
+
+def words(store: SqliteStore) -> dict[str, bool]:
+    """Whether the originals have their words."""
+    return {id: bool(original(store, id).content) for id in ("old1", "new1")}
+
+
+def test_a_clock_that_is_believed_prunes(service: MemoryService, store: SqliteStore) -> None:
+    service.call(Sleep())
+
+    assert words(store) == {"old1": False, "new1": True}
+    assert service.call(Status()).clock == ""
+
+
+def test_a_jump_of_the_clock_prunes_nothing_more_and_is_asked_about(
+    service: MemoryService,
+    store: SqliteStore,
+    machine: Machine,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine.lives(hours=1)
+    machine.jumps(days=800)
+
+    for _ in range(3):
+        service.call(Sleep())
+        machine.lives(days=20)
+
+    assert words(store) == {"old1": False, "new1": True}
+    status = service.call(Status())
+    assert "800 days later than can have passed" in status.clock
+    assert "mnem archive prune --believe-clock" in render(status)
+    said = [record for record in caplog.records if record.message == "clock_not_believed"]
+    assert len(said) == 1
+
+
+def test_pruning_goes_on_by_the_time_that_passes(
+    service: MemoryService, store: SqliteStore, machine: Machine
+) -> None:
+    machine.jumps(days=800)
+    machine.lives(days=364)
+    service.call(Sleep())
+    before = words(store)
+
+    machine.lives(days=2)
+    service.call(Sleep())
+
+    assert (before["new1"], words(store)["new1"]) == (True, False)
+
+
+def test_a_clock_that_goes_back_is_believed_again(
+    service: MemoryService, store: SqliteStore, machine: Machine
+) -> None:
+    machine.jumps(days=800)
+    service.call(Sleep())
+    machine.jumps(days=-800)
+
+    assert service.call(Status()).clock == ""
+    assert service.call(Prune()).memories == 0
+    assert words(store)["new1"]
+
+
+def test_pruning_by_hand_says_so_and_needs_a_word_for_the_clock(
+    service: MemoryService, store: SqliteStore, machine: Machine
+) -> None:
+    machine.jumps(days=800)
+
+    preview = service.call(Prune(dry_run=True, believe_clock=True))
+    with pytest.raises(ClockJumped, match="add --believe-clock"):
+        service.call(Prune())
+    with pytest.raises(ClockJumped):
+        service.call(Prune(keep_days=700))
+    kept = words(store)
+    done = service.call(Prune(believe_clock=True))
+
+    assert (preview.memories, kept["new1"], done.memories) == (6, True, 6)
+    assert "800 days later" in render(preview)
+    assert "--believe-clock" in render(preview)
+    assert (done.doubt, service.call(Status()).clock) == ("", "")
+    assert words(store) == {"old1": False, "new1": False}
+
+
+def test_what_no_clock_drives_is_pruned_all_the_same(
+    service: MemoryService, machine: Machine
+) -> None:
+    machine.jumps(days=800)
+
+    assert service.call(Prune(characters_max=0)).memories == 6
+
+
+@pytest.mark.parametrize(("days", "kept"), [(6, True), (800, True)])
+def test_after_a_time_switched_off_it_asks_rather_than_lose(
+    service: MemoryService,
+    opened: Open,
+    store: SqliteStore,
+    machine: Machine,
+    *,
+    days: int,
+    kept: bool,
+) -> None:
+    service.call(Status())
+    machine.starts_again(days=days)
+
+    again = opened()
+    again.call(Sleep())
+
+    assert words(store)["new1"] is kept
+    assert bool(again.call(Status()).clock) == (days > 7)
+
+
+def test_a_restart_of_the_daemon_makes_no_jump_believed(
+    service: MemoryService, opened: Open, store: SqliteStore, machine: Machine
+) -> None:
+    machine.jumps(days=800)
+    service.call(Sleep())
+
+    again = opened()
+    again.call(Sleep())
+
+    assert words(store)["new1"]
+    assert "800 days" in again.call(Status()).clock
+
+
+def test_an_older_file_is_judged_by_when_it_last_slept(
+    cycle: SleepCycle, opened: Open, store: SqliteStore, machine: Machine
+) -> None:
+    keep(store, *trio("new"))
+    slept(cycle)
+    machine.jumps(days=800)
+
+    assert "days later" in opened().call(Status()).clock
+
+
+def test_a_full_disk_keeps_nobody_from_sleeping(
+    service: MemoryService,
+    store: SqliteStore,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(_: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    monkeypatch.setattr(store, "keep_sighting", full)
+    machine.lives(hours=2)
+
+    service.call(Sleep())
+
+    assert "clock_not_kept" in [record.message for record in caplog.records]
+
+
+# ------------------------------------------------------- what can be undone
+
+
+def test_what_expired_by_a_wrong_clock_is_back_with_the_right_one(
+    service: MemoryService, machine: Machine
+) -> None:
+    until = NOON + timedelta(days=30)
+    service.call(Remember("the heron nests here", valid_until=until))
+    machine.jumps(days=800)
+    service.call(Sleep(force=True))
+    expired = service.call(Recall("heron")).hits
+
+    machine.jumps(days=-800)
+
+    assert expired == []
+    (hit,) = service.call(Recall("heron")).hits
+    assert "the heron nests here" in hit.lines[0].content
+
+
+def test_what_was_remembered_in_the_future_sleeps_once_it_is_known_to_be_old(
+    service: MemoryService, cycle: SleepCycle, store: SqliteStore, machine: Machine
+) -> None:
+    machine.jumps(days=800)
+    for at in range(3):
+        service.call(Remember(f"ahead {at}", id=f"ahead{at}"))
+    machine.jumps(days=-800)
+    service.call(Remember("in time", id="now"))
+
+    evicted = []
+    for _ in range(4):
+        evicted.append(cycle.run(trigger=Trigger.SCHEDULE).evicted)
+        machine.lives(hours=5)
+
+    assert evicted == [0, 0, 0, 4]
+    assert store.totals()[Tier.WORKING].count == 0
+
+
+def test_a_clock_that_is_far_behind_makes_nothing_old(
+    service: MemoryService, cycle: SleepCycle, machine: Machine
+) -> None:
+    service.call(Remember("in time", id="now"))
+    machine.jumps(days=-20_000)
+
+    assert cycle.run(trigger=Trigger.SCHEDULE).evicted == 0
+    machine.lives(hours=1)
+    assert cycle.run(trigger=Trigger.SHUTDOWN).evicted == 0
+
+
+def test_a_memory_in_the_future_folds_no_day_that_is_not_over(
+    service: MemoryService, cycle: SleepCycle, store: SqliteStore, machine: Machine
+) -> None:
+    keep(store, memory("pinned", pinned=True))
+    machine.jumps(days=800)
+    service.call(Remember("ahead", id="ahead"))
+    machine.jumps(days=-800)
+    service.call(Remember("today", id="today"))
+
+    report = cycle.run(trigger=Trigger.EXPLICIT, force=True)
+
+    assert (report.evicted, report.folded) == (2, 0)
