@@ -38,6 +38,7 @@ from mnemosyned.domain.extract import extract
 from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
 from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
+from mnemosyned.domain.prompt import harmless
 from mnemosyned.domain.retelling import Summarize, retold
 from mnemosyned.domain.sensitive import masked
 from mnemosyned.domain.stubs import stubbed
@@ -254,7 +255,9 @@ def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[s
     Without one, "yesterday" would come to mean some other day.
     """
     prose = [
-        Memory(id="", content=masked(words, secrets), created_at=said, role=_role(message))
+        Memory(
+            id="", content=masked(harmless(words), secrets), created_at=said, role=_role(message)
+        )
         for message in messages
         if (words := text(message).strip())
         and (len(words) > SHORT_CHARS or message.get("role") != "user")

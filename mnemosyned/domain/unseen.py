@@ -25,6 +25,8 @@ _LONE_JOINER = "(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 _ANY_UNSEEN = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
 _IN_JSON = re.compile(f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}")
 _ANY_BREAK = re.compile(f"\r\n|[\r{BREAKS}]")
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_ASCII_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e]")
 _LINE_FEEDS = {"\n": r"\n", "\t": r"\t"}
 
 
@@ -51,6 +53,8 @@ def plain_lines(text: str) -> str:
     """
     if text.isprintable():
         return text
+    if text.isascii():
+        return _CONTROL.sub("", _ASCII_BREAK.sub("\n", text)) if _CONTROL.search(text) else text
     return _ANY_UNSEEN.sub("", _ANY_BREAK.sub("\n", text))
 
 
