@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from mnemosyned.cli_calls import called, confirmed, on_interrupt
 from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
+from mnemosyned.domain.unseen import visible
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import remarks, render
 from mnemosyned.requests import Request, parse_text
+from mnemosyned.typesetting import say, say_json
 from mnemosyned.verbs import VERBS, Recalled
 from mnemosyned.verbs_keeping import Forget, Prune
 
@@ -80,7 +83,7 @@ def main() -> None:
         if "--json" in sys.argv:
             _tell_error(InvalidRequest(error.format_message()))
         else:
-            error.show()
+            say(_usage(error), err=True)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
@@ -90,13 +93,20 @@ def main() -> None:
     sys.exit(code)
 
 
+def _usage(error: click.ClickException) -> str:
+    """A mistake in the words of the command line, as click shows it."""
+    shown = StringIO()
+    error.show(file=shown)
+    return shown.getvalue().removesuffix("\n")
+
+
 def _tell_error(error: MnemosynedError) -> None:
     """In words, or for a program that asked for JSON in the form of the wire."""
     if "--json" in sys.argv:
         told = {"code": error.code, "message": error.message, "field": error.field}
-        click.echo(msgspec.json.encode({"error": told}), err=True)
+        say_json({"error": told}, err=True)
     else:
-        click.echo(f"mnem: {error.message}", err=True)
+        say(f"mnem: {error.message}", err=True)
 
 
 # -------------------------------------------------------- commands from verbs
@@ -215,20 +225,12 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
 def _show(result: object, *, as_json: bool) -> None:
     """Print a result on standard output, and what is to be said beside it on standard error."""
     if as_json:
-        _say(msgspec.json.encode(result))
+        say_json(result)
         return
     if text := render(result):
-        _say(text)
+        say(text, styled=True)
     if remark := remarks(result):
-        click.echo(click.style(remark, dim=True), err=True)
-
-
-def _say(text: str | bytes) -> None:
-    """Print; a reader who has seen enough, such as `head`, is no failure."""
-    try:
-        click.echo(text)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(click.style(remark, dim=True), err=True, styled=True)
 
 
 def _standard_input(otherwise: str) -> str:
@@ -321,7 +323,7 @@ def import_file(context: click.Context, file: str, bad_lines: str, *, as_json: b
         if report is None or not report.refused:
             report = _pass(file, client, label="importing", check_only=False)
     if as_json:
-        _say(msgspec.json.encode(msgspec.to_builtins(report)))
+        say_json(msgspec.to_builtins(report))
     else:
         _tell(report)
     return EXIT_OF_KIND[Kind.INVALID] if report.refused else 0
@@ -343,14 +345,14 @@ def _pass(file: str, client: Client, *, label: str, check_only: bool) -> ImportR
 
 def _tell(report: ImportReport) -> None:
     for problem in report.refused[:PROBLEMS_SHOWN_MAX]:
-        click.echo(problem, err=True)
+        say(visible(problem, one_line=True), err=True)
     hidden = len(report.refused) - PROBLEMS_SHOWN_MAX
     if hidden > 0:
-        click.echo(f"… and {hidden:,} more bad lines", err=True)
+        say(f"… and {hidden:,} more bad lines", err=True)
     if report.refused and not report.stored + report.known:
-        click.echo("nothing was kept; mend the lines, or use --bad-lines skip", err=True)
+        say("nothing was kept; mend the lines, or use --bad-lines skip", err=True)
     else:
-        _say(f"{report.stored:,} remembered, {report.known:,} already known")
+        say(f"{report.stored:,} remembered, {report.known:,} already known")
 
 
 @mnem.command()
@@ -363,4 +365,4 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     if found is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(found(mnem, {}, "mnem", "_MNEM_COMPLETE").source())
+    say(found(mnem, {}, "mnem", "_MNEM_COMPLETE").source())

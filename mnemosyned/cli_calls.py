@@ -17,6 +17,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.render import render
 from mnemosyned.requests import Request
+from mnemosyned.typesetting import ask, say
 from mnemosyned.verbs import Sleep
 from mnemosyned.verbs_keeping import Forgotten, Prune, Pruned
 
@@ -48,10 +49,10 @@ def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
     if not (foreseen.memories or (isinstance(foreseen, Forgotten) and foreseen.learnings)):
         believes = isinstance(request, Prune) and request.believe_clock
         return called(client, request) if believes else foreseen
-    click.echo(render(foreseen), err=True)
+    say(render(foreseen), err=True, styled=True)
     if not sys.stdin.isatty():
         raise InvalidRequest("nothing was done: there is nobody to ask; add --yes to do it")
-    click.confirm("Do it?", abort=True, err=True)
+    ask("Do it?")
     if isinstance(foreseen, Pruned) and foreseen.doubt:
         request = msgspec.structs.replace(request, believe_clock=True)
     return called(client, request)
@@ -64,7 +65,7 @@ def on_interrupt(words: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if words:
-            click.echo(f"\nmnem: {words}", err=True)
+            say(f"\nmnem: {words}", err=True)
         raise
 
 

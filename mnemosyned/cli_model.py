@@ -12,6 +12,7 @@ from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.models.setting import write_setting
 from mnemosyned.models.shelf import KNOWN, Shelf, by_hand
 from mnemosyned.paths import config_dir
+from mnemosyned.typesetting import ask, say
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
 
@@ -34,13 +35,13 @@ def list_models() -> None:
     for kept in here:
         mark = "in use" if kept.path.absolute() == used else ""
         mark = mark if kept.whole else "in part: pull it again to go on"
-        click.echo(f"{kept.path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
+        say(f"{kept.path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
     if used and used not in {kept.path.absolute() for kept in here}:
-        click.echo(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
-    click.echo(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}", err=True)
+        say(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
+    say(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}", err=True)
     for name, known in KNOWN.items():
         about = f"{known.size:,} bytes, {known.licence}, {known.url}"
-        click.echo(f"mnem model pull {name}: {about}", err=True)
+        say(f"mnem model pull {name}: {about}", err=True)
 
 
 @model.command()
@@ -54,7 +55,7 @@ def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
     wanted, target = shelf.wanted(name, sha256=sha256)
     if only_say:
-        click.echo(by_hand(wanted, target))
+        say(by_hand(wanted, target))
         return
     with click.progressbar(
         length=wanted.size or 1,
@@ -68,11 +69,11 @@ def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
             bar.update(have - bar.pos)
 
         path, digest = shelf.pull(name, sha256=sha256, progress=progress)
-    click.echo(f"{path}\nSHA-256 {digest}")
+    say(f"{path}\nSHA-256 {digest}")
     if sha256 is None:
         advice = "compare that with the one its publisher states; it was not known here"
-        click.echo(advice, err=True)
-    click.echo(f"use it with: mnem model use {path.name}", err=True)
+        say(advice, err=True)
+    say(f"use it with: mnem model use {path.name}", err=True)
 
 
 @model.command()
@@ -83,12 +84,12 @@ def verify(name: str, sha256: str | None) -> int:
     shelf = Shelf()
     path = shelf.find(name)
     verdict = shelf.verify(path, sha256=sha256)
-    click.echo(f"{path}\n{verdict.size:,} bytes\nSHA-256 {verdict.sha256}")
+    say(f"{path}\n{verdict.size:,} bytes\nSHA-256 {verdict.sha256}")
     for problem in verdict.problems:
-        click.echo(f"mnem: {problem}", err=True)
+        say(f"mnem: {problem}", err=True)
     if verdict.problems:
         return 1
-    click.echo("as it was fetched" if verdict.compared else "whole as far as can be known here")
+    say("as it was fetched" if verdict.compared else "whole as far as can be known here")
     return 0
 
 
@@ -104,7 +105,7 @@ def use(name: str) -> None:
                 raise InvalidRequest(f"{path} is not a model in GGUF format")
     file_used = config_file() or config_dir() / "mnemosyned.yaml"
     write_setting(file_used, "llm", "model_path", str(path) if path else NO_MODEL)
-    click.echo(f"llm.model_path is {path or NO_MODEL} in {file_used}; {RELOAD}")
+    say(f"llm.model_path is {path or NO_MODEL} in {file_used}; {RELOAD}")
 
 
 @model.command()
@@ -117,9 +118,9 @@ def remove(name: str, *, yes: bool) -> None:
     if path == _used():
         raise InvalidRequest(f"{path.name} is in use; choose another, or `mnem model use none`")
     if not yes:
-        click.confirm(f"delete {path}?", abort=True)
+        ask(f"delete {path}?")
     shelf.remove(path)
-    click.echo(f"deleted {path}")
+    say(f"deleted {path}")
 
 
 def _used() -> Path | None:

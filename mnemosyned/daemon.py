@@ -21,6 +21,7 @@ from mnemosyned.server.http import serving
 from mnemosyned.server.listener import listening
 from mnemosyned.server.loop import EventLoop
 from mnemosyned.systemd import notify, watchdog_s
+from mnemosyned.typesetting import say
 from mnemosyned.verbs import Status
 
 EXIT_FAILED = 1
@@ -63,11 +64,11 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
             check_settings(config)
-            click.echo("the settings are valid")
+            say("the settings are valid")
             return
         Daemon(config, file=file, overrides=overrides).run()
     except MnemosynedError as error:
-        click.echo(f"mnemosyned: {error.message}", err=True)
+        say(f"mnemosyned: {error.message}", err=True)
         code = EXIT_CONFIG if isinstance(error, ConfigInvalid) else EXIT_FAILED
         raise SystemExit(code) from error
 

@@ -30,6 +30,7 @@ from mnemosyned.typesetting import (
     indented,
     level_name,
     pairs,
+    seen,
     span,
     table,
     when,
@@ -42,8 +43,8 @@ from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
 
 
 def render(result: object) -> str:
-    """A result in words."""
-    return _RENDERERS[type(result)](result)
+    """A result in words, with nothing in it that steers a terminal but our own styles."""
+    return _RENDERERS[type(result)](seen(result))
 
 
 def remarks(result: object) -> str:

@@ -1,18 +1,101 @@
-"""How text is set for people: paragraphs, pairs and tables, cut to the terminal."""
+"""How text is set for people: paragraphs, pairs and tables, cut to the terminal, and printed.
+
+Nothing of a memory reaches a terminal but through here: `say` prints, and nothing else does.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import re
 import shutil
+import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import Enum
+from typing import Any, TypeVar
 
 import click
+import msgspec
 
 from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.unseen import visible, visible_json
+
+T = TypeVar("T")
 
 WIDTH_MAX = 120
 LINE_CHARS = 400
+DEPTH_MAX = 50
+"""What is nested deeper is shown as JSON."""
+TEXTS = frozenset({"content", "snippet", "text", "system"})
+"""Fields that may have several lines; names, ids and the like have one."""
+_STYLE = re.compile("(\x1b\\[(?:0|1|2|31)m)")
+"""What `click.style` writes here: reset, bold, dim, red."""
+
+
+def say(text: str, *, err: bool = False, styled: bool = False) -> None:
+    """Print, with nothing in it that steers a terminal; a reader who has seen enough is no failure.
+
+    `styled` keeps our own styles: then values must have been made `seen` before.
+    """
+    parts = _STYLE.split(text) if styled else [text]
+    clean = "".join(part if at % 2 else visible(part) for at, part in enumerate(parts))
+    _print(clean, err=err)
+
+
+def say_json(value: object, *, err: bool = False) -> None:
+    """Print as JSON that says the same, with what steers a terminal escaped."""
+    _print(visible_json(msgspec.json.encode(value).decode()).encode(), err=err)
+
+
+def ask(question: str) -> None:
+    """Ask on standard error whether to go on; `click.Abort` where not."""
+    click.confirm(visible(question, one_line=True), abort=True, err=True)
+
+
+def _print(text: str | bytes, *, err: bool) -> None:
+    try:
+        click.echo(text, err=err)
+    except BrokenPipeError:
+        stream = sys.stderr if err else sys.stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def seen(value: T) -> T:
+    """A result with every string in it as a person may see it, names and ids on one line."""
+    clean: T = _seen(value, "", 0)
+    return clean
+
+
+def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 whatever a result holds
+    if isinstance(value, str):
+        return value if isinstance(value, Enum) else visible(value, one_line=name not in TEXTS)
+    if isinstance(value, Mapping | list | tuple):
+        return _seen_members(value, name, depth)
+    if isinstance(value, msgspec.Struct):
+        fields = {key: getattr(value, key) for key in value.__struct_fields__}
+        return msgspec.structs.replace(value, **_changed(fields, depth))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return dataclasses.replace(value, **_changed(fields, depth))
+    return value
+
+
+def _seen_members(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401
+    if depth > DEPTH_MAX:
+        return visible(msgspec.json.encode(value).decode())
+    if isinstance(value, Mapping):
+        return {
+            _seen(key, "", depth): _seen(member, str(key), depth + 1)
+            for key, member in value.items()
+        }
+    return type(value)([_seen(member, name, depth + 1) for member in value])
+
+
+def _changed(fields: dict[str, Any], depth: int) -> dict[str, Any]:
+    clean = {key: _seen(member, key, depth + 1) for key, member in fields.items()}
+    return {key: member for key, member in clean.items() if member is not fields[key]}
 
 
 def width() -> int:

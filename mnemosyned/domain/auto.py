@@ -39,6 +39,7 @@ from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
 from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
+from mnemosyned.domain.prompt import harmless
 from mnemosyned.domain.retelling import Summarize, retold
 from mnemosyned.domain.stubs import stubbed
 from mnemosyned.domain.telling import fitting
@@ -257,7 +258,7 @@ def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[s
     """
     known = KnownSecrets(secrets)
     prose = [
-        Memory(id="", content=known.masked(words), created_at=said, role=_role(message))
+        Memory(id="", content=known.masked(harmless(words)), created_at=said, role=_role(message))
         for message in messages
         if (words := text(message).strip())
         and (len(words) > SHORT_CHARS or message.get("role") != "user")

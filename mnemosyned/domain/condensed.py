@@ -8,6 +8,7 @@ from typing import Any
 
 from mnemosyned.domain.keyfacts import bullets, from_bullets, unique
 from mnemosyned.domain.messages import Message, PartKind, digest, parts, text
+from mnemosyned.domain.prompt import harmless, harmless_line
 from mnemosyned.domain.telling import fitting
 
 SESSION_HEADER = "[Session context consolidated]"
@@ -125,13 +126,17 @@ class Shape:
 
 
 def written(facts: Sequence[str], *, shape: Shape, prose: str = "", left_out: int = 0) -> str:
-    """A summary's text: header, prose, facts as bullets, values and the pointer."""
-    listed = bullets(facts) or ("" if prose else f"- {NO_FACTS}")
+    """A summary's text: header, prose, facts as bullets, values and the pointer.
+
+    What others said in it is made harmless: it stands in the window as a message of its own.
+    """
+    prose = harmless(prose)
+    listed = bullets(map(harmless, facts)) or ("" if prose else f"- {NO_FACTS}")
     body = [prose, listed]
     if left_out:
         body.append(f"({left_out:,} {LEFT_OUT}")
     if shape.values:
-        body.append(VALUES + VALUE_SEPARATOR.join(shape.values))
+        body.append(VALUES + harmless_line(VALUE_SEPARATOR.join(shape.values)))
     body.append(shape.pointer)
     joint = " " if shape.header == ROUND_HEADER else "\n\n"
     return shape.header + joint + "\n".join(part for part in body if part)

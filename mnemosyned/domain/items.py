@@ -16,6 +16,7 @@ from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keyfacts import bullets, unique
 from mnemosyned.domain.messages import Message
+from mnemosyned.domain.prompt import harmless_line
 from mnemosyned.domain.sensitive import masked
 
 GROUP_MIN = 3
@@ -151,8 +152,7 @@ def consolidate_memories(
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
     """What the model is asked: the memories with their times, a line each, without secrets."""
     lines = [
-        f"- [{item.created_at.isoformat()}] {' '.join(masked(item.content).split())}"
-        for item in items
+        f"- [{item.created_at.isoformat()}] {masked(harmless_line(item.content))}" for item in items
     ]
     return [{"role": "system", "content": _TASK}, {"role": "user", "content": "\n".join(lines)}]
 

@@ -14,12 +14,15 @@ from mnemosyned.domain.messages import (
     text,
     tool_names,
 )
+from mnemosyned.domain.prompt import harmless, harmless_line
 
 KEYWORDS = (
     "result:", "decided:", "found:", "error:", "success:",
     "created:", "updated:", "deleted:", "confirmed:", "output:",
 )  # fmt: skip
 RESULT_CHARS = 200
+CLEANED_CHARS = 2_000
+"""As much of a result is cleaned for its beginning."""
 SHORT_CHARS = 120
 """A message of the user's up to this long is often an instruction or a decision."""
 NAMELESS = "tool"
@@ -64,16 +67,21 @@ def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     return facts, others
 
 
+def beginning(result: str) -> str:
+    """How a tool's result begins, with nothing in it that could be taken for more than that."""
+    return harmless(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS]
+
+
 def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
     """The key facts of one message; `names` are those of the tools, by the ids of their calls."""
     if not is_plain(message):
         for part in parts(message):
             if part.kind is PartKind.RESULT:
-                found = stubbed_text(part.text).strip()[:RESULT_CHARS]
-                name = part.name or names.get(part.id) or NAMELESS
+                found = beginning(stubbed_text(part.text))
+                name = harmless_line(part.name or names.get(part.id) or NAMELESS)
                 if found:
                     yield f"[{name}] {found}"
-    words = text(message).strip()
+    words = harmless(text(message))
     for line in _LINE_END.split(words):
         lower = line.lower()
         if any(keyword in lower for keyword in KEYWORDS):

@@ -83,6 +83,14 @@ class DetailKind(StrEnum):
     JWT = "jwt"
     API_KEY = "api_key"
     TOKEN = "token"  # noqa: S105 a name, not a value
+    ACCESS_CODE = "access_code"
+    LOGIN_CODE = "login_code"
+    SEED_PHRASE = "seed_phrase"
+    COOKIE = "cookie"
+    SIGNATURE = "signature"
+    CARD_NUMBER = "card_number"
+    IBAN = "iban"
+    SSN = "ssn"
 
 
 @dataclass(frozen=True, slots=True)

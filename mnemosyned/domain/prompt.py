@@ -8,6 +8,7 @@ from datetime import UTC, tzinfo
 
 from mnemosyned.domain.dates import WEEKDAYS, day
 from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.unseen import plain_lines
 from mnemosyned.domain.windows import Piece
 
 CHARS_PER_WORD = 6
@@ -39,11 +40,6 @@ say word for word."""
 _UNGROUNDED = "these do not occur in the {given}: {items}."
 _OTHERWISE = "it was {items}."
 
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
-    "\U000e0000-\U000e007f]"
-)
-"""Characters nobody sees, in which instructions and delimiters are smuggled."""
 _MARKUP = (
     r"<(?=\s*/?\s*(?:memory|summary)\b)"
     r"|<(?=\s*[|｜])|(?<=[|｜])>"
@@ -94,7 +90,7 @@ def shown(piece: Piece, *, zone: tzinfo = UTC) -> str:
     """A memory as the model sees it: between marks that its own text cannot write."""
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAYS[said.weekday()]} {day(said)} {said:%H:%M}"
-    role = _ATTRIBUTE.sub(" ", _HIDDEN.sub("", piece.role)).strip()[:ROLE_CHARS_MAX]
+    role = _ATTRIBUTE.sub(" ", plain_lines(piece.role)).strip()[:ROLE_CHARS_MAX]
     who = f' role="{role}"' if role else ""
     return f'<memory time="{when}"{who}>\n{harmless(piece.text)}\n</memory>'
 
@@ -107,9 +103,18 @@ def shown_summary(text: str, part: int) -> str:
 def harmless(text: str) -> str:
     """A text that neither ends its block nor begins a turn of the conversation.
 
-    Only what would do so changes, so that code and mark-up stay readable.
+    Only what would do so changes, so that code and mark-up stay readable; what is not seen goes,
+    and every kind of line break is a line feed.
     """
-    return _FORGED.sub(lambda match: _HARMLESS[match[0]], _HIDDEN.sub("", text).strip())
+    text = plain_lines(text).strip()
+    if not any(mark in text for mark in _HARMLESS):
+        return text
+    return _FORGED.sub(lambda match: _HARMLESS[match[0]], text)
+
+
+def harmless_line(text: str) -> str:
+    """The same on one line, as a name or a rule is shown."""
+    return " ".join(harmless(text).split())
 
 
 def quoted(item: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from mnemosyned.domain.counting import MessageCounter
 from mnemosyned.domain.keyfacts import bullets
-from mnemosyned.domain.prompt import harmless
+from mnemosyned.domain.prompt import harmless, harmless_line
 from mnemosyned.domain.sensitive import masked
 from mnemosyned.domain.tokens import CHARS_PER_TOKEN
 
@@ -32,9 +32,7 @@ class Quoted:
     def shown(self) -> str:
         """Marked as a quotation line by line, so that nothing in it looks like our own words."""
         day = self.said.date().isoformat() if self.said else ""
-        origin = ", ".join(
-            " ".join(harmless(part).split()) for part in (day, self.speaker, self.source) if part
-        )
+        origin = ", ".join(harmless_line(part) for part in (day, self.speaker, self.source) if part)
         words = masked(harmless(self.text)).split("\n")
         first = f"[{origin}] {words[0]}" if origin else words[0]
         return "\n".join(f"> {line}" for line in (first, *words[1:]))
@@ -66,9 +64,9 @@ class PastSummary:
     def shown(self) -> str:
         covers = ""
         if self.start and self.end:
-            covers = f", covers {_day(self.start)} to {_day(self.end)}"
+            covers = harmless_line(f", covers {_day(self.start)} to {_day(self.end)}")
         header = f"[Summary: depth {self.depth}, {self.messages} messages{covers}]"
-        return f"{header}\n{masked(self.content)}"
+        return f"{header}\n{masked(harmless(self.content))}"
 
 
 def memory_section(
@@ -85,7 +83,7 @@ def memory_section(
     shown = [NOTICE] if any(isinstance(snippet, Quoted) for snippet in snippets) else []
     notices = len(shown)
     for snippet in snippets:
-        text = snippet.shown() if isinstance(snippet, Quoted) else masked(snippet)
+        text = snippet.shown() if isinstance(snippet, Quoted) else masked(harmless(snippet))
         if not text.strip():
             continue
         if not fits("\n".join([*shown, text])):
@@ -107,9 +105,10 @@ def learnings_section(
 ) -> tuple[str, int]:
     """The first five learnings under the heading, and how many; all of them or none.
 
-    With `shrink`, as many of them as fit.
+    Each is a line of the system prompt: with nothing in it that ends the line, begins a turn of
+    the conversation or is not seen. With `shrink`, as many of them as fit.
     """
-    listed = [masked(words) for learning in learnings if (words := learning.strip())]
+    listed = [masked(words) for learning in learnings if (words := harmless_line(learning))]
     listed = listed[:LEARNINGS_MAX]
     while listed:
         text = bullets(listed)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mnemosyned.domain.condensed import VALUE_SEPARATOR, VALUES
 from mnemosyned.domain.details import details
-from mnemosyned.domain.keyfacts import NAMELESS, RESULT_CHARS
+from mnemosyned.domain.keyfacts import NAMELESS, beginning
 from mnemosyned.domain.messages import (
     STUB,
     TOOL_ROLES,
@@ -19,6 +19,7 @@ from mnemosyned.domain.messages import (
     parts,
     stubbed_text,
 )
+from mnemosyned.domain.prompt import harmless_line
 
 STUBBED_CHARS_MIN = 800
 """A shorter result stays: a stub, which is never longer than this, would save little."""
@@ -78,7 +79,7 @@ def _told(message: Message) -> list[tuple[PartKind, str, str]]:
 
 def _stub(result: str, name: str, id: str) -> str:
     result = result.strip()
-    head = result[:RESULT_CHARS]
+    head = beginning(result)
     values: list[str] = []
     room = VALUES_CHARS
     for detail in details(result):
@@ -87,6 +88,6 @@ def _stub(result: str, name: str, id: str) -> str:
             break
         if not detail.sensitive and detail.value not in head:
             values.append(detail.value)
-    rest = VALUES + VALUE_SEPARATOR.join(values) if values else "…"
+    rest = VALUES + harmless_line(VALUE_SEPARATOR.join(values)) if values else "…"
     called = _NAME.sub("_", name)[:40]
     return f"{STUB}{called}, {len(result):,} characters; expand {id}] {head}\n{rest}"

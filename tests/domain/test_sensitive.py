@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain import sensitive
-from mnemosyned.domain.sensitive import Secret, masked, secrets
+from mnemosyned.domain import secret_forms, secret_names
+from mnemosyned.domain.secret_forms import Secret
+from mnemosyned.domain.sensitive import masked, secrets
 
 FORMS = (
     "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "eyJ", "SG.", "sk-", "xoxb-", "pypi-AgE",
@@ -28,8 +29,8 @@ LETTERS = st.sampled_from(("a", "é", "İ", "\u212a", "\n", " "))
 def without_hints(text: str) -> list[Secret]:
     """The secrets as the rules alone find them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sensitive, "_HINTS_OF_WORDS", ("",))
-        patch.setattr(sensitive, "_HINTS_WITH", {"": ("",)})
+        patch.setattr(secret_names, "_windows", lambda low: [("", 0, len(low))])
+        patch.setattr(secret_forms, "TOKEN_HINTS", {"": ("",)})
         return secrets(text)
 
 

@@ -231,3 +231,51 @@ def test_a_person_reads_the_details_by_kind(
     assert ["duration", "40", "minutes"] in lines
     assert ["password", "[secret:password]"] in lines
     assert SECRET not in shown
+
+
+# ---------------------------------------------- as people and programs write them
+
+KINDS = {
+    "password": ("My password for the bank is Brn4tt!Wv, do not lose it.", "Brn4tt!Wv"),
+    "access_code": ("The alarm code at the office is 258071#, it beeps.", "258071"),
+    "login_code": ("Recovery codes: 7f3a9-b2c41, d09e4-81fa6", "d09e4-81fa6"),
+    "seed_phrase": (
+        "The wallet: army van defense carry jealous true garbage claim echo media make crunch",
+        "jealous",
+    ),
+    "cookie": ("Cookie: sessionid=38afes7a8b2c4d6e8f0a; theme=dark", "38afes7a8b2c4d6e8f0a"),
+    "signature": ("https://a.example/x?se=2024&sig=u7Wq2ZkP9mT4vB8xR1", "u7Wq2ZkP9mT4vB8xR1"),
+    "card_number": ("My Visa is 4111 1111 1111 1111, exp 09/27", "4111 1111 1111 1111"),
+    "iban": ("Wire it to GB29 NWBK 6016 1331 9268 19 by Friday", "6016 1331"),
+    "ssn": ("My SSN is 219-09-9999.", "219-09-9999"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_kept_masked_or_refused_as_set(
+    tmp_path: Path, clock: FakeClock, kind: str
+) -> None:
+    text, secret = KINDS[kind]
+
+    with OpenedMemory(tmp_path / "keep.db", clock=clock, secrets="keep") as memory:
+        kept = memory.remember(text, id="m")
+        read = memory.get("m").memory
+        memory.sleep(force=True)
+        own = memory.get("m", reveal=True).memory
+    with OpenedMemory(tmp_path / "mask" / "mask.db", clock=clock, secrets="mask") as memory:
+        masked = memory.remember(text)
+        memory.sleep(force=True)
+        found = holding(tmp_path / "mask", secret)
+    with (
+        OpenedMemory(tmp_path / "refuse" / "refuse.db", clock=clock, secrets="refuse") as memory,
+        pytest.raises(SecretRefused, match=kind),
+    ):
+        memory.remember(text)
+
+    assert (kept.secrets, masked.secrets) == ("kept", "masked")
+    assert read
+    assert f"[secret:{kind}]" in read.content
+    assert own
+    assert own.content == text
+    assert found == []
+    assert holding(tmp_path / "refuse", secret) == []

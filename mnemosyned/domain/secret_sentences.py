@@ -1,0 +1,333 @@
+"""Secrets that are known by what they are called: "the password of the router is …".
+
+What stands behind a name must look like what the name promises; the rules are here, a function
+for each kind of name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from mnemosyned.domain.memory import DetailKind
+from mnemosyned.domain.secret_forms import Secret
+from mnemosyned.domain.secret_names import (
+    EDGES,
+    TOKEN,
+    WINDOW_CHARS,
+    Link,
+    Name,
+    links,
+    names,
+    past,
+    words_of,
+)
+from mnemosyned.domain.secret_values import (
+    Value,
+    is_possible,
+    is_random,
+    is_strong,
+    phrase_at,
+    value_at,
+    whole,
+)
+from mnemosyned.domain.secret_words import (
+    ADVERBS,
+    AND_NOW,
+    AS,
+    COPULAS,
+    DETERMINERS,
+    FROM_TO,
+    PROSE,
+    Label,
+)
+
+KEY_CHARS_MIN = 8
+UNLINKED_KEY_CHARS_MIN = 10
+BARE_KEY_CHARS_MIN = 16
+"""Behind a bare "key", which has many meanings, a value must be longer."""
+KEY_CHARS = 64
+"""As much of a key decides whether it is random."""
+FRUITLESS_MAX, CHARS_PER_NAME = 200, 16
+"""A text with more names than this, and no value to them, is no text: a name takes 25 µs."""
+LINKS_MAX = 3
+"""How many places for a value are tried for one name."""
+BEFORE_CHARS = 80
+"""How far before its name a value may begin: "use X as the password"."""
+CODE_DIGITS_MIN = 4
+CHECK_DIGITS = 3
+"""Of a card's check number."""
+CODES_MAX = 16
+"""Recovery codes come in lists of this many."""
+CHANGES_MAX = 3
+"""How many values one sentence may put in each other's place."""
+
+_COPULAS, _AND_NOW, _AS = words_of(COPULAS), words_of(AND_NOW), words_of(AS)
+_DETERMINERS = words_of(DETERMINERS)
+_CHANGES = words_of(ADVERBS, COPULAS)
+_LATER = words_of(ADVERBS, COPULAS, AND_NOW)
+_FROM_TO: dict[str, set[str]] = {}
+for _from, _to in FROM_TO.values():
+    _FROM_TO.setdefault(_from, set()).update(_to.split("|"))
+
+_NAMED = re.compile(
+    r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
+    r"|refresh|session|deploy|webhook|master|zugangs|app|bot|lizenz|product|activation)[ _-]?$"
+)
+_BEARER_VALUE = re.compile(r"\s{1,3}(?P<value>[\w.~+/-]{14,4096}+=*)")
+_KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}+")
+_CODE = re.compile(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
+_GROUPS = re.compile(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")
+_LOGIN_CODE = re.compile(
+    r"\d{3}[ -]\d{3}(?!\w)|\d{4,8}(?![\w-])(?![.,:/]\d)"
+    r"|(?=[a-zA-Z-]{0,30}\d)[a-zA-Z0-9]{3,12}(?:-[a-zA-Z0-9]{3,12}){1,6}(?!\w)"
+    r"|(?=[A-Z]{0,60}[2-7])[A-Z2-7]{16,64}(?!\w)|[A-Z2-7]{32,64}(?!\w)"
+    r"|(?=[a-z ]{0,30}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}(?!\w)"
+)
+_NEXT_CODE = re.compile(r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?")
+_SEED_LINK = re.compile(r"[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?")
+_SEED = re.compile(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w-])")
+_AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
+
+
+def spoken(text: str) -> Iterator[Secret]:
+    """The secrets of a text that follow a name for them, in order of the names."""
+    done, fruitless = 0, 0
+    for name in names(text):
+        if name.start < done or fruitless > FRUITLESS_MAX + name.start // CHARS_PER_NAME:
+            continue
+        fruitless += 1
+        for secret in _RULES[name.label](name):
+            done = max(done, secret.stop)
+            fruitless = 0
+            yield secret
+
+
+def _passwords(name: Name) -> Iterator[Secret]:
+    """A password, the one before it, and the one that took its place."""
+    text = name.text
+    if name.spaced and (pair := _changed(name)):
+        yield _password(text, pair[0])
+        yield _password(text, pair[1])
+        return
+    short, phrase = name.label is Label.PASS, name.label is Label.PHRASE
+    for link in islice(links(name), LINKS_MAX):
+        phrased = None if short else _phrase(text, link, named=phrase)
+        value = phrased or value_at(text, link.start)
+        if value and _is_password(text, value, link, short=short):
+            secret = _password(text, value)
+            yield secret
+            yield from _successors(name, secret.stop)
+            return
+    if name.spaced and (earlier := _before(name)) and _is_strong(earlier):
+        yield _password(text, earlier)
+
+
+def _password(text: str, value: Value) -> Secret:
+    value = whole(text, value)
+    return Secret(DetailKind.PASSWORD, value.start, value.stop)
+
+
+def _is_strong(value: Value | None) -> bool:
+    return value is not None and is_possible(value.text) and is_strong(value.text)
+
+
+def _phrase(text: str, link: Link, *, named: bool) -> Value | None:
+    if link.sign == ":" or (named and link.sign):
+        return phrase_at(text, link.start, named=named)
+    return None
+
+
+def _is_password(text: str, value: Value, link: Link, *, short: bool) -> bool:
+    """Whether what follows "password:" or "the password is" can be one, and no plain word."""
+    words = value.text
+    if not is_possible(words.replace(" ", "") if value.quoted else words):
+        return False
+    if not link.sign:
+        beside = text[link.start - 1].isspace() and text[link.start - 2] != ","
+        return (value.quoted and beside) or is_strong(words, signs="!#$%&*+@^~?")
+    if " " in words or is_strong(words) or (value.quoted and not words.isdigit()):
+        return True
+    return not short and _is_bare_password(text, value, link)
+
+
+def _is_bare_password(text: str, value: Value, link: Link) -> bool:
+    """Whether digits alone or a word alone stand where a password should."""
+    words = value.text
+    ends = not text[value.stop : value.stop + 2].strip(".,;:!?)]}>\"'`“”’»」』。、，\n ")
+    if words.isdigit():
+        return not link.apart or link.sign == ":" or ends or text[value.stop] in ",."
+    if link.sign == ":":
+        # A plain word is one where nothing follows it: "password: opensesame".
+        return (not words.isalpha() and words.isascii()) or (ends and not link.apart)
+    return words.isalpha() and words not in (words.lower(), words.title())
+
+
+def _changed(name: Name) -> tuple[Value, Value] | None:
+    """The old and the new value in "from A to B"."""
+    text, low, end = name.text, name.low, name.end
+    start = past(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
+    tokens = TOKEN.finditer(low, start, min(start + WINDOW_CHARS, len(low)))
+    opening = next(tokens, None)
+    if opening is None or opening[0] not in _FROM_TO:
+        return None
+    old, to, new = (next(tokens, None) for _ in range(3))
+    if not (old and to and new) or to[0] not in _FROM_TO[opening[0]]:
+        return None
+    values = value_at(text, old.start()), value_at(text, new.start())
+    if values[0] and values[1] and any(map(_is_strong, values)):
+        return values[0], values[1]
+    return None
+
+
+def _successors(name: Name, stop: int) -> Iterator[Secret]:
+    """What took a value's place: "…, now it is X"."""
+    text, low = name.text, name.low
+    for _ in range(CHANGES_MAX):
+        while stop < len(text) and text[stop] in EDGES:
+            stop += 1
+        limit = min(stop + WINDOW_CHARS, len(low))
+        start = past(low, stop, limit, _LATER)
+        between = low[stop:start].replace(",", " ").split()
+        if not _COPULAS.intersection(between) or not _AND_NOW.intersection(between):
+            return
+        value = value_at(text, start)
+        if value is None or not _is_strong(value):
+            return
+        yield _password(text, value)
+        stop = value.stop
+
+
+def _before(name: Name) -> Value | None:
+    """The value in "use X as the password" or "X is my password"."""
+    tokens = list(TOKEN.finditer(name.low, max(0, name.start - BEFORE_CHARS), name.start))
+    for back in range(1, min(4, len(tokens))):
+        word = tokens[-back][0]
+        if word in _AS or (back > 1 and word in _COPULAS and tokens[-back + 1][0] in _DETERMINERS):
+            return value_at(name.text, tokens[-back - 1].start())
+    return None
+
+
+def _keys(name: Name) -> Iterator[Secret]:
+    """An API key, a token or a secret: a random value."""
+    text = name.text
+    bare = name.label is Label.KEY and not _NAMED.search(
+        name.low, max(0, name.start - 16), name.start
+    )
+    kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
+    least = BARE_KEY_CHARS_MIN if bare else KEY_CHARS_MIN
+    for link in islice(links(name), LINKS_MAX):
+        if bare and (link.apart or not link.sign):
+            return
+        value = value_at(text, link.start)
+        if value is None:
+            continue
+        if not value.quoted or " " in value.text:
+            value = _key_at(text, value.start, KEY_CHARS)
+        if is_random(value.text, least if link.sign else max(least, UNLINKED_KEY_CHARS_MIN)):
+            stop = value.stop if value.quoted else _key_at(text, value.start, None).stop
+            yield Secret(kind, value.start, stop)
+            return
+    if not bare and (value := _before(name)) and is_random(value.text, least):
+        yield Secret(kind, value.start, value.stop)
+
+
+def _bearers(name: Name) -> Iterator[Secret]:
+    """What an HTTP header bears."""
+    if value := _BEARER_VALUE.match(name.text, name.end):
+        yield Secret(DetailKind.TOKEN, *value.span("value"))
+
+
+def _key_at(text: str, start: int, chars: int | None) -> Value:
+    """The characters from here on that keys are made of."""
+    run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
+    words = run[0].rstrip(".") if run else ""
+    return Value(words, start, start + len(words), quoted=False)
+
+
+def _codes(name: Name) -> Iterator[Secret]:
+    """A PIN or the code of a door."""
+    least = CHECK_DIGITS if name.word.startswith(("cv", "pr", "cr", "kart")) else CODE_DIGITS_MIN
+    for link in links(name):
+        for pattern in (_GROUPS, _CODE):
+            value = pattern.match(name.text, link.start)
+            if value and sum(map(str.isdigit, value[0])) >= least:
+                yield Secret(DetailKind.ACCESS_CODE, *value.span())
+                return
+
+
+def _combinations(name: Name) -> Iterator[Secret]:
+    """The combination of a lock."""
+    for link in links(name):
+        if value := _GROUPS.match(name.text, link.start):
+            yield Secret(DetailKind.ACCESS_CODE, *value.span())
+            return
+
+
+def _login_codes(name: Name) -> Iterator[Secret]:
+    """A code for one login, or the list of those for recovery."""
+    for link in links(name):
+        start = link.start
+        for _ in range(CODES_MAX):
+            if not (code := _LOGIN_CODE.match(name.text, start)):
+                break
+            yield Secret(DetailKind.LOGIN_CODE, *code.span())
+            after = _NEXT_CODE.match(name.text, code.end())
+            start = after.end() if after else code.end()
+        if start > link.start:
+            return
+
+
+def _seeds(name: Name) -> Iterator[Secret]:
+    """The words of a wallet: twelve to twenty-four, in threes."""
+    link = _SEED_LINK.match(name.text, name.end)
+    run = _SEED.match(name.text, link.end()) if link else None
+    if run is None:
+        return
+    words = run[0].split(" ")
+    if PROSE.intersection(words):
+        return
+    kept = " ".join(words[: len(words) // 3 * 3])
+    yield Secret(DetailKind.SEED_PHRASE, run.start(), run.start() + len(kept))
+
+
+def _answers(name: Name) -> Iterator[Secret]:
+    """The answer to a security question."""
+    around = name.low[max(0, name.start - 60) : name.end + 40]
+    if name.word == "answer" and "security" not in around:
+        return
+    text = name.text
+    for link in links(name):
+        value = value_at(text, link.start) if link.sign else None
+        if value and is_possible(value.text) and value.text.lower() not in PROSE:
+            yield _password(text, value)
+            return
+
+
+def _logins(name: Name) -> Iterator[Secret]:
+    """The password in "credentials: user / password"."""
+    text = name.text
+    for link in links(name):
+        slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None
+        value = value_at(text, slash.end()) if slash else None
+        if value and _is_strong(value):
+            yield _password(text, value)
+            return
+
+
+_RULES: dict[Label, Callable[[Name], Iterator[Secret]]] = {
+    Label.PASSWORD: _passwords,
+    Label.PHRASE: _passwords,
+    Label.PASS: _passwords,
+    Label.CODE: _codes,
+    Label.COMBINATION: _combinations,
+    Label.LOGIN_CODE: _login_codes,
+    Label.SEED: _seeds,
+    Label.ANSWER: _answers,
+    Label.LOGIN: _logins,
+    Label.KEY: _keys,
+    Label.NAMED_KEY: _keys,
+    Label.TOKEN: _keys,
+    Label.BEARER: _bearers,
+}

@@ -1,0 +1,70 @@
+"""Characters that are not seen, or that turn what is seen: shown as escapes, or taken out.
+
+A memory comes from web pages and logs, so its text may try to steer a terminal, hide what it says,
+turn the order of letters, or break a line where a reader of plain text sees none.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""C0 but for tab and line feed, DEL and C1."""
+BREAKS = "\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+"""Line breaks besides `\\n` and `\\r`, as `str.splitlines` knows them."""
+_DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE = (
+    "\u00ad\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""Zero-width characters, separators, fillers, and the tags in which text can be smuggled."""
+_SURROGATES = "\ud800-\udfff"
+_UNSEEN = f"{_CONTROLS}{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}"
+_LONE_JOINER = "(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+"""Joiners belong between letters of some scripts and between emoji, not beside ASCII."""
+_ANY_UNSEEN = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
+_IN_JSON = re.compile(f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}")
+_ANY_BREAK = re.compile(f"\r\n|[\r{BREAKS}]")
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_ASCII_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e]")
+_LINE_FEEDS = {"\n": r"\n", "\t": r"\t"}
+
+
+def visible(text: str, *, one_line: bool = False) -> str:
+    """The text as a person may see it: what steers, hides or turns is shown as an escape.
+
+    Line feeds and tabs stay, but not in what must be `one_line`.
+    """
+    if text.isprintable():
+        return text
+    text = _ANY_UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
+    return re.sub("[\n\t]", lambda match: _LINE_FEEDS[match[0]], text) if one_line else text
+
+
+def visible_json(text: str) -> str:
+    """JSON with the same characters as escapes of JSON's own: it says what it said."""
+    return text if text.isascii() and "\x7f" not in text else _IN_JSON.sub(_json_escape, text)
+
+
+def plain_lines(text: str) -> str:
+    """The text with each kind of line break as a line feed, and without what is unseen.
+
+    For a model: it reads no escapes, and what it cannot see must not be there.
+    """
+    if text.isprintable():
+        return text
+    if text.isascii():
+        return _CONTROL.sub("", _ASCII_BREAK.sub("\n", text)) if _CONTROL.search(text) else text
+    return _ANY_UNSEEN.sub("", _ANY_BREAK.sub("\n", text))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

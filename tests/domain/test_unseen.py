@@ -1,0 +1,72 @@
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemosyned.domain.unseen import plain_lines, visible, visible_json
+
+HOSTILE = (
+    "\x1b\x07\x08\x0b\x0c\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
+)
+
+
+@pytest.mark.parametrize("char", HOSTILE)
+def test_what_steers_or_hides_is_shown_as_an_escape(char: str) -> None:
+    shown = visible(f"a{char}b")
+
+    assert (
+        shown
+        == f"a{char.encode('unicode_escape').decode().replace(chr(92) + 'r', '!')}b".replace(
+            "!", "\\x0d"
+        )
+    )
+    assert shown.isascii()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "zwei\nZeilen\tTab",
+        "👩\u200d👩\u200d👧",
+        "می\u200cخواهم",
+        "日本語",
+        "🇩🇪 ❤️",
+        "क\u094dष",
+    ],
+)
+def test_what_people_write_stays(text: str) -> None:
+    assert visible(text) == text
+    assert plain_lines(text) == text
+
+
+def test_names_stay_on_one_line() -> None:
+    assert visible("a\nb\tc", one_line=True) == r"a\nb\tc"
+
+
+@given(st.text(alphabet=st.characters(codec=None)))
+def test_no_control_survives(text: str) -> None:
+    shown = visible(text)
+
+    assert not any(
+        unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") and char not in "\n\t"
+        for char in shown
+    )
+    assert len(shown.splitlines()) <= text.count("\n") + 1
+
+
+@given(st.text())
+def test_json_says_the_same(text: str) -> None:
+    shown = visible_json(json.dumps(text, ensure_ascii=False))
+
+    assert json.loads(shown) == text
+    assert not any(char in shown for char in "\x7f\x85\x9b\u202e\u2028\u200b")
+
+
+@pytest.mark.parametrize(
+    "char", ["\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029", "\r", "\r\n"]
+)
+def test_each_line_break_is_a_line_feed(char: str) -> None:
+    assert plain_lines(f"a{char}b") == "a\nb"
