@@ -232,7 +232,7 @@ def _stats(stats: Stats) -> str:
         ("summaries", _summaries(stats.summarizer)),
         ("tokens by", stats.counter),
         ("embedder", _embedder(stats)),
-        ("clock", f"{stats.clock} No words are pruned by age; {REMEDY}" if stats.clock else ""),
+        ("clock", f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else ""),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
         ("forgotten", "words are still to be purged from the file" if stats.purge_due else ""),

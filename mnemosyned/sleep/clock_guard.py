@@ -14,6 +14,8 @@ from mnemosyned.sleep.machine import boot_id, uptime_s
 
 KEPT_EVERY_S = 3_600.0
 """A sighting is kept in the store so often; a crash costs no more of what is known."""
+KEPT_LAST_S = 60.0
+"""At the end one so much newer is: a program that opens a memory for a moment writes none."""
 REMEDY = "if the date is right: mnem archive prune --believe-clock"
 
 log = logger()
@@ -36,7 +38,7 @@ class ClockGuard:
         self._boot = boot
         self._looking = threading.Lock()
         self._seen = store.last_sighting()
-        self._kept: Sighting | None = None
+        self._kept = self._seen if self._seen and self._seen.boot == boot() else None
         self._doubted = False
 
     def now(self) -> datetime:
@@ -48,7 +50,7 @@ class ClockGuard:
         with self._looking:
             judgement = self._judged()
             self._tell(judgement)
-            self._keep(judgement.sighting, at_once=False)
+            self._keep(judgement.sighting, every_s=KEPT_EVERY_S)
             return judgement
 
     def confirm(self) -> None:
@@ -57,12 +59,12 @@ class ClockGuard:
             self._seen = None
             judgement = self._judged()
             self._tell(judgement, how="confirmed")
-            self._keep(judgement.sighting, at_once=True)
+            self._keep(judgement.sighting, every_s=0.0)
 
     def close(self) -> None:
         """Keep what was seen last, for the next start."""
         with self._looking:
-            self._keep(self._judged().sighting, at_once=True)
+            self._keep(self._judged().sighting, every_s=KEPT_LAST_S)
 
     def doubt(self) -> str:
         """Why the clock is not believed, in a sentence; empty where it is."""
@@ -96,9 +98,9 @@ class ClockGuard:
             log.info("clock_believed", reason=how)
         self._doubted = doubted
 
-    def _keep(self, sighting: Sighting, *, at_once: bool) -> None:
+    def _keep(self, sighting: Sighting, *, every_s: float) -> None:
         kept = self._kept
-        if kept and not at_once and sighting.uptime_s - kept.uptime_s < KEPT_EVERY_S:
+        if kept and sighting.uptime_s - kept.uptime_s < every_s:
             return
         self._kept = sighting
         try:

@@ -242,6 +242,40 @@ def test_a_full_disk_keeps_nobody_from_sleeping(
     assert "clock_not_kept" in [record.message for record in caplog.records]
 
 
+def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
+    store: SqliteStore, machine: Machine
+) -> None:
+    def opened() -> ClockGuard:
+        guard = ClockGuard(
+            store=store,
+            clock=machine.clock,
+            uptime=lambda: machine.uptime_s,
+            boot=lambda: machine.boot,
+        )
+        guard.look()
+        return guard
+
+    def kept() -> timedelta:
+        sighting = store.last_sighting()
+        assert sighting
+        return machine.clock.now() - sighting.moment
+
+    guard = opened()
+    ages = [kept()]
+    for minutes in (30, 31):
+        machine.lives(minutes=minutes)
+        guard.look()
+        ages.append(kept())
+    machine.lives(seconds=59)
+    opened().close()
+    ages.append(kept())
+    machine.lives(seconds=1)
+    guard.close()
+    ages.append(kept())
+
+    assert [age.total_seconds() for age in ages] == [0, 1_800, 0, 59, 0]
+
+
 # ------------------------------------------------------- what can be undone
 
 

@@ -57,6 +57,17 @@ class Known:
     pruned: bool = False
     superseded: bool = False
     valid_until: datetime | None = None
+    held_until: datetime | None = None
+    """Until when an undo keeps it in working memory."""
+    future_since: datetime | None = None
+    """When a cycle first found it in the future, as the clock was set back."""
+
+    def old(self, now: datetime) -> bool:
+        """Whether a cycle takes it for its age."""
+        cutoff = now - timedelta(hours=12)
+        ahead = self.created_at > now and self.future_since and self.future_since < cutoff
+        held = self.held_until is not None and self.held_until > now
+        return (self.created_at < cutoff or bool(ahead)) and not held
 
     @property
     def content(self) -> str:
@@ -161,13 +172,20 @@ class Lifetime(RuleBasedStateMachine):
 
     @rule(target=cycles, force=st.booleans())
     def sleep(self, force: bool) -> MultipleResults[str]:  # noqa: FBT001
-        cutoff = self.clock.now() - timedelta(hours=12)
+        now = self.clock.now()
         report = self.call(Sleep(force=force))
         assert report.failed == 0
         for id, known in self.known.items():
-            due = force or known.created_at < cutoff
-            if known.tier is Tier.WORKING and not known.pinned and due:
-                self.known[id] = replace(known, tier=Tier.ARCHIVE, cycle=report.cycle)
+            if known.tier is Tier.WORKING and known.created_at > now and not known.future_since:
+                self.known[id] = known = replace(known, future_since=now)  # noqa: PLW2901
+            if known.tier is Tier.WORKING and not known.pinned and (force or known.old(now)):
+                self.known[id] = replace(
+                    known,
+                    tier=Tier.ARCHIVE,
+                    cycle=report.cycle,
+                    held_until=None,
+                    future_since=None,
+                )
         return multiple(report.cycle) if report.evicted else multiple()
 
     @rule(cycle=cycles)
@@ -185,7 +203,9 @@ class Lifetime(RuleBasedStateMachine):
         assert report.restored == len(back)
         assert (report.status is CycleStatus.UNDONE) or report.restored < report.candidates
         for id in back:
-            self.known[id] = replace(self.known[id], tier=Tier.WORKING, cycle="")
+            self.known[id] = replace(
+                self.known[id], tier=Tier.WORKING, cycle="", held_until=report.held_until
+            )
         if not pruned:
             self.undone.add(cycle)
 
@@ -219,7 +239,8 @@ class Lifetime(RuleBasedStateMachine):
                 self.call(Pin(id, off=off))
             return
         self.call(Pin(id, off=off))
-        self.known[id] = replace(known, pinned=not off)
+        held_until = None if off else known.held_until
+        self.known[id] = replace(known, pinned=not off, held_until=held_until)
 
     @precondition(lambda self: any(one.tier is Tier.ARCHIVE for one in self.known.values()))
     @rule(at=st.integers(0, 99))
