@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from mnemosyned import __version__
+from mnemosyned import __version__, heap
 from mnemosyned.assembly import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
@@ -50,6 +50,8 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
     SIGHUP re-reads the settings. `mnem` is the client.
     """
     os.umask(0o077)
+    heap.forbid_core_dumps()
+    heap.bound_arenas()
     sys.setswitchinterval(SWITCH_S)
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
@@ -113,10 +115,14 @@ class Daemon:
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
     def _wait(self, memory: OpenMemory) -> None:
-        """Sleep until a stop signal, with signs of life for systemd and the scheduler."""
+        """Sleep until a stop signal, with signs of life for systemd and the scheduler.
+
+        Memory that a cycle or a large request took goes back to the system meanwhile.
+        """
         watchdog = watchdog_s()
         beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
         waited, wall = time.monotonic(), time.time()
+        growth = heap.Growth()
         while True:
             received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
             if received and received.si_signo in STOP_SIGNALS:
@@ -126,6 +132,10 @@ class Daemon:
                 self._reload(memory)
             if watchdog and self._healthy(memory):
                 notify("WATCHDOG=1")
+            if growth.worth_a_trim():
+                memory.service.release()
+                heap.trim()
+                growth.trimmed()
             elapsed, now = time.monotonic() - waited, time.time()
             if abs(now - wall - elapsed) > CLOCK_JUMP_S and memory.scheduler:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
