@@ -77,6 +77,7 @@ class Daemon:
         self._file = file
         self._overrides = overrides
         self._extended = -1.0
+        self._growth = heap.Growth()
 
     def run(self) -> None:
         """Serve until a signal asks to stop; then consolidate once more and leave nothing open."""
@@ -115,14 +116,10 @@ class Daemon:
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
     def _wait(self, memory: OpenMemory) -> None:
-        """Sleep until a stop signal, with signs of life for systemd and the scheduler.
-
-        Memory that a cycle or a large request took goes back to the system meanwhile.
-        """
+        """Sleep until a stop signal, with signs of life for systemd and the scheduler."""
         watchdog = watchdog_s()
         beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
         waited, wall = time.monotonic(), time.time()
-        growth = heap.Growth()
         while True:
             received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
             if received and received.si_signo in STOP_SIGNALS:
@@ -130,12 +127,9 @@ class Daemon:
                 return
             if received:
                 self._reload(memory)
+            self._release(memory)
             if watchdog and self._healthy(memory):
                 notify("WATCHDOG=1")
-            if growth.worth_a_trim():
-                memory.service.release()
-                heap.trim()
-                growth.trimmed()
             elapsed, now = time.monotonic() - waited, time.time()
             if abs(now - wall - elapsed) > CLOCK_JUMP_S and memory.scheduler:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
@@ -153,6 +147,13 @@ class Daemon:
         if problems:
             log.error("unhealthy", problems=problems)
         return not problems
+
+    def _release(self, memory: OpenMemory) -> None:
+        """Give memory back to the system that a cycle or a large request took."""
+        if self._growth.worth_a_trim():
+            memory.service.release()
+            heap.trim()
+            self._growth.trimmed()
 
     def _reload(self, memory: OpenMemory) -> None:
         try:
