@@ -15,7 +15,7 @@ ARENAS_MAX = 2
 its threads freed: after a minute of 30 clients 114 MB were resident, with two arenas 98 MB. One
 arena saves 6 MB more, but threads wait for each other: the slowest recall took half as long
 again."""
-TRIM_GROWTH_BYTES = 8_000_000
+TRIM_GROWTH_BYTES = 4_000_000
 """Growth that is worth a trim, which takes a few milliseconds."""
 
 _M_ARENA_MAX = -8
