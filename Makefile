@@ -30,7 +30,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo start grounding summaries model-latency context replay tokens vectors plots
+BENCHES := peer recall write sleep forget locomo start grounding summaries model-latency context replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-llm \
@@ -120,6 +120,10 @@ bench-vectors: $(READY) ## codes of vectors against exact search (needs install-
 
 bench-write: $(READY) ## remember one by one, by 16 clients and in batches, against bare SQLite
 	$(BIN)/python tests/bench/bench_write.py
+
+bench-soak: $(READY) ## 30 clients with mixed load on one daemon, every answer checked; MINUTES=30 [FORGETS=6] [SEED=…]
+	$(BIN)/python tests/bench/bench_soak.py $(if $(MINUTES),--minutes "$(MINUTES)") \
+		$(if $(FORGETS),--forgets "$(FORGETS)") $(if $(SEED),--seed "$(SEED)")
 
 bench-plots: ## publish the charts of the last runs, for README
 	mkdir -p tests/bench/plots

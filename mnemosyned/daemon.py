@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from mnemosyned import __version__
+from mnemosyned import __version__, heap
 from mnemosyned.assembly import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
@@ -56,6 +56,8 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
     SIGHUP re-reads the settings. `mnem` is the client.
     """
     os.umask(0o077)
+    heap.forbid_core_dumps()
+    heap.bound_arenas()
     sys.setswitchinterval(SWITCH_S)
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
@@ -82,6 +84,7 @@ class Daemon:
         self._file = file
         self._overrides = overrides
         self._extended = -1.0
+        self._growth = heap.Growth()
 
     def run(self) -> None:
         """Serve until a signal asks to stop; then consolidate once more and leave nothing open."""
@@ -131,6 +134,7 @@ class Daemon:
                 return
             if received:
                 self._reload(memory)
+            self._release(memory)
             if watchdog and self._healthy(memory, loop):
                 notify("WATCHDOG=1")
             elapsed, now = time.monotonic() - waited, _wall_s()
@@ -155,6 +159,13 @@ class Daemon:
         if problems:
             log.error("unhealthy", problems=problems)
         return not problems
+
+    def _release(self, memory: OpenMemory) -> None:
+        """Give memory back to the system that a cycle or a large request took."""
+        if self._growth.worth_a_trim():
+            memory.service.release()
+            heap.trim()
+            self._growth.trimmed()
 
     def _reload(self, memory: OpenMemory) -> None:
         try:

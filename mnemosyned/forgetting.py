@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from mnemosyned import heap
 from mnemosyned.admission import check_text, utc
 from mnemosyned.backups import backups_beside
 from mnemosyned.domain.consolidation import CycleReport
@@ -22,6 +23,7 @@ from mnemosyned.domain.recall import Hit, Line
 from mnemosyned.domain.sensitive import masked_memory
 from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import Terms, terms
+from mnemosyned.domain.word_cache import empty_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.purging import Purger
 from mnemosyned.requests import names
@@ -146,7 +148,11 @@ class Forgetting:
         sessions, sources = self._store.unborne_names()
         if sessions or sources:
             self._store.forget_names(sessions=sessions, sources=sources)
-        return self._store.scrub()
+        complete = self._store.scrub()
+        empty_word_caches()
+        self._store.release()
+        heap.trim(collect=True)
+        return complete
 
     def _meant(self, request: Forget) -> tuple[list[str], list[str]]:
         """The ids of the memories that are meant, and of the learnings beside theirs."""

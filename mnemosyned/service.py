@@ -164,6 +164,10 @@ class MemoryService:
                 result = answer(request)
         return result
 
+    def release(self) -> None:
+        """Free what is cached in memory; later requests read it again."""
+        self._store.release()
+
     def stop_writes(self) -> None:
         """From now on, refuse every verb that changes the store."""
         self._stopping = True

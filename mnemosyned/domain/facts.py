@@ -26,9 +26,9 @@ from mnemosyned.domain.cues import (
     UNITS,
 )
 from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
+from mnemosyned.domain.word_cache import WordCache
 
 SENTENCE_CHARS_MAX = 320
-CHUNK_CHARS_KEPT = 48
 CHUNKS_KEPT = 1 << 14
 
 
@@ -371,19 +371,5 @@ def _kind(word: str, lower: str, root: str) -> Kind:
     return _WORD
 
 
-class _Analysed(dict[str, tuple[Token, ...]]):
-    """What stands between two spaces, analysed once per process as far as it recurs.
-
-    Faster than `lru_cache` by half. Once full it starts afresh, which costs a few milliseconds.
-    """
-
-    def __missing__(self, chunk: str) -> tuple[Token, ...]:
-        found = _analyse(chunk)
-        if len(chunk) <= CHUNK_CHARS_KEPT:
-            if len(self) >= CHUNKS_KEPT:
-                self.clear()
-            self[chunk] = found
-        return found
-
-
-_ANALYSED = _Analysed()
+_ANALYSED = WordCache(_analyse, entries_max=CHUNKS_KEPT)
+"""What is between two spaces, with its tokens."""

@@ -231,6 +231,10 @@ class MemoryStore(Protocol):
         """Have everything that was written on disk."""
         ...
 
+    def release(self) -> None:
+        """Free what is cached in memory; later calls read it again."""
+        ...
+
     def foldable(
         self, *, to_level: Level, before: datetime, limit: int, opened: Iterable[datetime] = ()
     ) -> Foldable:

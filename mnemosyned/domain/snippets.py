@@ -6,10 +6,12 @@ import re
 from functools import lru_cache
 
 from mnemosyned.domain.terms import Terms
+from mnemosyned.domain.word_cache import forgettable
 
 SNIPPET_CHARS = 200
 
 
+@forgettable
 @lru_cache(maxsize=64)
 def _marker(terms: Terms) -> re.Pattern[str] | None:
     """A pattern that finds the terms in a text, endings aside."""

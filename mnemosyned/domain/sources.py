@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from mnemosyned.domain.stemming import WORD, fold, stem
 from mnemosyned.domain.terms import Terms
+from mnemosyned.domain.word_cache import forgettable
 
 _CALLED = (
     "photo picture image snapshot screenshot photograph camera gallery foto bild aufnahme imagen",
@@ -36,6 +37,7 @@ def is_asked_of(source: str | None, asked: frozenset[str | int]) -> bool:
     return source is not None and not asked.isdisjoint(_named(source))
 
 
+@forgettable
 @lru_cache(maxsize=512)
 def _named(text: str) -> frozenset[str | int]:
     """The stems of a text, and the kinds of source among them."""

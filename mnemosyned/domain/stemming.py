@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from mnemosyned.domain.word_cache import WordCache
+
 WORD = re.compile(r"[^\W_]+")
 STEMMED_CHARS_MAX = 64
 """FTS5 leaves longer words as they are."""
 STEMS_KEPT_MAX = 20_000
 _MARKS = re.compile("[\u0300-\u036f]+")
-
-_stems: dict[str, str] = {}
 
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
@@ -43,13 +43,8 @@ def fold(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """The stem of a folded word; remembered, up to a limit, as texts repeat their words."""
-    known = _stems.get(word)
-    if known is None:
-        if len(_stems) >= STEMS_KEPT_MAX:
-            _stems.clear()
-        known = _stems[word] = _porter(word)
-    return known
+    """The stem of a folded word; cached, as texts repeat their words."""
+    return _STEMS[word]
 
 
 def beginning(stem: str) -> str:
@@ -143,3 +138,6 @@ def _has_vowel(word: str) -> bool:
 def _ends_short(word: str) -> bool:
     """Whether it ends in consonant, vowel, consonant, the last not w, x or y."""
     return _pattern(word)[-3:] == "cvc" and word[-1] not in "wxy"
+
+
+_STEMS = WordCache(_porter, entries_max=STEMS_KEPT_MAX)

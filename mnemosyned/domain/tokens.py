@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil
 from typing import Protocol
 
 from mnemosyned.domain.language import languages
+from mnemosyned.domain.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4
 MARGIN = 0.2
@@ -95,8 +95,8 @@ class Estimated:
     name = "estimate"
 
     def count(self, text: str) -> int:
-        weigh = _WEIGHERS[_latin(text)]
-        return ceil(sum(map(weigh, _PIECE.findall(text))))
+        weights = _WEIGHTS[_latin(text)]
+        return ceil(sum(map(weights.__getitem__, _PIECE.findall(text))))
 
 
 def measures(text: str) -> dict[str, float]:
@@ -272,12 +272,12 @@ def _word(word: str, latin: str, *, joined: bool) -> list[tuple[str, float]]:
     ]
 
 
-def _weigher(latin: str) -> Callable[[str], float]:
-    @lru_cache(PIECES_MAX)
+def _weights(latin: str) -> WordCache[float]:
     def weight(piece: str) -> float:
         return sum(WEIGHTS[unit] * amount for unit, amount in _units(piece, latin))
 
-    return weight
+    return WordCache(weight, entries_max=PIECES_MAX)
 
 
-_WEIGHERS = {latin: _weigher(latin) for latin in _FREE}
+_WEIGHTS = {latin: _weights(latin) for latin in _FREE}
+"""The weight of each piece, in texts of each kind of script."""

@@ -6,11 +6,11 @@ import base64
 import binascii
 import re
 import unicodedata
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 from mnemosyned.domain.errors import TokenizerUnusable
+from mnemosyned.domain.word_cache import WordCache
 
 BYTES_MAX = 16 << 20
 """The largest published vocabulary takes 3.6 MB."""
@@ -54,10 +54,10 @@ class RanksCounter:
         self.name = f"tiktoken:{path.stem}"
         self._ranks = _read(path)
         self._pattern = _pattern(len(self._ranks))
-        self._size = lru_cache(PIECES_MAX)(self._count_piece)
+        self._sizes = WordCache(self._count_piece, entries_max=PIECES_MAX)
 
     def count(self, text: str) -> int:
-        return sum(map(self._size, self._pattern.findall(text)))
+        return sum(map(self._sizes.__getitem__, self._pattern.findall(text)))
 
     def _count_piece(self, piece: str) -> int:
         data = piece.encode(errors="replace")

@@ -124,6 +124,32 @@ def lines(title: str, *, x_label: str, y_label: str, drawn: Sequence[Line], note
     return frame.document(marks)
 
 
+def timeline(
+    title: str,
+    *,
+    x_label: str,
+    y_label: str,
+    points: Sequence[tuple[float, float]],
+    limit: float,
+) -> str:
+    """One value over time between linear axes, and the limit that it must stay below."""
+    frame = _Frame(title, y_label, [("bar to stay below", "target")])
+    ticks = linear_ticks(max(limit, *(y for _, y in points)))
+    ends = linear_ticks(max(x for x, _ in points) or 1.0)
+    width = WIDTH - LEFT - RIGHT
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return LEFT + width * x / ends[-1], frame.bottom - PLOT_HEIGHT * y / ticks[-1]
+
+    marks = list(frame.grid([(tick, place(0, tick)[1]) for tick in ticks]))
+    marks += [text(place(x, 0)[0], frame.bottom + 20, short(x), "middle") for x in ends]
+    marks.append(text(LEFT + width / 2, frame.bottom + 44, x_label, "middle"))
+    marks.append(stroke(LEFT, place(0, limit)[1], WIDTH - RIGHT, place(0, limit)[1], "target"))
+    path = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in points)
+    marks.append(f'<polyline points="{path}" fill="none" stroke="{COLORS[0]}" stroke-width="2"/>')
+    return frame.document(marks)
+
+
 # -------------------------------------------------------------------- numbers
 
 

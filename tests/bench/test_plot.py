@@ -3,7 +3,19 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 import pytest
-from bench.plot import CHAR, LEFT, RIGHT, WIDTH, Line, Series, bars, linear_ticks, lines, short
+from bench.plot import (
+    CHAR,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Line,
+    Series,
+    bars,
+    linear_ticks,
+    lines,
+    short,
+    timeline,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -68,3 +80,18 @@ def test_a_long_legend_takes_further_rows_and_stays_inside() -> None:
             start = float(words.get("x", "0"))
             assert start >= LEFT - 2 * RIGHT
             assert start + CHAR * len(words.text or "") <= WIDTH
+
+
+def test_a_timeline_stays_inside_and_is_highest_where_its_value_is() -> None:
+    points = [(0.0, 40.0), (15.0, 130.0), (30.0, 60.0)]
+
+    svg = timeline("Memory", x_label="minutes", y_label="MB", points=points, limit=120.0)
+
+    line = ET.fromstring(svg).find(f"{SVG}polyline")  # noqa: S314 our own text
+    assert line is not None
+    (x1, y1), (x2, y2), (x3, y3) = (
+        map(float, point.split(",")) for point in line.get("points", "").split()
+    )
+    assert LEFT == x1 < x2 < x3 <= WIDTH - RIGHT
+    assert x2 - x1 == pytest.approx(x3 - x2, abs=0.2)
+    assert y2 < y3 < y1

@@ -41,6 +41,48 @@ BROKEN = {
             ELSE (SELECT count(*) FROM archive) END
     """,
 }
+DANGLING = {
+    "exact values of nothing": """
+        SELECT memory_seq FROM detail WHERE memory_seq NOT IN (SELECT seq FROM archive)
+    """,
+    "states of nothing": """
+        SELECT memory_seq FROM memory_state WHERE memory_seq NOT IN (
+            SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)
+    """,
+    "memories superseded by nothing": """
+        SELECT memory_seq FROM memory_state WHERE superseded_by NOT IN (
+            SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)
+    """,
+    "learnings superseded by nothing": """
+        SELECT id FROM learning WHERE superseded_by NOT IN (SELECT id FROM learning)
+    """,
+    "vectors of nothing": """
+        SELECT memory_seq FROM embedding WHERE memory_seq NOT IN (
+            SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)
+    """,
+    "indexed memories that do not exist": """
+        SELECT id FROM memory_fts_docsize WHERE id NOT IN (
+            SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)
+    """,
+    "indexed episodes that do not exist": """
+        SELECT id FROM episode_fts_docsize WHERE id NOT IN (SELECT seq FROM episodic_memory)
+    """,
+    "memories without words that were not pruned": """
+        SELECT seq FROM working_memory WHERE content = ''
+        UNION ALL SELECT a.seq FROM archive AS a LEFT JOIN memory_state AS s ON s.memory_seq = a.seq
+        WHERE a.content = '' AND s.pruned_at IS NULL
+    """,
+    "episodes under one of no higher level": """
+        SELECT c.id FROM episodic_memory AS c JOIN episodic_memory AS p ON p.id = c.parent_id
+        WHERE p.level <= c.level
+    """,
+    "episodes without words": """
+        SELECT id FROM episodic_memory WHERE content = ''
+    """,
+}
+"""What nothing but an interrupted request may leave, and what the next start mends."""
+LEVELS_MAX = 50
+"""An index with more than 2,000 levels cannot be opened; only a purge lowers them."""
 INDEXES = {"memory_fts": 1, "episode_fts": 1, "memory_gram_fts": 0, "episode_gram_fts": 0}
 """Each index, and whether it can be compared with the texts it stands for."""
 
@@ -48,6 +90,12 @@ INDEXES = {"memory_fts": 1, "episode_fts": 1, "memory_gram_fts": 0, "episode_gra
 def half_done(database: Path) -> dict[str, int]:
     """Everything that is not whole, counted; empty when all is well."""
     counted = {what: len(rows(database, sql)) for what, sql in BROKEN.items()}
+    return {what: count for what, count in counted.items() if count}
+
+
+def dangling(database: Path) -> dict[str, int]:
+    """Everything that belongs to something that is not there, counted; empty when all is well."""
+    counted = {what: len(rows(database, sql)) for what, sql in DANGLING.items()}
     return {what: count for what, count in counted.items() if count}
 
 

@@ -97,6 +97,10 @@ class Frequencies:
                 self._keep(word.lower(), frequencies[word], count)
         return frequencies, rows
 
+    def clear(self) -> None:
+        """Drop all words: one of them may have been forgotten."""
+        self._known.clear()
+
     def _keep(self, word: str, frequency: int, count: int) -> None:
         if len(self._known) >= FREQUENCIES_KEPT_MAX:
             self._known.clear()

@@ -63,6 +63,15 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def bound_caches(limit_bytes: int) -> None:
+    """Keep SQLite's caches in this process below so much in all; beyond it they recycle pages.
+
+    Each connection has its own, and all of them hold what is asked for often.
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"PRAGMA soft_heap_limit = {limit_bytes}")
+
+
 def checkpoint_beside(path: Path) -> bool:
     """Fold the write-ahead log into the file while others write and read it.
 
@@ -219,6 +228,11 @@ class Writer:
                 self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
         return not busy
 
+    def shrink(self) -> None:
+        """Free the page cache; the next write reads its pages again."""
+        with self._lock:
+            self._connection.execute("PRAGMA shrink_memory")
+
     def close(self) -> None:
         """Fold the write-ahead log into the file and close."""
         self.checkpoint()
@@ -283,6 +297,20 @@ class Readers:
             for connection in idle:
                 self._pool.put(connection)
             self._admitting.set()
+
+    def shrink(self) -> None:
+        """Free the page caches of the connections that nobody reads with."""
+        idle: list[sqlite3.Connection | None] = []
+        try:
+            while not self._pool.empty() and len(idle) < self._size:
+                idle.append(self._pool.get_nowait())
+                if connection := idle[-1]:
+                    connection.execute("PRAGMA shrink_memory")
+        except queue.Empty:
+            return  # somebody reads with the last
+        finally:
+            for connection in reversed(idle):
+                self._pool.put(connection)
 
     def close(self) -> None:
         """Wait for running reads and close all connections; later reads are refused."""

@@ -134,6 +134,11 @@ class SqliteStore:
     def checkpoint(self) -> bool:
         return checkpoint_beside(self.database)
 
+    def release(self) -> None:
+        self._frequencies.clear()
+        self._writer.shrink()
+        self._readers.shrink()
+
     def settle(self) -> None:
         self._writer.write(changes.settle)
 

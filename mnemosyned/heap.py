@@ -1,0 +1,77 @@
+"""The process's memory: what the C library keeps of it, and what a core dump would show."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+from pathlib import Path
+
+from mnemosyned.logs import logger
+
+ARENAS_MAX = 2
+"""Heaps that glibc parts between threads. Its default is eight for each core, and each keeps what
+its threads freed: after a minute of 30 clients 114 MB were resident, with two arenas 98 MB. One
+arena saves 6 MB more, but threads wait for each other: the slowest recall took half as long
+again."""
+TRIM_GROWTH_BYTES = 4_000_000
+"""Growth that is worth a trim, which takes a few milliseconds."""
+
+_M_ARENA_MAX = -8
+"""Of glibc's malloc.h."""
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+log = logger()
+
+
+def bound_arenas() -> None:
+    """Let glibc part its heap into few arenas; before any thread starts. Elsewhere do nothing."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, ARENAS_MAX)
+
+
+def trim(*, collect: bool = False) -> None:
+    """Give memory that was freed back to the system, where glibc is.
+
+    With `collect`, also what only reference cycles hold, such as a traceback with its request.
+    """
+    if collect:
+        gc.collect()
+    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(0)
+
+
+def forbid_core_dumps() -> None:
+    """Keep memories out of core dumps, whoever started the process.
+
+    The limit forbids core files. Handlers such as apport pass it over: to them a dump has no
+    memory of the process in it. Helping processes inherit both.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        Path("/proc/self/coredump_filter").write_text("0", encoding="ascii")
+    except OSError as error:  # a kernel that writes no dumps has no filter
+        log.warning("core_dump_unfiltered", reason=str(error))
+
+
+def resident_bytes() -> int:
+    """Bytes that the process holds in memory."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
+
+
+class Growth:
+    """Tells when so much memory was taken since the last trim that another is worth it."""
+
+    def __init__(self) -> None:
+        self._least = resident_bytes()
+
+    def worth_a_trim(self) -> bool:
+        """Whether resident memory grew by `TRIM_GROWTH_BYTES`."""
+        return resident_bytes() > self._least + TRIM_GROWTH_BYTES
+
+    def trimmed(self) -> None:
+        """Note that memory was given back."""
+        self._least = resident_bytes()

@@ -1,0 +1,69 @@
+import gc
+
+from mnemosyned.domain.facts import tokens
+from mnemosyned.domain.snippets import snippet
+from mnemosyned.domain.stemming import stem
+from mnemosyned.domain.terms import Terms
+from mnemosyned.domain.tokens import Estimated
+from mnemosyned.domain.word_cache import WORD_CHARS_MAX, WordCache, empty_word_caches
+
+WORD = "zqxjvkw"
+
+
+def test_a_value_is_computed_once_for_each_word() -> None:
+    asked: list[str] = []
+
+    def length(word: str) -> int:
+        asked.append(word)
+        return len(word)
+
+    cache = WordCache(length, entries_max=10)
+
+    assert [cache["bell"], cache["bell"], cache["yard"]] == [4, 4, 4]
+    assert asked == ["bell", "yard"]
+
+
+def test_a_full_cache_starts_afresh() -> None:
+    cache = WordCache(len, entries_max=3)
+
+    for number in range(10):
+        assert cache[f"word{number}"] == 5
+        assert len(cache) <= 3
+
+
+def test_a_word_as_long_as_a_page_is_computed_and_not_kept() -> None:
+    cache = WordCache(len, entries_max=3)
+
+    assert cache["x" * WORD_CHARS_MAX] == WORD_CHARS_MAX
+    assert cache["x" * 5_000] == 5_000
+    assert list(cache) == ["x" * WORD_CHARS_MAX]
+
+
+def test_a_long_word_read_by_the_domain_stays_in_no_cache() -> None:
+    long = WORD * 1_000
+
+    assert stem(long) == long
+    assert tokens(long)
+    assert Estimated().count(long)
+
+    assert not cached(long)
+
+
+def test_after_emptying_no_cache_has_a_word_that_was_read() -> None:
+    stem(WORD)
+    tokens(f"the {WORD} of the yard")
+    Estimated().count(f"a {WORD} b")
+    shown = snippet(f"{'a ' * 200}{WORD}{' b' * 200}", Terms((WORD,), ()))
+    assert WORD in shown
+    assert cached(WORD)
+
+    empty_word_caches()
+
+    assert not cached(WORD)
+
+
+def cached(word: str) -> bool:
+    """Whether a cache of words holds it, alone or with a blank before it."""
+    caches = [item for item in gc.get_objects() if isinstance(item, WordCache)]
+    assert len(caches) > 3
+    return any(word in key for cache in caches for key in list(cache))

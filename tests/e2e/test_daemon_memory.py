@@ -1,0 +1,101 @@
+"""The daemon's memory after work: given back, and without what was forgotten.
+
+CYCLE_ENTRIES=20000 is the long form.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Start
+from e2e.daemons import Daemon, eventually
+from soak.sampler import sample
+
+pytestmark = [pytest.mark.e2e, pytest.mark.fault]
+
+ENTRIES = int(os.environ.get("CYCLE_ENTRIES", "5000"))
+CYCLES = 3
+BATCH = 1_000
+GROWTH_MB_MAX = 30.0
+"""Page caches of SQLite that later requests fill anew, and pages that small objects share."""
+TRIMMED_S = 25.0
+"""Two heartbeats and more."""
+MARKER = "zqxjvkwyzb"
+COPIES_LEFT_MAX = 0.6
+"""Freed memory keeps its bytes until it is used again; what is cached or held must not be left."""
+LONG_AGO = datetime.now(UTC) - timedelta(days=3)
+
+
+def entries(first: int, count: int) -> list[dict[str, object]]:
+    return [
+        {
+            "content": f"Ada mended the bell number {number} of house {number % 97} in the yard, "
+            f"and paid {number * 7 % 1013} euros for it on a rainy Tuesday.",
+            "session": f"s{number // 40}",
+            "source": "notes",
+            "created_at": (LONG_AGO + timedelta(seconds=number)).isoformat(),
+        }
+        for number in range(first, first + count)
+    ]
+
+
+def resident_mb(daemon: Daemon) -> float:
+    return sample(daemon.process.pid, 0).resident_mb
+
+
+def test_after_large_cycles_memory_is_nearly_what_it_was(start: Start) -> None:
+    daemon = start(MNEMOSYNE_WM_MAX="1000000")
+    began = resident_mb(daemon)
+
+    with daemon.client() as client:
+        for cycle in range(CYCLES):
+            for first in range(0, ENTRIES, BATCH):
+                batch = entries(cycle * ENTRIES + first, BATCH)
+                assert daemon.post("remember_many", memories=batch).status == 200
+            assert client.sleep(force=True).evicted == ENTRIES
+    loaded = resident_mb(daemon)
+
+    print(f"{began:.0f} MB at the start, {loaded:.0f} after {CYCLES} cycles of {ENTRIES}")
+    eventually(
+        lambda: resident_mb(daemon) <= began + GROWTH_MB_MAX,
+        f"{loaded:.0f} MB go back to {began + GROWTH_MB_MAX:.0f}",
+        timeout_s=TRIMMED_S,
+    )
+
+
+def test_forgetting_takes_most_copies_of_the_words_out_of_memory(start: Start) -> None:
+    daemon = start()
+    words = [{"content": f"{MARKER} keeps bell {n}", "session": "room"} for n in range(300)]
+    for _ in range(2):
+        assert daemon.post("remember_many", memories=words).status == 200
+        assert daemon.post("recall", query=MARKER, limit=50).body["hits"]
+        assert daemon.post("context", message=f"what of {MARKER}?").status == 200
+        assert daemon.post("sleep", force=True).status == 200
+        assert daemon.post("recall", query=f"{MARKER} bell", limit=50).body["hits"]
+    before = copies(daemon.process.pid)
+
+    assert daemon.post("forget", session="room").body["complete"]
+
+    left = copies(daemon.process.pid)
+    print(f"{before} copies before, {left} after")
+    assert left < before * COPIES_LEFT_MAX
+
+
+def copies(pid: int) -> int:
+    """How often the marker can be read in the process's memory."""
+    found = 0
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
+            span = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw", line)
+            if span:
+                start, stop = (int(end, 16) for end in span.groups())
+                memory.seek(start)
+                try:
+                    found += memory.read(stop - start).count(MARKER.encode())
+                except OSError:  # a page of a device, such as vvar
+                    continue
+    return found

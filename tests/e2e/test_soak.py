@@ -1,0 +1,44 @@
+"""Many clients at once for a short while: nothing lost, nothing wrong, nothing that piles up.
+
+SOAK_SECONDS makes it longer, SOAK_SEED repeats a run. `make bench-soak MINUTES=30` is the long
+form.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from soak.run import soak
+
+pytestmark = [pytest.mark.e2e, pytest.mark.fault]
+
+SECONDS = float(os.environ.get("SOAK_SECONDS", "20"))
+SEED = int(os.environ.get("SOAK_SEED") or random.randrange(10**6))
+CLIENTS = 30
+FORGETS_PER_MINUTE = float(os.environ.get("SOAK_FORGETS", "12"))
+RESIDENT_MB_MAX = 120
+
+
+def test_thirty_clients_find_all_they_were_promised_and_nothing_they_forgot(
+    tmp_path: Path,
+) -> None:
+    print(f"SOAK_SEED={SEED}")
+
+    soaked = soak(
+        tmp_path,
+        seconds=SECONDS,
+        clients=CLIENTS,
+        seed=SEED,
+        forgets_per_minute=FORGETS_PER_MINUTE,
+        pause_s=0.05,
+        say=print,
+    )
+
+    assert soaked.findings == []
+    assert soaked.requests.total() > CLIENTS
+    assert soaked.memories > CLIENTS
+    assert soaked.forgotten > 0 or not FORGETS_PER_MINUTE
+    assert soaked.samples.highest(lambda sample: sample.resident_mb) <= RESIDENT_MB_MAX

@@ -1,0 +1,61 @@
+"""What the process does with its memory, in a process of its own."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+from mnemosyned import heap
+
+FREED = """
+import threading
+from mnemosyned import heap
+heap.bound_arenas()
+before = heap.resident_bytes()
+growth = heap.Growth()
+assert not growth.worth_a_trim()
+kept, freed = [], []
+def work():
+    for number in range(20_000):  # what stays lies between what goes
+        (freed if number % 100 else kept).append(b"x" * (1_500 + number % 7))
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert growth.worth_a_trim()
+freed.clear()
+untrimmed = heap.resident_bytes()
+heap.trim()
+growth.trimmed()
+assert not growth.worth_a_trim()
+print(untrimmed - before, heap.resident_bytes() - before)
+"""
+NO_DUMPS = """
+import resource
+from pathlib import Path
+from mnemosyned import heap
+heap.forbid_core_dumps()
+print(resource.getrlimit(resource.RLIMIT_CORE), Path("/proc/self/coredump_filter").read_text())
+"""
+
+
+def run(program: str) -> str:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_freed_memory_between_memory_in_use_goes_back_to_the_system() -> None:
+    untrimmed, trimmed = map(int, run(FREED).split())
+
+    assert untrimmed > 100_000_000
+    assert trimmed < untrimmed / 3
+
+
+def test_a_core_dump_has_no_memory_in_it() -> None:
+    assert run(NO_DUMPS).split() == ["(0,", "0)", "00000000"]
+
+
+def test_resident_memory_is_what_the_kernel_says() -> None:
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
+
+    assert 5_000_000 < heap.resident_bytes() <= most * 1.1
