@@ -120,7 +120,7 @@ def open_memory(
             database=database,
             retention=retention(config),
         )
-        forgetting.mend()  # what a crash left emptied
+        forgetting.mend_later()  # what a crash left emptied
         vectors = _vectors(config.embedding, store.vectors)
         if vectors:
             stack.enter_context(vectors)

@@ -35,7 +35,7 @@ EXIT_INTERRUPTED = 130
 HELP_COLUMNS = 100
 BAR_EVERY_S = 0.2
 STDIN_BYTES_MAX = 64 << 20
-POSITIONAL = {"content", "query", "id", "message", "messages"}
+POSITIONAL = {"content", "query", "id", "message", "messages", "file"}
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
@@ -198,6 +198,8 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields["content"] = _standard_input('say what to remember: mnem remember "…"')
         if "metadata" in fields:
             fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
+        if "file" in fields:  # the daemon has another working directory
+            fields["file"] = str(Path(fields["file"]).expanduser().absolute())
         for name in FILES & fields.keys():
             fields[name] = _listed(fields[name], field=name)
         request = parse_text(verb, fields)
@@ -211,7 +213,7 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
                 result = client.call(request)
         _say(msgspec.json.encode(result) if as_json else render(result))
         empty = isinstance(result, Recalled) and not result.hits
-        failed = isinstance(result, CycleReport) and result.failed
+        failed = isinstance(result, CycleReport) and (result.failed or result.problem)
         return EXIT_NOTHING if empty or failed else 0
 
     return run

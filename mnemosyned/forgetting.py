@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
-from typing import TypeVar
 
 from mnemosyned.admission import check_text, utc
-from mnemosyned.backups import backups_beside
+from mnemosyned.backups import backups_beside, file_bytes
 from mnemosyned.domain.consolidation import (
     CycleReport,
     CycleStatus,
@@ -19,7 +20,13 @@ from mnemosyned.domain.consolidation import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
+from mnemosyned.domain.errors import (
+    CannotUndo,
+    InvalidRequest,
+    NotFound,
+    StorageFailed,
+    WordsPruned,
+)
 from mnemosyned.domain.forgetting import (
     Choice,
     Foreseen,
@@ -36,9 +43,11 @@ from mnemosyned.domain.sensitive import masked_memory
 from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import Terms, terms
 from mnemosyned.logs import logger
+from mnemosyned.purging import WORDS_REMAIN, Purge
 from mnemosyned.requests import names
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
 from mnemosyned.sleep.mending import mend
+from mnemosyned.steps import chunks, in_steps
 from mnemosyned.verbs import Sleep
 from mnemosyned.verbs_keeping import (
     Forget,
@@ -50,8 +59,6 @@ from mnemosyned.verbs_keeping import (
     Restore,
     Restored,
 )
-
-T = TypeVar("T")
 
 CHUNK = 100
 """So many memories go in one transaction; `remember` waits for no more."""
@@ -85,6 +92,20 @@ class Forgetting:
         self._clock = clock
         self._database = database
         self._mending = threading.RLock()
+        self._purge = Purge(store)
+
+    def mend_later(self) -> str:
+        """Rewrite summaries after a change that is on disk; why they are not all rewritten.
+
+        The change stands whatever becomes of this: a summary that waits is empty, and the next
+        cycle or start rewrites it.
+        """
+        try:
+            self.mend()
+        except StorageFailed as error:
+            log.exception("mending_put_off")
+            return f"summaries wait to be rewritten until the next cycle: {error.reason}"
+        return ""
 
     def mend(self) -> int:
         """Rewrite the summaries that were emptied, those an interrupted call left among them."""
@@ -92,14 +113,19 @@ class Forgetting:
         return mend(self._store, self._cycle.summarizer, levels=levels, alone=self._mending)
 
     def tidy(self) -> None:
-        """After a cycle: prune by the settings, and press out what could not be yet."""
-        if self.retention != Retention():
-            pruned = self._pruned(self.retention)
-            if pruned.memories:
-                log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
-        self.mend()
-        if self._store.scrub_due():
-            self._press_out()
+        """After a cycle: prune by the settings, and press out what could not be yet.
+
+        What the disk does not allow now waits for the next: the cycle is done all the same.
+        """
+        try:
+            if self.retention != Retention():
+                pruned = self._pruned(self.retention)
+                if pruned.memories:
+                    log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
+            self.mend()
+            self._purge.run_due()
+        except StorageFailed:
+            log.exception("tidying_put_off")
 
     # --------------------------------------------------------------- forget
 
@@ -109,30 +135,37 @@ class Forgetting:
         Each chunk leaves everything whole: a summary made of what it took is empty until it is
         rewritten, at the latest when the memory is opened again.
         """
-        ids, learned = self._meant(request)
+        try:
+            ids, learned = self._meant(request)
+        except NotFound as error:
+            self._purge.finish_earlier(error)
+            raise
         if request.dry_run:
             removal = self._store.foreseen(ids, learned=learned)
             return self._receipt(removal, dry_run=True, lines=self._preview(ids))
-        removal = Removal()
-        for chunk in _chunks(ids, CHUNK):
-            removal |= self._store.forget(chunk)
-        removal |= self._store.unlearn(learned)
-        self.mend()
+        removal = self._removed(ids, learned)
+        problem = self.mend_later()
         # Where nothing went nobody need wait while the file is written anew.
-        due = removal != Removal() or self._store.scrub_due()
-        complete = self._press_out() if due else True
+        purged, unpurged = self._purge.attempt(due=removal != Removal())
+        complete = purged and not problem
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
-        return self._receipt(removal, complete=complete)
+        reason = "; ".join(part for part in (unpurged, problem) if part)
+        return self._receipt(removal, complete=complete, reason=reason)
 
-    def _press_out(self) -> bool:
-        """What was forgotten leaves the log's columns, the index segments and the log file.
+    def _removed(self, ids: Sequence[str], learned: Sequence[str]) -> Removal:
+        """Delete chunk by chunk. Raises `PartlyDone` where a later one fails."""
 
-        What a crash cut short is still due: whoever forgets next, or the next cycle, finishes it.
-        """
-        sessions, sources = self._store.unborne_names()
-        if sessions or sources:
-            self._store.forget_names(sessions=sessions, sources=sources)
-        return self._store.scrub()
+        def forgotten(removals: Sequence[Removal]) -> str:
+            gone = sum(removal.working + removal.archived for removal in removals)
+            return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
+
+        # The learnings beside them go last, as one more chunk.
+        works: list[Callable[[], Removal]] = [
+            partial(self._store.forget, chunk) for chunk in chunks(ids, CHUNK)
+        ]
+        works.append(partial(self._store.unlearn, learned))
+        removals = in_steps(works, 1, lambda work: work[0](), done=forgotten)
+        return reduce(or_, removals, Removal())
 
     def _meant(self, request: Forget) -> tuple[list[str], list[str]]:
         """The ids of the memories that are meant, and of the learnings beside theirs."""
@@ -170,6 +203,7 @@ class Forgetting:
         *,
         dry_run: bool = False,
         complete: bool = True,
+        reason: str = "",
         lines: Sequence[Foreseen] = (),
     ) -> Forgotten:
         return Forgotten(
@@ -183,8 +217,9 @@ class Forgetting:
             episodes_rewritten=len(removal.emptied),
             lines=list(lines),
             untold=removal.untold,
-            file_bytes=self._database.stat().st_size if dry_run else 0,
+            file_bytes=file_bytes(self._database) if dry_run else 0,
             complete=complete,
+            reason=reason,
             backups=backups_beside(self._database),
         )
 
@@ -215,7 +250,7 @@ class Forgetting:
                 field="id",
             )
         removal = self._store.restore(found.id)
-        self.mend()
+        self.mend_later()
         return Restored(id=found.id, episode=found.episode, episode_removed=bool(removal.removed))
 
     # ---------------------------------------------------------------- prune
@@ -233,8 +268,12 @@ class Forgetting:
     def _pruned(self, retention: Retention) -> Pruned:
         prunable = self._prunable(retention)
         now = self._clock.now()
-        for chunk in _chunks(prunable.ids, CHUNK):
-            self._store.prune(chunk, now=now)
+        in_steps(
+            prunable.ids,
+            CHUNK,
+            lambda chunk: self._store.prune(chunk, now=now),
+            done=lambda counts: f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned",
+        )
         return _pruned(prunable)
 
     def _prunable(self, retention: Retention) -> Prunable:
@@ -291,12 +330,17 @@ class Forgetting:
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             return {one.episode: one for one in self._store.returning(ids)}
-        returned: dict[str, Returned] = {}
         now = self._clock.now()
-        for chunk in _chunks(ids, UNDO_CHUNK):
-            returned |= {one.episode: one for one in self._store.undo(chunk, now=now)}
-        self.mend()
-        return returned
+        try:
+            each = in_steps(
+                ids,
+                UNDO_CHUNK,
+                lambda chunk: self._store.undo(chunk, now=now),
+                done=lambda done: f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone",
+            )
+        finally:
+            self.mend_later()
+        return {one.episode: one for returned in each for one in returned}
 
     def _entries(self, cycle: str) -> list[LogEntry]:
         """The groups of a cycle that were promoted and not undone. Raises where there are none."""
@@ -380,7 +424,3 @@ def _pruned(prunable: Prunable, *, dry_run: bool = False) -> Pruned:
         newest=prunable.newest,
         more=len(prunable.ids) >= PRUNED_MAX,
     )
-
-
-def _chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [values[start : start + size] for start in range(0, len(values), size)]

@@ -10,6 +10,7 @@ from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.purging import Purge
 from mnemosyned.requests import names
 from mnemosyned.verbs_window import Learn, Learned, LearningList, Learnings
 
@@ -47,13 +48,15 @@ class Lessons:
             self._store.edit_learning(request.edit, text)
         if request.remove:
             self._store.remove_learning(request.remove)
+        note = ""
         if request.edit or request.remove:
-            self._store.scrub()
+            _, note = Purge(self._store).attempt(due=True)
         return LearningList(
-            self._store.learnings(
+            learnings=self._store.learnings(
                 sources=names(request.source),
                 kind=request.kind,
                 superseded=request.superseded,
                 limit=request.limit,
-            )
+            ),
+            note=note,
         )

@@ -13,7 +13,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.model_ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
-from mnemosyned.render_keeping import forgotten, pinned, pruned, restored
+from mnemosyned.render_keeping import backed_up, forgotten, pinned, pruned, restored
 from mnemosyned.render_sleep import cycle, logged
 from mnemosyned.render_window import assembled, learned, learnings, shortened
 from mnemosyned.typesetting import (
@@ -30,7 +30,7 @@ from mnemosyned.typesetting import (
     wrapped,
 )
 from mnemosyned.verbs import Expanded, Got, Logged, Recalled, SleepStatus, Stats
-from mnemosyned.verbs_keeping import Forgotten, Pinned, Pruned, Restored
+from mnemosyned.verbs_keeping import BackedUp, Forgotten, Pinned, Pruned, Restored
 from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
 
 
@@ -215,6 +215,7 @@ def _stats(stats: Stats) -> str:
         ("embedder", _embedder(stats)),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
+        *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]
     return f"{tiers}\n\n{pairs(rows)}"
 
@@ -263,6 +264,7 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     Logged: logged,
     Forgotten: forgotten,
     Pinned: pinned,
+    BackedUp: backed_up,
     Restored: restored,
     Pruned: pruned,
     Learned: learned,

@@ -28,6 +28,8 @@ def learnings(result: LearningList) -> str:
             lines.append(click.style(f"   said in {one.memory}", dim=True))
         if one.superseded_by:
             lines.append(click.style(f"   superseded by {one.superseded_by}", dim=True))
+    if result.note:
+        lines.append(f"not finished: {result.note}")
     return "\n".join(lines) or "nothing was learned yet"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.admission import Admission, check_text, utc
 from mnemosyned.archivist import Archivist
+from mnemosyned.backups import backup_target
 from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import current, masked_episode, masked_shown
@@ -49,7 +51,7 @@ from mnemosyned.verbs import (
     Stats,
     Status,
 )
-from mnemosyned.verbs_keeping import Forget, Forgotten, Pin, Prune, Restore
+from mnemosyned.verbs_keeping import BackedUp, Backup, Forget, Forgotten, Pin, Prune, Restore
 from mnemosyned.verbs_window import Compact, Context, Learn, Learnings, Shortened
 
 # Loaded by who has an embedding model.
@@ -133,6 +135,7 @@ class MemoryService:
             Pin: forgetting.pin,
             Restore: forgetting.restore,
             Prune: forgetting.prune,
+            Backup: self.backup,
             Status: self.status,
             Log: self.log,
             Learn: lessons.learn,
@@ -196,7 +199,7 @@ class MemoryService:
         if self._vectors:
             self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
-            self._forgetting.mend()
+            self._forgetting.mend_later()
         self._cap.keep(kept.working)
         return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
@@ -299,6 +302,21 @@ class MemoryService:
             self._vectors.forgot()
         return receipt
 
+    # ----------------------------------------------------------------- file
+
+    def backup(self, request: Backup) -> BackedUp:
+        check_text(request.file, field="file")
+        target = backup_target(request.file, self._about.database)
+        return BackedUp(file=str(target), bytes=self._store.back_up(target))
+
+    def look_after_file(self) -> None:
+        """What is due every few seconds: the file is where it was and has what its log has.
+
+        Raises `DatabaseReplaced` where nothing more can be kept in it, and `StorageFailed`.
+        """
+        self._store.secure()
+        self._store.checkpoint_idle()
+
     # --------------------------------------------------------------- status
 
     def status(self, _: Status) -> Stats:
@@ -316,6 +334,7 @@ class MemoryService:
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
+            warnings=self._store.warnings(),
         )
 
     def _sleep_status(self) -> SleepStatus:
@@ -338,6 +357,6 @@ def _bytes_on_disk(database: Path) -> int:
     total = 0
     for suffix in ("", "-wal", "-shm"):
         path = database.with_name(database.name + suffix)
-        if path.exists():
+        with suppress(FileNotFoundError):
             total += path.stat().st_size
     return total

@@ -21,7 +21,7 @@ from mnemosyned.domain.memory import (
 from mnemosyned.domain.model_ports import EmbedderStanding, Standing
 from mnemosyned.domain.recall import Hit
 from mnemosyned.requests import TEXT_MAX, Instant, Name, Names, PageSize, Question, Request, Reveal
-from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
+from mnemosyned.verbs_keeping import Backup, Forget, Pin, Prune, Restore
 from mnemosyned.verbs_window import Compact, Context, Learn, Learnings
 
 R = TypeVar("R")
@@ -229,6 +229,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     uptime_s: float
     longest_write_ms: float
     """The longest that one commit kept other writers waiting since the start."""
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """What the owner should know about the database file; empty where all is well."""
 
 
 class Status(Request[Stats], frozen=True, forbid_unknown_fields=True):
@@ -270,6 +272,7 @@ class Verbs:
     pin = verb(Pin)
     restore = verb(Restore)
     prune = verb(Prune)
+    backup = verb(Backup)
     status = verb(Status)
     log = verb(Log)
     learn = verb(Learn)
@@ -289,6 +292,7 @@ VERBS: dict[str, type[Request[Any]]] = {
     "pin": Pin,
     "restore": Restore,
     "prune": Prune,
+    "backup": Backup,
     "status": Status,
     "log": Log,
     "learn": Learn,

@@ -1,4 +1,4 @@
-"""The verbs that forget, pin, restore and prune: their requests, results and help."""
+"""The verbs that forget, pin, restore, prune and back up: their requests, results and help."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     file_bytes: int
     """With `dry_run`, the size of the file, which is written anew: 100 MB take about a second."""
     complete: bool
-    """False while another program reads the file: its log is emptied when that program is done."""
+    """False where the words can still be read in the file; the next cycle or forget goes on."""
+    reason: str = ""
+    """Why it is not complete; empty where another program reads the file until it is done."""
     backups: list[str]
     """Files beside the database that look like copies of it: nothing was forgotten in them."""
 
@@ -132,3 +134,27 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
         Characters | None, Meta(description="beyond so many characters in all, the oldest do")
     ] = None
     dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
+
+
+# -------------------------------------------------------------------- backup
+
+
+class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole copy of the memory, on disk."""
+
+    file: str
+    bytes: int
+
+
+class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
+    """Write a whole copy of the memory to a file, while everything goes on.
+
+    An earlier backup of that name is replaced once the new one is whole. Copying the database
+    itself while it is in use gives no backup: what was written last is not in that file yet.
+    """
+
+    writes = True  # another file, but once the daemon is stopping there is no time for it
+
+    file: Annotated[
+        str, Meta(description="the path of the copy, absolute", min_length=1, max_length=4_096)
+    ]

@@ -335,3 +335,5 @@ class CycleReport:
     chars_after: int
     restored: int = 0
     """Originals that an undo put back into working memory."""
+    problem: str = ""
+    """What ended it early, such as a full disk; what the report counts is on disk all the same."""

@@ -81,11 +81,13 @@ def listed(
 def edit(connection: sqlite3.Connection, id: str, text: str) -> None:
     """Replace the words of a learning. Raises `NotFound`."""
     _found(connection.execute("UPDATE learning SET text = ? WHERE id = ?", (text, id)), id)
+    connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")
 
 
 def remove(connection: sqlite3.Connection, id: str) -> None:
     """Delete a learning; what it superseded holds again. Raises `NotFound`."""
     _found(connection.execute("DELETE FROM learning WHERE id = ?", (id,)), id)
+    connection.execute("INSERT OR IGNORE INTO scrub_due VALUES (1)")
 
 
 def remove_known(connection: sqlite3.Connection, ids: Iterable[str]) -> int:

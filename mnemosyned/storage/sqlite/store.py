@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
-from mnemosyned.domain.errors import NotFound, StorageFailed
+from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Episode, Memory, Tier, TierTotals
@@ -43,11 +42,13 @@ from mnemosyned.storage.sqlite.connections import (
     Readers,
     Writer,
     checkpoint_beside,
-    create_private,
     open_writer,
 )
+from mnemosyned.storage.sqlite.copies import back_up
+from mnemosyned.storage.sqlite.custody import Custody
+from mnemosyned.storage.sqlite.database_file import DatabaseFile
+from mnemosyned.storage.sqlite.failures import storage_failed
 from mnemosyned.storage.sqlite.indexing import INDEXES, SCRUB_STEPS_MAX, scrub_step
-from mnemosyned.storage.sqlite.ownership import owned
 from mnemosyned.storage.sqlite.remembering import remember
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
@@ -55,7 +56,7 @@ from mnemosyned.storage.sqlite.rows import (
     episode_from,
     log_entry_from,
 )
-from mnemosyned.storage.sqlite.schema import schema_version, upgrade
+from mnemosyned.storage.sqlite.schema import schema_version
 from mnemosyned.storage.sqlite.search import episode_at, search, show
 from mnemosyned.storage.sqlite.vectors import SqliteVectors
 
@@ -67,52 +68,59 @@ PACE_ROWS = 500
 """Rows of the log that tell how fast a model writes at present."""
 
 
-@contextmanager
-def open_store(
-    database: Path, *, migrations: Path, socket: Path | None = None
-) -> Iterator[SqliteStore]:
-    """Own the file, bring it up to date and serve it while the block runs.
-
-    Raises `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
-    """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(owned(database, socket=socket))
-            create_private(database)
-            store = SqliteStore(database, _up_to_date(database, migrations))
-        except (OSError, sqlite3.Error) as error:
-            raise StorageFailed(
-                f"{database} cannot be opened as a memory: {error}; choose another file"
-            ) from error
-        stack.callback(store.close)
-        yield store
-
-
-def _up_to_date(database: Path, migrations: Path) -> sqlite3.Connection:
-    connection = open_writer(database)
-    try:
-        upgrade(connection, migrations)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
 class SqliteStore:
     """A `MemoryStore` on one SQLite file."""
 
-    def __init__(self, database: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        database: Path,
+        connection: sqlite3.Connection,
+        *,
+        file: DatabaseFile,
+        warnings: Sequence[str] = (),
+    ) -> None:
         self.database = database
         self.schema_version = schema_version(connection)
-        self._writer = Writer(connection)
-        self._readers = Readers(database, size=READERS)
+        self._custody = Custody(file, connect=open_writer)
+        self._writer = Writer(connection, secured=self._custody.secured)
+        self._readers = Readers(database, size=READERS, check=self._custody.check)
+        self._custody.renewed = self._readers.renew
         self._frequencies = Frequencies()
+        self._warnings = tuple(warnings)
+        self._checkpointed = (0, 0)
         self.vectors = SqliteVectors(self._writer, self._readers)
 
     def close(self) -> None:
         """Let running reads end, fold the write-ahead log in, close."""
         self._readers.close()
         self._writer.close()
+
+    # ---------------------------------------------------------------- upkeep
+
+    def secure(self) -> None:
+        self._writer.secure()
+
+    def warnings(self) -> list[str]:
+        problem = self._custody.problem
+        return [*([problem] if problem else []), *self._warnings]
+
+    def checkpoint_idle(self) -> None:
+        wal = self.database.with_name(self.database.name + "-wal")
+        try:
+            status = wal.stat()
+        except FileNotFoundError:
+            return
+        state = (status.st_size, status.st_mtime_ns)
+        if status.st_size and state != self._checkpointed:
+            checkpoint_beside(self.database)
+            self._checkpointed = state
+
+    def back_up(self, target: Path) -> int:
+        self._custody.check()
+        try:
+            return back_up(self.database, target)
+        except (OSError, sqlite3.Error) as error:
+            raise storage_failed(error, "no backup was made") from error
 
     # -------------------------------------------------------------- writing
 
