@@ -179,6 +179,7 @@ def open_memory(
 
 def check_settings(config: Config) -> None:
     """Hold settings to the rules of the parts they are for. Raises `ConfigInvalid`."""
+    _ = config.database_path, config.socket_path
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
     summarizer = make_summarizer(config, SystemClock())

@@ -76,7 +76,12 @@ class Custody:
         """Raise `DatabaseReplaced` where the path does not lead to our file."""
         presence = self._file.presence()
         if presence is not Presence.HERE:
-            raise DatabaseReplaced(f"{self._file.path} is not the file that was opened any more")
+            raise DatabaseReplaced(
+                self.problem
+                or f"{self._file.path} was {_HAPPENED[presence]} while it was open: try again "
+                "in a few seconds, or restart the daemon",
+                saved=self._saved,
+            )
 
     def _rescue(self, presence: Presence, connection: sqlite3.Connection) -> None:
         """Save what was acknowledged; what fails is tried again, at the latest in the end."""

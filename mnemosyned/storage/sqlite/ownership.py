@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -47,7 +47,8 @@ def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFil
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
             yield file
-            os.ftruncate(descriptor, 0)
+            with suppress(OSError):  # of a failing disk: what an earlier owner left does not count
+                os.ftruncate(descriptor, 0)
         finally:
             file.close()
 

@@ -67,8 +67,8 @@ def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
     return (
         f"{left.path} was damaged: {lost:,} of the {len(left.commits):,} transactions that the "
         "last process left in it cannot be read, and what they changed is lost (the last one may "
-        "never have been acknowledged). Check the disk; what was remembered just before that process "
-        "ended is to be remembered again"
+        "never have been acknowledged). Check the disk, and remember again what was remembered "
+        "just before that process ended"
     )
 
 
