@@ -64,9 +64,9 @@ def _may_be_replaced(file: Path) -> bool:
 
 def _is_copy(file: Path, database: Path) -> bool:
     try:
-        return file.is_file() and (
-            file.name.startswith(database.stem) or _in_use(file) or _is_sqlite(file)
-        )
+        if not file.is_file() or (database.exists() and file.samefile(database)):
+            return False  # another name of the database itself is no copy
+        return file.name.startswith(database.stem) or _in_use(file) or _is_sqlite(file)
     except OSError:  # in a folder that is closed to us: no copy that this daemon made
         return False
 

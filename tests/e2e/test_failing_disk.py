@@ -209,7 +209,10 @@ def test_what_compact_refuses_is_not_kept(shim: Path, tmp_path: Path, error: int
 
         def compact(moment: int) -> Answer:
             said = [
-                {"role": "user" if n % 2 else "assistant", "content": f"Step {moment} {n}: carrots."}
+                {
+                    "role": "user" if n % 2 else "assistant",
+                    "content": f"Step {moment} {n}: carrots.",
+                }
                 for n in range(20)
             ]
             return daemon.post(

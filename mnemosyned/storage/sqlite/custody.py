@@ -59,7 +59,8 @@ class Custody:
         """The connection to write with. Raises `DatabaseReplaced` where writing would lose."""
         presence = self._file.presence()
         if presence is not self._presence:
-            self._presence, self._saved, self._tried = presence, False, -RETRY_S
+            self._presence, self._saved = presence, False
+            self.retry_now()
             log.warning("database_presence", now=presence.value)
         if presence is Presence.HERE:
             self.problem = ""
@@ -71,6 +72,10 @@ class Custody:
         raise DatabaseReplaced(
             f"{NOTHING_KEPT}: {self.problem}", reason=self.problem, saved=self._saved
         )
+
+    def retry_now(self) -> None:
+        """Let the next look try a rescue that failed, however short a time ago: it is the last."""
+        self._tried = -RETRY_S
 
     def check(self) -> None:
         """Raise `DatabaseReplaced` where the path does not lead to our file."""

@@ -93,6 +93,7 @@ class SqliteStore:
     def close(self) -> None:
         """Let running reads end, fold the write-ahead log in, close."""
         self._readers.close()
+        self._custody.retry_now()
         self._writer.close()
 
     # ---------------------------------------------------------------- upkeep
