@@ -26,7 +26,7 @@ REFUSALS = {"storage_failed", "partly_done", "not_purged"}
 FAILED_GROUPS = "rows of the log without their episode"
 """Groups that failed are in the log, as they should be; here nothing else is counted of it."""
 GROUPS = {"MNEMOSYNE_SLEEP_GROUP_ENTRIES_MAX": "3"}
-SECRET = "Zqxjvkwyz"
+WORD = "Zqxjvkwyz"
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def whole(daemon: Daemon) -> None:
 def fill(daemon: Daemon, name: str, size: int, **fields: object) -> list[str]:
     ids = [f"{name}-{number}" for number in range(size)]
     memories = [
-        {"id": id, "content": f"{id} took {len(id)} minutes of {SECRET}{name}.", **fields}
+        {"id": id, "content": f"{id} took {len(id)} minutes of {WORD}{name}.", **fields}
         for id in ids
     ]
     answer = daemon.post("remember_many", memories=memories)
@@ -145,8 +145,8 @@ def test_a_forgetting_says_what_is_gone_and_what_is_still_readable(
                     assert answer.body["reason"]
                     again = daemon.post("forget", id=ids[0])
                     assert again.error[0] == "not_found"  # by now all of it left the file
-            daemon.post("forget", query=f"{SECRET}f{moment}x")
-            assert holding(tmp_path, f"{SECRET}f{moment}x") == []
+            daemon.post("forget", query=f"{WORD}f{moment}x")
+            assert holding(tmp_path, f"{WORD}f{moment}x") == []
         whole(daemon)
 
 
@@ -170,7 +170,7 @@ def test_words_that_cannot_be_purged_are_never_hidden_behind_a_not_found(
         assert "free space" in again.body["error"]["message"]
         faults.disarm()
         assert daemon.post("forget", id=id).error == ("not_found", "id")
-        assert holding(tmp_path, f"{SECRET}n") == []
+        assert holding(tmp_path, f"{WORD}n") == []
         whole(daemon)
 
 

@@ -14,7 +14,7 @@ from fakes import holding
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
-SECRET = "Zqxjvkwyz"
+WORD = "Zqxjvkwyz"
 FREE_SPACE = "free space"
 
 
@@ -40,7 +40,7 @@ def fill(disk: Path, *, leave: int = 0) -> Path:
 
 def remember(daemon: Daemon, name: str, size: int) -> list[str]:
     ids = [f"{name}{number}" for number in range(size)]
-    texts = [{"id": id, "content": f"{id} is {SECRET}. " + "It rained. " * 20} for id in ids]
+    texts = [{"id": id, "content": f"{id} is {WORD}. " + "It rained. " * 20} for id in ids]
     assert daemon.post("remember_many", memories=texts).status == 200
     return ids
 
@@ -103,8 +103,8 @@ def test_what_is_forgotten_on_a_full_disk_is_purged_once_there_is_room(
         assert daemon.post("forget", id="a0").error == ("not_purged", "id")
         ballast.unlink()
         assert daemon.post("forget", id="a0").error == ("not_found", "id")
-        assert daemon.post("forget", query=SECRET).body["complete"]
-        assert holding(disk, SECRET) == []
+        assert daemon.post("forget", query=WORD).body["complete"]
+        assert holding(disk, WORD) == []
 
 
 def test_a_sleep_that_fills_the_disk_reports_what_it_did(disk: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The database file is deleted, moved or replaced under the daemon: nothing acknowledged is lost."""
+"""The database file is deleted, moved or replaced under the daemon; nothing is lost by that."""
 
 from __future__ import annotations
 

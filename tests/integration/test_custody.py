@@ -149,7 +149,7 @@ def test_a_free_file_with_two_names_is_refused_with_what_to_do(database: Path, b
     os.link(database, database.with_name("link.db"))
 
     with (
-        pytest.raises(StorageFailed, match="hard links.*remove the other names"),
+        pytest.raises(StorageFailed, match=r"hard links.*remove the other names"),
         open_store(database, migrations=shipped("migrations")),
     ):
         pass
@@ -184,7 +184,7 @@ def test_files_that_others_can_read_are_closed_to_them(
 
 @pytest.mark.parametrize(("mode", "warned"), [(0o777, True), (0o770, True), (0o1777, False)])
 def test_a_folder_in_which_others_can_replace_files_is_named(
-    tmp_path: Path, mode: int, warned: bool
+    tmp_path: Path, mode: int, *, warned: bool
 ) -> None:
     folder = tmp_path / "open"
     folder.mkdir()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from fakes import FakeClock, keep, memory, trio, working_ids
 
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
 from mnemosyned.forgetting import CHUNK, UNDO_CHUNK, Forgetting
+from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.connections import Writer, open_writer
-from mnemosyned.verbs import Remember, Sleep
+from mnemosyned.verbs import Remember, Sleep, Status
 from mnemosyned.verbs_keeping import Forget, Prune, Restore
 from mnemosyned.verbs_window import Learn, Learnings
 
@@ -55,7 +57,7 @@ def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
         assert FULL in receipt.reason
         assert working_ids(store) == ["2"]
         with pytest.raises(
-            NotPurged, match="nothing has the id '1'.*can still be read.*free space"
+            NotPurged, match=r"nothing has the id '1'.*can still be read.*free space"
         ):
             service.call(Forget("1"))
 
@@ -171,7 +173,7 @@ def test_a_cycle_that_could_do_nothing_says_so(
     keep(store, *trio("a"))
     monkeypatch.setattr(store, "pending", full)
 
-    with pytest.raises(StorageFailed, match="^nothing was consolidated: the disk is full"):
+    with pytest.raises(StorageFailed, match=r"^nothing was consolidated: the disk is full"):
         service.call(Sleep(force=True))
 
 
@@ -267,12 +269,12 @@ class Failing:
     def in_transaction(self) -> bool:
         return self._connection.in_transaction
 
-    def execute(self, sql: str, *values: object) -> sqlite3.Cursor:
+    def execute(self, sql: str, values: Sequence[int] = ()) -> sqlite3.Cursor:
         if sql.startswith(self.begin):
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorcode = sqlite3.SQLITE_IOERR
             raise error
-        return self._connection.execute(sql, *values)
+        return self._connection.execute(sql, values)
 
     def close(self) -> None:
         self._connection.close()
@@ -325,3 +327,26 @@ def test_a_writer_closes_though_its_log_cannot_be_folded_in(database: Path) -> N
 
     with pytest.raises(StorageFailed, match="closed"):
         writer.write(note(1))
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def test_people_read_what_is_not_finished(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, *trio("a", hours_ago=100), memory("1"))
+    learned = service.call(Learn("Taste before you salt.")).learning
+    monkeypatch.setattr(store, "scrub", full)
+    monkeypatch.setattr(store, "warnings", lambda: ["the log was damaged"])
+    monkeypatch.setattr(store, "foldable", full)
+
+    answers = [
+        service.call(Sleep()),
+        service.call(Forget("1")),
+        service.call(Learnings(remove=learned.id)),
+    ]
+
+    for answer in answers:
+        assert FULL in click.unstyle(render(answer))
+    assert "the log was damaged" in click.unstyle(render(service.call(Status())))
