@@ -11,7 +11,12 @@ import pytest
 from fakes import keep, memory, working_ids
 
 from mnemosyned import Memory
-from mnemosyned.domain.errors import DatabaseInUse, DatabaseReplaced, StorageFailed
+from mnemosyned.domain.errors import (
+    ConfigInvalid,
+    DatabaseInUse,
+    DatabaseReplaced,
+    StorageFailed,
+)
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import SqliteStore, custody, open_store
 
@@ -104,6 +109,17 @@ def test_closing_says_so_where_a_deleted_file_cannot_be_saved(
         embedded.close()
 
 
+def test_a_reader_that_connects_finds_the_deleted_file_put_back(store: SqliteStore) -> None:
+    keep(store, memory("1"))
+    store.database.unlink()
+
+    with store._readers.snapshot():  # noqa: SLF001 it keeps the connection that there is
+        known = store.get("1")
+
+    assert known.id == "1"
+    assert store.database.exists()
+
+
 def test_every_write_looks_where_the_path_leads(store: SqliteStore) -> None:
     store.database.rename(store.database.with_name("moved.db"))
 
@@ -194,3 +210,16 @@ def test_a_folder_in_which_others_can_replace_files_is_named(
         warnings = embedded.status().warnings
 
     assert [str(folder) in warning for warning in warnings] == [True] * warned
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/memory.db", "loop.db", "a\0b.db"])
+def test_a_path_that_leads_nowhere_is_a_wrong_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop.db").symlink_to("loop.db")
+
+    with pytest.raises(ConfigInvalid) as error:
+        Memory(name)
+
+    assert error.value.field == "database"

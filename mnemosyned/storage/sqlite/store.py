@@ -83,7 +83,7 @@ class SqliteStore:
         self.schema_version = schema_version(connection)
         self._custody = Custody(file, connect=open_writer)
         self._writer = Writer(connection, secured=self._custody.secured)
-        self._readers = Readers(database, size=READERS, check=self._custody.check)
+        self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._custody.renewed = self._readers.renew
         self._frequencies = Frequencies()
         self._warnings = tuple(warnings)
@@ -101,6 +101,11 @@ class SqliteStore:
     def secure(self) -> None:
         self._writer.secure()
 
+    def _check_readable(self) -> None:
+        """Before a new connection reads: what was deleted is put back, what is not ours is left."""
+        self._writer.secure()
+        self._custody.check()
+
     def warnings(self) -> list[str]:
         problem = self._custody.problem
         return [*([problem] if problem else []), *self._warnings]
@@ -117,7 +122,7 @@ class SqliteStore:
             self._checkpointed = state
 
     def back_up(self, target: Path) -> int:
-        self._custody.check()
+        self._check_readable()
         try:
             return back_up(self.database, target)
         except (OSError, sqlite3.Error) as error:
