@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -73,24 +73,6 @@ def open_reader(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA cache_size = -8000")
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
-
-
-def checkpoint_beside(path: Path) -> bool:
-    """Fold the write-ahead log into the file while others write and read it.
-
-    The writer itself would do so within a commit, and all others would wait for it. False where
-    the log has grown long: it starts anew only with a write that meets no reader, and has one
-    chance after each checkpoint.
-    """
-    try:
-        # Never one that would make a new file, where this one was deleted.
-        uri = f"{path.absolute().as_uri()}?mode=rw"
-        connecting = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        with closing(connecting) as beside:
-            pages: int = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
-            return pages < CHECKPOINT_PAGES // 2
-    except sqlite3.Error as error:
-        raise storage_failed(error, NOT_CLEANED) from error
 
 
 class _Ticket(Generic[T]):
@@ -318,7 +300,8 @@ class Readers:
     ) -> None:
         self._path = path
         self._check = check
-        """Called before a connection is opened: raises where the path leads elsewhere by now."""
+        """Called before and after a connection opens the file and its log: raises where they are
+        others."""
         self._pool: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
         for _ in range(size):
             self._pool.put(None)
@@ -358,6 +341,12 @@ class Readers:
     def _renewed(self, outdated: sqlite3.Connection | None) -> sqlite3.Connection:
         self._check()
         connection = open_reader(self._path)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+            self._check()
+        except BaseException:
+            connection.close()
+            raise
         self._all.add(connection)
         if outdated:
             self._all.discard(outdated)

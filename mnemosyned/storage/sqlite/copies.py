@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -32,14 +33,17 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     return partial
 
 
-def back_up(database: Path, target: Path) -> int:
+def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> int:
     """Write the database as it is now to `target`, in one step for whoever reads it; its bytes.
 
-    Writers go on meanwhile. Raises sqlite3.Error and OSError; what was at `target` stays then.
+    Writers go on meanwhile. `check` raises where the path leads to another file by now. Raises
+    sqlite3.Error and OSError too; what was at `target` stays then.
     """
     uri = f"{database.absolute().as_uri()}?mode=ro"
     connecting = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     with closing(connecting) as source:
+        source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+        check()
         partial = copy_beside(source, target)
     try:
         size = partial.stat().st_size

@@ -135,6 +135,9 @@ class Custody:
     def _reconnected(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         fresh = self._connect(self._file.path)
         self._file.know_companions()
+        if self._file.presence() is not Presence.HERE:
+            fresh.close()
+            self.check()
         self._reconnect = False
         connection.close()
         self.renewed()

@@ -32,7 +32,6 @@ def open_store(
     with ExitStack() as stack:
         try:
             file = stack.enter_context(owned(database, socket=socket))
-            file.tighten()
             store = _store(file, migrations)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
@@ -52,12 +51,13 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
         if upgrade(connection, migrations):
             _fold_in(connection)  # the file is a database with tables from its first moment on
         file.know_companions()
+        file.tighten()
+        for warning in warnings:
+            log.warning("database_warning", reason=warning)
+        return SqliteStore(file.path, connection, file=file, warnings=warnings)
     except BaseException:
         connection.close()
         raise
-    for warning in warnings:
-        log.warning("database_warning", reason=warning)
-    return SqliteStore(file.path, connection, file=file, warnings=warnings)
 
 
 def _fold_in(connection: sqlite3.Connection) -> int:

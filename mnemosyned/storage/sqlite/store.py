@@ -38,10 +38,10 @@ from mnemosyned.storage.sqlite import (
 from mnemosyned.storage.sqlite import emptied as emptying
 from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.candidates import Frequencies
+from mnemosyned.storage.sqlite.checkpoints import Checkpoints
 from mnemosyned.storage.sqlite.connections import (
     Readers,
     Writer,
-    checkpoint_beside,
     open_writer,
 )
 from mnemosyned.storage.sqlite.copies import back_up
@@ -84,15 +84,16 @@ class SqliteStore:
         self._custody = Custody(file, connect=open_writer)
         self._writer = Writer(connection, secured=self._custody.secured)
         self._readers = Readers(database, size=READERS, check=self._check_readable)
-        self._custody.renewed = self._readers.renew
+        self._checkpoints = Checkpoints(database, check=self._custody.check)
+        self._custody.renewed = self._renew
         self._frequencies = Frequencies()
         self._warnings = tuple(warnings)
-        self._checkpointed = (0, 0)
         self.vectors = SqliteVectors(self._writer, self._readers)
 
     def close(self) -> None:
         """Let running reads end, fold the write-ahead log in, close."""
         self._readers.close()
+        self._checkpoints.close()
         self._custody.retry_now()
         self._writer.close()
 
@@ -101,30 +102,26 @@ class SqliteStore:
     def secure(self) -> None:
         self._writer.secure()
 
-    def _check_readable(self) -> None:
-        """Before a new connection reads: what was deleted is put back, what is not ours is left."""
-        self._writer.secure()
-        self._custody.check()
+    def _renew(self) -> None:
+        self._readers.renew()
+        self._checkpoints.renew()
 
     def warnings(self) -> list[str]:
         problem = self._custody.problem
         return [*([problem] if problem else []), *self._warnings]
 
     def checkpoint_idle(self) -> None:
-        wal = self.database.with_name(self.database.name + "-wal")
-        try:
-            status = wal.stat()
-        except FileNotFoundError:
-            return
-        state = (status.st_size, status.st_mtime_ns)
-        if status.st_size and state != self._checkpointed:
-            checkpoint_beside(self.database)
-            self._checkpointed = state
+        self._checkpoints.run_due()
+
+    def _check_readable(self) -> None:
+        """Before a new connection reads: what was deleted is put back, what is not ours is left."""
+        self._writer.secure()
+        self._custody.check()
 
     def back_up(self, target: Path) -> int:
         self._check_readable()
         try:
-            return back_up(self.database, target)
+            return back_up(self.database, target, check=self._custody.check)
         except (OSError, sqlite3.Error) as error:
             raise storage_failed(error, "no backup was made") from error
 
@@ -142,7 +139,7 @@ class SqliteStore:
         )
 
     def checkpoint(self) -> bool:
-        return checkpoint_beside(self.database)
+        return self._checkpoints.run()
 
     def settle(self) -> None:
         self._writer.write(changes.settle)
