@@ -20,7 +20,7 @@ from mnemosyned import Client, MnemosynedError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
-KILLS = int(os.environ.get("RESCUE_KILLS", "12"))
+KILLS = int(os.environ.get("RESCUE_KILLS", "8"))
 SEED = int(os.environ.get("CRASH_SEED") or random.randrange(10**6))
 MEMORIES = 300
 USUAL_S = 0.03
