@@ -137,9 +137,7 @@ def open_memory(
             guard=guard,
         )
         stack.callback(forgetting.purger.close)
-        for notice in store.notices():
-            log.warning("notice", text=notice)
-        forgetting.mend()  # what a crash left emptied
+        forgetting.mend_later()  # what a crash left emptied
         forgetting.purger.start()
         vectors = _vectors(config.embedding, store.vectors)
         if vectors:
@@ -199,6 +197,7 @@ def open_memory(
 
 def check_settings(config: Config) -> None:
     """Hold settings to the rules of the parts they are for. Raises `ConfigInvalid`."""
+    _ = config.database_path, config.socket_path
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
     summarizer = make_summarizer(config, SystemClock())

@@ -1,9 +1,11 @@
-"""Which files beside a database look like copies of it, so that forgetting can name them."""
+"""Copies of a database: which files beside it look like some, and where a new one may go."""
 
 from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
+
+from mnemosyned.domain.errors import InvalidRequest
 
 FILES_MAX = 10_000
 SQLITE = b"SQLite format 3\0"
@@ -18,13 +20,64 @@ def backups_beside(database: Path) -> list[str]:
     own = {database.with_name(database.name + suffix) for suffix in OWN}
     folder = database.parent
     files = islice((*folder.glob("*"), *folder.glob("*/*")), FILES_MAX)
-    return sorted(
-        str(file)
-        for file in files
-        if file not in own
-        and file.is_file()
-        and (file.name.startswith(database.stem) or _is_sqlite(file))
-    )
+    return sorted(str(file) for file in files if file not in own and _is_copy(file, database))
+
+
+def backup_target(name: str, database: Path) -> Path:
+    """Where a backup is to go. Raises `InvalidRequest` where it would destroy something else."""
+    given = Path(name)
+    if not given.is_absolute():
+        raise InvalidRequest(f"{name} is no absolute path; say where it begins", field="file")
+    try:
+        target = given.resolve()
+        refused = _refusal(target, database)
+    except (OSError, RuntimeError) as error:  # before Python 3.13 a loop of links is the latter
+        refused = f"{name} cannot be used: {error}"
+    if refused:
+        raise InvalidRequest(f"{refused}; choose another name", field="file")
+    return target
+
+
+def file_bytes(path: Path) -> int:
+    """The size of a file; 0 where it is gone."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _refusal(target: Path, database: Path) -> str:
+    if not target.parent.is_dir():
+        return f"there is no folder {target.parent}"
+    if target in {database.with_name(database.name + suffix) for suffix in OWN}:
+        return f"{target} is a file of the memory itself"
+    if _in_use(target):
+        return f"{target} is a database that some program uses"
+    if target.exists() and not (target.is_file() and _may_be_replaced(target)):
+        return f"{target} is there already, and is no backup"
+    return ""
+
+
+def _may_be_replaced(file: Path) -> bool:
+    return not file.stat().st_size or _is_sqlite(file)
+
+
+def _is_copy(file: Path, database: Path) -> bool:
+    try:
+        if not file.is_file() or (database.exists() and file.samefile(database)):
+            return False  # another name of the database itself is no copy
+        return file.name.startswith(database.stem) or _in_use(file) or _is_sqlite(file)
+    except OSError:  # in a folder that is closed to us: no copy that this daemon made
+        return False
+
+
+def _in_use(file: Path) -> bool:
+    """Whether a database has its log beside it.
+
+    One that this process itself has open must not be opened to look: closing it again would drop
+    the locks of SQLite, and another program could then delete the log.
+    """
+    return file.with_name(file.name + "-wal").exists()
 
 
 def _is_sqlite(file: Path) -> bool:

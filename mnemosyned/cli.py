@@ -37,7 +37,7 @@ EXIT_NOTHING = 1
 EXIT_INTERRUPTED = 130
 HELP_COLUMNS = 100
 STDIN_BYTES_MAX = 64 << 20
-POSITIONAL = {"content", "query", "id", "message", "messages"}
+POSITIONAL = {"content", "query", "id", "message", "messages", "file"}
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
 OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
@@ -207,6 +207,8 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             fields["content"] = _standard_input('say what to remember: mnem remember "…"')
         if "metadata" in fields:
             fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
+        if "file" in fields:  # the daemon has another working directory
+            fields["file"] = str(Path(fields["file"]).expanduser().absolute())
         for name in FILES & fields.keys():
             fields[name] = _listed(fields[name], field=name)
         request = parse_text(verb, fields)
@@ -216,7 +218,7 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             result = call(client, request)
         _show(result, as_json=as_json)
         empty = isinstance(result, Recalled) and not result.hits
-        failed = isinstance(result, CycleReport) and result.failed
+        failed = isinstance(result, CycleReport) and (result.failed or result.problem)
         return EXIT_NOTHING if empty or failed else 0
 
     return run

@@ -26,14 +26,14 @@ from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
 from mnemosyned.requests import Request, checked, parse_result
 from mnemosyned.verbs import VERBS, Remember, RememberMany, Sleep, Verbs
-from mnemosyned.verbs_keeping import Forget, Prune, Restore
+from mnemosyned.verbs_keeping import Backup, Forget, Prune, Restore
 from mnemosyned.verbs_window import Compact
 
 R = TypeVar("R")
 
 TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
-LONG = (Sleep, Forget, Restore, Prune)
+LONG = (Sleep, Forget, Restore, Prune, Backup)
 """What may take long, as it works through many memories step by step."""
 IDLE_MAX = 4
 """Idle connections a client keeps: each takes a place of the daemon's."""

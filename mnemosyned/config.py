@@ -165,13 +165,29 @@ class Config(_Section, frozen=True):
     @property
     def database_path(self) -> Path:
         """Where memory is kept, wherever the program goes from here."""
-        path = Path(self.database).expanduser() if self.database else state_dir() / "memory.db"
-        return path.resolve()
+        if not self.database:
+            return _usable(state_dir() / "memory.db", key="database")
+        return _usable(Path(self.database), key="database")
 
     @property
     def socket_path(self) -> Path:
         """Where the daemon listens."""
-        return Path(self.socket).expanduser() if self.socket else default_socket()
+        return _expanded(Path(self.socket), key="socket") if self.socket else default_socket()
+
+
+def _usable(path: Path, *, key: str) -> Path:
+    """A path without links in it. Raises `ConfigInvalid` for one that leads nowhere."""
+    try:
+        return _expanded(path, key=key).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # before 3.13 a loop is a RuntimeError
+        raise ConfigInvalid(f"{key}: {path} cannot be followed: {error}", field=key) from error
+
+
+def _expanded(path: Path, *, key: str) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ConfigInvalid(f"{key}: {path} names no known user: {error}", field=key) from error
 
 
 def with_default_model(config: Config) -> Config:
@@ -245,6 +261,8 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not YAML"
         raise ConfigInvalid(f"{path}{line}: {problem}") from error
+    except RecursionError as error:
+        raise ConfigInvalid(f"{path}: it is nested too deeply; no setting is") from error
     seen: set[str] = set()
     for key, node in _flatten(path, root, "") if root else ():
         where = f"{path}, line {node.start_mark.line + 1}"
@@ -253,7 +271,11 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
         seen.add(key)
         try:
             value = yaml.SafeLoader("").construct_object(node, deep=True)
-        except (yaml.YAMLError, ValueError) as error:  # a tag of another program, 31 February
+        except (
+            yaml.YAMLError,
+            ValueError,
+            RecursionError,
+        ) as error:  # a tag of another program, 31 February
             problem = getattr(error, "problem", None) or error
             raise ConfigInvalid(f"{where}: {key}: {problem}", field=key) from error
         _set(values, key, _checked(key, value, where=where, strict=True))

@@ -14,7 +14,7 @@ import click
 from mnemosyned import __version__, heap
 from mnemosyned.assembly import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config, with_default_model
-from mnemosyned.domain.errors import ConfigInvalid, MnemosynedError
+from mnemosyned.domain.errors import ConfigInvalid, DatabaseReplaced, MnemosynedError, StorageFailed
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.server.health import answers
 from mnemosyned.server.http import serving
@@ -134,14 +134,29 @@ class Daemon:
                 return
             if received:
                 self._reload(memory)
+            safe = self._looked_after(memory)
             self._release(memory)
-            if watchdog and self._healthy(memory, loop):
+            if watchdog and safe and self._healthy(memory, loop):
                 notify("WATCHDOG=1")
             elapsed, now = time.monotonic() - waited, _wall_s()
             if abs(now - wall - elapsed) > CLOCK_JUMP_S and memory.scheduler:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
                 memory.scheduler.wake()
             waited, wall = time.monotonic(), now
+
+    @staticmethod
+    def _looked_after(memory: OpenMemory) -> bool:
+        """Whether the daemon should go on: not where a restart opens a file that it cannot.
+
+        What is not saved yet would be lost with the process, so that one goes on trying.
+        """
+        try:
+            memory.service.look_after_file()
+        except DatabaseReplaced as error:
+            return not error.saved
+        except StorageFailed as error:
+            log.warning("upkeep_failed", reason=error.reason)
+        return True
 
     def _healthy(self, memory: OpenMemory, loop: EventLoop) -> bool:
         """Whether socket and store still answer; a daemon that cannot wants to be restarted.

@@ -8,13 +8,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 
 from mnemosyned import heap
 from mnemosyned.admission import check_text, utc
-from mnemosyned.backups import backups_beside
+from mnemosyned.backups import backups_beside, file_bytes
 from mnemosyned.domain.consolidation import CycleReport
-from mnemosyned.domain.errors import ClockJumped, InvalidRequest, NotFound, WordsPruned
+from mnemosyned.domain.errors import (
+    ClockJumped,
+    InvalidRequest,
+    NotFound,
+    StorageFailed,
+    WordsPruned,
+)
 from mnemosyned.domain.forgetting import Choice, Foreseen, Prunable, Removal, Retention
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports import Clock, MemoryStore
@@ -25,12 +33,13 @@ from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import Terms, terms
 from mnemosyned.domain.word_cache import empty_word_caches
 from mnemosyned.logs import logger
-from mnemosyned.purging import Purger
+from mnemosyned.purging import WORDS_REMAIN, Purger
 from mnemosyned.requests import names
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.mending import mend
-from mnemosyned.undoing import Undoing, chunks
+from mnemosyned.steps import chunks, in_steps
+from mnemosyned.undoing import Undoing
 from mnemosyned.verbs import Sleep
 from mnemosyned.verbs_keeping import (
     Forget,
@@ -87,7 +96,20 @@ class Forgetting:
         self._guard = guard
         self._database = database
         self._mending = threading.RLock()
-        self._undoing = Undoing(store=store, cycle=cycle, clock=clock, mend=self.mend)
+        self._undoing = Undoing(store=store, cycle=cycle, clock=clock, mend=self.mend_later)
+
+    def mend_later(self, *, highest: Level = Level.MONTH) -> str:
+        """Rewrite summaries after a change that is on disk; why they are not all rewritten.
+
+        The change stands whatever becomes of this: a summary that waits is empty, and the next
+        cycle or start rewrites it.
+        """
+        try:
+            self.mend(highest=highest)
+        except StorageFailed as error:
+            log.exception("mending_put_off")
+            return f"summaries wait to be rewritten until the next cycle: {error.reason}"
+        return ""
 
     def mend(self, *, highest: Level = Level.MONTH) -> int:
         """Rewrite the emptied summaries up to a level, those an interrupted call left included."""
@@ -100,13 +122,19 @@ class Forgetting:
         )
 
     def tidy(self) -> None:
-        """After a cycle: prune by the settings, and purge what could not be purged yet."""
-        if self.retention != Retention():
-            pruned = self._pruned(self.retention, now=(self._guard or self._clock).now())
-            if pruned.memories:
-                log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
-        self.mend()
-        self.purger.purge()
+        """After a cycle: prune by the settings, and purge what could not be purged yet.
+
+        What the disk does not allow now waits for the next: the cycle is done all the same.
+        """
+        try:
+            if self.retention != Retention():
+                pruned = self._pruned(self.retention, now=(self._guard or self._clock).now())
+                if pruned.memories:
+                    log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
+            self.mend()
+            self.purger.purge()
+        except StorageFailed:
+            log.exception("tidying_put_off")
 
     # --------------------------------------------------------------- forget
 
@@ -121,7 +149,11 @@ class Forgetting:
             raise InvalidRequest(
                 "after goes with dry_run, and lists what comes next", field="after"
             )
-        ids, learned = self._meant(request)
+        try:
+            ids, learned = self._meant(request)
+        except NotFound as error:
+            self.purger.finish_earlier(error)
+            raise
         if request.dry_run:
             removal = self._store.foreseen(ids, learned=learned)
             left = _after(ids, request.after)
@@ -129,18 +161,16 @@ class Forgetting:
             further = max(0, len(left) - LISTED_MAX)
             return self._receipt(removal, dry_run=True, lines=lines, further=further)
         began = time.monotonic()
-        removal = Removal()
-        for chunk in chunks(ids, CHUNK):
-            removal |= self._store.forget(chunk)
-            self.on_removal()
-        removal |= self._store.unlearn(learned)
-        self.mend(highest=Level.EPISODE)
+        removal = self._removed(ids, learned)
+        problem = self.mend_later(highest=Level.EPISODE)
         self._cycle.company.rest(time.monotonic() - began)
-        complete = self.purger.purge()
-        if complete:
-            self.mend()  # what a purge for others did not see
+        purged, unpurged = self.purger.attempt()
+        if purged:
+            problem = self.mend_later()  # also what a purge for others did not see
+        complete = purged and not problem
         log.info("forgotten", count=removal.working + removal.archived, complete=complete)
-        return self._receipt(removal, complete=complete)
+        reason = "; ".join(part for part in (unpurged, problem) if part)
+        return self._receipt(removal, complete=complete, reason=reason)
 
     def _purge(self) -> bool:
         """Take what was forgotten out of the log's columns and every file of the database."""
@@ -153,6 +183,26 @@ class Forgetting:
         self._store.release()
         heap.trim(collect=True)
         return complete
+
+    def _removed(self, ids: Sequence[str], learned: Sequence[str]) -> Removal:
+        """Delete chunk by chunk. Raises `PartlyDone` where a later one fails."""
+
+        def forgotten(removals: Sequence[Removal]) -> str:
+            gone = sum(removal.working + removal.archived for removal in removals)
+            return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
+
+        def forget(chunk: Sequence[str]) -> Removal:
+            removal = self._store.forget(chunk)
+            self.on_removal()
+            return removal
+
+        # The learnings beside them go last, as one more chunk.
+        works: list[Callable[[], Removal]] = [
+            partial(forget, chunk) for chunk in chunks(ids, CHUNK)
+        ]
+        works.append(partial(self._store.unlearn, learned))
+        removals = in_steps(works, 1, lambda work: work[0](), done=forgotten)
+        return reduce(or_, removals, Removal())
 
     def _meant(self, request: Forget) -> tuple[list[str], list[str]]:
         """The ids of the memories that are meant, and of the learnings beside theirs."""
@@ -195,6 +245,7 @@ class Forgetting:
         *,
         dry_run: bool = False,
         complete: bool = True,
+        reason: str = "",
         lines: Sequence[Foreseen] = (),
         further: int = 0,
     ) -> Forgotten:
@@ -210,9 +261,10 @@ class Forgetting:
             lines=list(lines),
             further=further,
             untold=removal.untold,
-            file_bytes=self._database.stat().st_size if dry_run else 0,
+            file_bytes=file_bytes(self._database) if dry_run else 0,
             complete=complete,
-            purge_in_s=None if complete else self.purger.wait_s(),
+            purge_in_s=None if complete or reason else self.purger.wait_s(),
+            reason=reason,
             backups=backups_beside(self._database),
         )
 
@@ -243,7 +295,7 @@ class Forgetting:
                 field="id",
             )
         removal = self._store.restore(found.id)
-        self.mend()
+        self.mend_later()
         return Restored(id=found.id, episode=found.episode, episode_removed=bool(removal.removed))
 
     # ---------------------------------------------------------------- prune
@@ -273,10 +325,18 @@ class Forgetting:
         return self._guard.doubt() if self._guard and keep is not None else ""
 
     def _pruned(self, retention: Retention, *, now: datetime) -> Pruned:
-        prunable = self._prunable(retention, now=now)
-        for chunk in chunks(prunable.ids, CHUNK):
-            self._store.prune(chunk, now=now)
+        def prune(chunk: Sequence[str]) -> int:
+            count = self._store.prune(chunk, now=now)
             self.on_removal()
+            return count
+
+        prunable = self._prunable(retention, now=now)
+        in_steps(
+            prunable.ids,
+            CHUNK,
+            prune,
+            done=lambda counts: f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned",
+        )
         return _pruned(prunable)
 
     def _prunable(self, retention: Retention, *, now: datetime) -> Prunable:

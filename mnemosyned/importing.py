@@ -91,6 +91,18 @@ def _parsed(
             yield _Line(number, len(text), msgspec.structs.replace(memory, id=id))
 
 
+def _after(report: ImportReport, error: MnemosynedError) -> MnemosynedError:
+    """The same error, with what the batches before it did."""
+    done = report.stored + report.known
+    if not done:
+        return error
+    return type(error)(
+        f"{done:,} memories of the file are kept; import it again for the others, none is kept "
+        f"twice. The next batch failed: {error.message}",
+        field=error.field,
+    )
+
+
 def _send(batch: list[_Line], caller: Caller, report: ImportReport, *, check_only: bool) -> None:
     """Hand over one batch; a line the daemon refuses is set aside and the rest sent again."""
     left = list(batch)
@@ -101,7 +113,7 @@ def _send(batch: list[_Line], caller: Caller, report: ImportReport, *, check_onl
         except MnemosynedError as error:
             at = re.match(r"memories\[(\d+)\]\.?", error.field or "")
             if isinstance(error, MalformedJson) or at is None:
-                raise
+                raise _after(report, error) from error
             line = left.pop(int(at[1]))
             reason = error.message.replace(at[0], "")
             report.refused.append(f"line {line.number}: {reason} ({error.code})")

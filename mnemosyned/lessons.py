@@ -23,7 +23,7 @@ class Lessons:
         store: MemoryStore,
         clock: Clock,
         secrets: Callable[[], SecretRule],
-        purge: Callable[[], bool],
+        purge: Callable[[], tuple[bool, str]],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -53,13 +53,15 @@ class Lessons:
             self._store.edit_learning(request.edit, text)
         if request.remove:
             self._store.remove_learning(request.remove)
+        note = ""
         if request.edit or request.remove:
-            self._purge()
+            _, note = self._purge()
         return LearningList(
-            self._store.learnings(
+            learnings=self._store.learnings(
                 sources=names(request.source),
                 kind=request.kind,
                 superseded=request.superseded,
                 limit=request.limit,
-            )
+            ),
+            note=note,
         )

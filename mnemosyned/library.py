@@ -32,16 +32,15 @@ class Memory(Verbs):
     def __init__(
         self, database: str | os.PathLike[str], *, clock: Clock | None = None, **settings: object
     ) -> None:
-        path = Path(database).expanduser()
         asleep = {} if "MNEMOSYNE_AUTO_SLEEP" in os.environ else {"auto_sleep": False}
-        config = load_config(overrides={**asleep, **settings, "database": str(path)})
+        config = load_config(overrides={**asleep, **settings, "database": str(Path(database))})
         self._stack = ExitStack()
         self._caller: Caller
         try:
             memory = self._stack.enter_context(open_memory(config, clock=clock))
             self._caller = memory.service
         except DatabaseInUse:
-            owner = owner_of(path)
+            owner = owner_of(config.database_path)
             if owner is None or owner.socket is None:
                 raise
             self._caller = self._stack.enter_context(Client(owner.socket))

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.domain.errors import MnemosynedError, NotFound, NotPurged, StorageFailed
 from mnemosyned.logs import logger
 
 REST_TIMES = 24
@@ -24,6 +24,12 @@ START_S = 2.0
 """Seconds after the start until what an earlier process left to purge is purged."""
 CLOSE_S = 20.0
 """At the close, a purge is run if the last one took less than this many seconds."""
+
+WORDS_REMAIN = (
+    "the words of what is forgotten can still be read in the file until the next cycle, or the "
+    "next forget, has purged them"
+)
+ANOTHER_READS = "another program reads the database: let it end, then try again"
 
 log = logger()
 
@@ -77,6 +83,26 @@ class Purger:
                     return False
                 time.sleep(rest_s)
             return self._run()
+
+    def attempt(self) -> tuple[bool, str]:
+        """Purge after something was deleted: whether all of it left the file, and what failed."""
+        try:
+            return self.purge(), ""
+        except StorageFailed as error:
+            log.exception("purge_put_off")
+            return False, f"{WORDS_REMAIN}: {error.reason}"
+
+    def finish_earlier(self, unknown: NotFound) -> None:
+        """Purge what an earlier call deleted, for whoever repeats it.
+
+        Raises `NotPurged` where that fails; not where the purge only waits for its turn.
+        """
+        complete, problem = self.attempt()
+        if not complete and (problem or self._refused):
+            problem = problem or f"{WORDS_REMAIN}: {ANOTHER_READS}"
+            raise NotPurged(
+                f"{unknown.message}. If it was forgotten before: {problem}", field=unknown.field
+            ) from unknown
 
     def wait_s(self) -> float | None:
         """Seconds until the planned purge; None where none is planned."""

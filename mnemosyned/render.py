@@ -13,7 +13,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.model_ports import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.recall import Hit
-from mnemosyned.render_keeping import REMEDY, forgotten, pinned, pruned, restored
+from mnemosyned.render_keeping import REMEDY, backed_up, forgotten, pinned, pruned, restored
 from mnemosyned.render_sleep import cycle, logged, on_logged
 from mnemosyned.render_window import (
     assembled,
@@ -38,7 +38,7 @@ from mnemosyned.typesetting import (
     wrapped,
 )
 from mnemosyned.verbs import Expanded, Got, Logged, Recalled, SleepStatus, Stats
-from mnemosyned.verbs_keeping import Forgotten, Pinned, Pruned, Restored
+from mnemosyned.verbs_keeping import BackedUp, Forgotten, Pinned, Pruned, Restored
 from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
 
 
@@ -236,8 +236,8 @@ def _stats(stats: Stats) -> str:
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
         ("forgotten", "words are still to be purged from the file" if stats.purge_due else ""),
-        *(("problem", problem) for problem in stats.problems),
-        *(("notice", notice) for notice in stats.notices),
+        *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
+        *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]
     return f"{tiers}\n\n{pairs(rows)}"
 
@@ -293,6 +293,7 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     Logged: logged,
     Forgotten: forgotten,
     Pinned: pinned,
+    BackedUp: backed_up,
     Restored: restored,
     Pruned: pruned,
     Learned: learned,

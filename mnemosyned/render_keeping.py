@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mnemosyned.typesetting import counted, span, when, wrapped
-from mnemosyned.verbs_keeping import Forgotten, Pinned, Pruned, Restored
+from mnemosyned.verbs_keeping import BackedUp, Forgotten, Pinned, Pruned, Restored
 
 REMEDY = "If the date is right: mnem archive prune --believe-clock"
 REWRITTEN_BYTES_PER_S = 100e6
@@ -52,7 +52,9 @@ def _consequences(result: Forgotten) -> Iterator[str]:
             f"the file ({result.file_bytes / 1e6:,.0f} MB) is then written anew: writing waits "
             f"for about {seconds}"
         )
-    if not result.complete and result.purge_in_s is not None:
+    if result.reason:
+        yield f"not finished: {result.reason}"
+    elif not result.complete and result.purge_in_s is not None:
         yield (
             f"the words leave the file itself in about {span(max(1.0, result.purge_in_s))}: "
             "a purge rewrites it, and the last one was a moment ago"
@@ -70,6 +72,11 @@ def _consequences(result: Forgotten) -> Iterator[str]:
 def pinned(result: Pinned) -> str:
     """Whether a memory stays."""
     return f"{result.id} {'is pinned' if result.pinned else 'is not pinned any more'}"
+
+
+def backed_up(result: BackedUp) -> str:
+    """Where the copy is."""
+    return f"{result.file}: {result.bytes / 1e6:,.1f} MB, whole and on disk"
 
 
 def restored(result: Restored) -> str:

@@ -53,6 +53,10 @@ def cycle(report: CycleReport) -> str:
         lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
     if report.evicted:
         lines.append(f"to take it back: mnem sleep --undo {report.cycle}")
+    if report.problem:
+        lines.append(
+            click.style(f"it ended early; what is shown is done. {report.problem}", fg="red")
+        )
     return "\n".join(lines)
 
 

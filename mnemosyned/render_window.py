@@ -37,7 +37,9 @@ def learnings(result: LearningList) -> str:
 
 
 def on_learnings(result: LearningList) -> str:
-    """What an empty list means."""
+    """What an empty list means, and what is not finished."""
+    if result.note:
+        return f"not finished: {result.note}"
     return "" if result.learnings else "nothing was learned yet"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.admission import Admission, check_text, utc
 from mnemosyned.archivist import Archivist
+from mnemosyned.backups import backup_target
 from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.details import current, masked_episode, masked_shown
@@ -50,7 +52,7 @@ from mnemosyned.verbs import (
     Stats,
     Status,
 )
-from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
+from mnemosyned.verbs_keeping import BackedUp, Backup, Forget, Pin, Prune, Restore
 from mnemosyned.verbs_window import Compact, Context, Learn, Learnings, Shortened
 
 # Loaded by who has an embedding model.
@@ -127,7 +129,7 @@ class MemoryService:
             store=store,
             clock=clock,
             secrets=lambda: self.limits.secrets,
-            purge=forgetting.purger.purge,
+            purge=forgetting.purger.attempt,
         )
         self.use_limits(limits)
         self._verbs: dict[type[Request[Any]], Callable[[Any], Any]] = {
@@ -141,6 +143,7 @@ class MemoryService:
             Pin: forgetting.pin,
             Restore: forgetting.restore,
             Prune: forgetting.prune,
+            Backup: self.backup,
             Status: self.status,
             Log: self.log,
             Learn: lessons.learn,
@@ -208,7 +211,7 @@ class MemoryService:
         if self._vectors:
             self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
-            self._forgetting.mend()
+            self._forgetting.mend_later()
         self._cap.keep(kept.working)
         return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
@@ -307,6 +310,21 @@ class MemoryService:
             self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
         )
 
+    # ----------------------------------------------------------------- file
+
+    def backup(self, request: Backup) -> BackedUp:
+        check_text(request.file, field="file")
+        target = backup_target(request.file, self._about.database)
+        return BackedUp(file=str(target), bytes=self._store.back_up(target))
+
+    def look_after_file(self) -> None:
+        """What is due every few seconds: the file is where it was and has what its log has.
+
+        Raises `DatabaseReplaced` where nothing more can be kept in it, and `StorageFailed`.
+        """
+        self._store.secure()
+        self._store.checkpoint_idle()
+
     # --------------------------------------------------------------- status
 
     def status(self, _: Status) -> Stats:
@@ -327,7 +345,7 @@ class MemoryService:
             longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
             purge_due=self._store.scrub_due(),
             problems=self._store.problems(),
-            notices=self._store.notices(),
+            warnings=self._store.warnings(),
         )
 
     def _sleep_status(self) -> SleepStatus:
@@ -351,6 +369,6 @@ def _bytes_on_disk(database: Path) -> int:
     total = 0
     for suffix in ("", "-wal", "-shm"):
         path = database.with_name(database.name + suffix)
-        if path.exists():
+        with suppress(FileNotFoundError):
             total += path.stat().st_size
     return total

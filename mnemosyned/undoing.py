@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from mnemosyned.admission import check_text
 from mnemosyned.domain.consolidation import (
@@ -17,12 +16,12 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound
 from mnemosyned.domain.forgetting import Returned, undone_group
+from mnemosyned.domain.instants import shift
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
+from mnemosyned.steps import in_steps
 from mnemosyned.verbs import Sleep
-
-T = TypeVar("T")
 
 UNDO_CHUNK = 8
 """So many episodes, each of up to `sleep.group_entries_max` memories."""
@@ -93,8 +92,8 @@ class Undoing:
     def _held_until(self, keep_hours: float | None, next_cycle: datetime | None) -> datetime:
         now = self._cycle.now()
         if keep_hours is not None:
-            return now + timedelta(hours=keep_hours)
-        return max(now + HELD_MIN, next_cycle or now)
+            return shift(now, timedelta(hours=keep_hours))
+        return max(shift(now, HELD_MIN), next_cycle or now)
 
     def _to_undo(self, cycle: str) -> str:
         """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
@@ -112,13 +111,17 @@ class Undoing:
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             return {one.episode: one for one in self._store.returning(ids)}
-        returned: dict[str, Returned] = {}
         now = self._clock.now()
-        for chunk in chunks(ids, UNDO_CHUNK):
-            undone = self._store.undo(chunk, now=now, held_until=held_until)
-            returned |= {one.episode: one for one in undone}
-        self._mend()
-        return returned
+        try:
+            undone = in_steps(
+                ids,
+                UNDO_CHUNK,
+                lambda chunk: self._store.undo(chunk, now=now, held_until=held_until),
+                done=lambda done: f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone",
+            )
+        finally:
+            self._mend()
+        return {returned.episode: returned for step in undone for returned in step}
 
     def _entries(self, cycle: str) -> list[LogEntry]:
         """The groups of a cycle that were promoted and not undone. Raises where there are none."""
@@ -134,8 +137,3 @@ class Undoing:
                 field="undo",
             )
         return left
-
-
-def chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Runs of at most so many values."""
-    return [values[start : start + size] for start in range(0, len(values), size)]

@@ -31,7 +31,7 @@ from mnemosyned.requests import (
     Reveal,
     prepare,
 )
-from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
+from mnemosyned.verbs_keeping import Backup, Forget, Pin, Prune, Restore
 from mnemosyned.verbs_window import Compact, Context, Learn, Learnings
 
 R = TypeVar("R")
@@ -248,8 +248,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Whether words of forgotten memories are still to be purged from the file."""
     problems: list[str] = msgspec.field(default_factory=list)
     """What is wrong now, and what to do about it. The watchdog restarts a daemon that has some."""
-    notices: list[str] = msgspec.field(default_factory=list)
-    """What happened at the start that the owner should know."""
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """What the owner should know about the database file; empty where all is well."""
     clock: str = ""
     """Why the clock is not believed, so that nothing is pruned by age; empty where it is."""
 
@@ -293,6 +293,7 @@ class Verbs:
     pin = verb(Pin)
     restore = verb(Restore)
     prune = verb(Prune)
+    backup = verb(Backup)
     status = verb(Status)
     log = verb(Log)
     learn = verb(Learn)
@@ -312,6 +313,7 @@ VERBS: dict[str, type[Request[Any]]] = {
     "pin": Pin,
     "restore": Restore,
     "prune": Prune,
+    "backup": Backup,
     "status": Status,
     "log": Log,
     "learn": Learn,

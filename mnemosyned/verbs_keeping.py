@@ -1,4 +1,4 @@
-"""The verbs that forget, pin, restore and prune: their requests, results and help."""
+"""The verbs that forget, pin, restore, prune and back up: their requests, results and help."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the words are in no file of the database any more. False where the purge follows:
     while others are served, or while another program reads the file."""
     purge_in_s: float | None = None
-    """With `complete` false, seconds until the purge; null where it follows the next cycle."""
+    """Seconds until the purge, where it waits because others are served; null otherwise."""
+    reason: str = ""
+    """Why it failed to be complete; empty where the purge waits its turn, or for another program
+    that reads the file."""
     backups: list[str]
     """Files beside the database that look like copies of it: nothing was forgotten in them."""
 
@@ -145,3 +148,27 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
     believe_clock: Annotated[
         bool, Meta(description="the date is right, though the clock jumped ahead")
     ] = False
+
+
+# -------------------------------------------------------------------- backup
+
+
+class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole copy of the memory, on disk."""
+
+    file: str
+    bytes: int
+
+
+class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
+    """Write a whole copy of the memory to a file, while everything goes on.
+
+    An earlier backup of that name is replaced once the new one is whole. Copying the database
+    itself while it is in use gives no backup: what was written last is not in that file yet.
+    """
+
+    writes = True  # another file, but once the daemon is stopping there is no time for it
+
+    file: Annotated[
+        str, Meta(description="the path of the copy, absolute", min_length=1, max_length=4_096)
+    ]

@@ -163,6 +163,8 @@ class LearningList(msgspec.Struct, frozen=True):
     """What holds, newest first."""
 
     learnings: list[Learning]
+    note: str = ""
+    """What is not finished yet, such as the purge of former words on a full disk."""
 
 
 class Learnings(Request[LearningList], frozen=True, forbid_unknown_fields=True):

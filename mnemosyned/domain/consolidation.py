@@ -340,3 +340,5 @@ class CycleReport:
     """Originals that an undo put back into working memory."""
     held_until: datetime | None = None
     """Until then no cycle takes what an undo put back, but one with `force`."""
+    problem: str = ""
+    """What ended it early, such as a full disk; what the report counts is on disk all the same."""

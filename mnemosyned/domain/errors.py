@@ -198,6 +198,36 @@ class StorageFailed(MnemosynedError):
     code = "storage_failed"
     kind = Kind.UNAVAILABLE
 
+    def __init__(self, message: str, *, field: str | None = None, reason: str = "") -> None:
+        super().__init__(message, field=field)
+        self.reason = reason or message
+        """Why, without what it means for the request: for whoever knows more of that."""
+
+
+class DatabaseReplaced(StorageFailed):
+    """The database file was deleted, moved or replaced while it was open."""
+
+    code = "database_replaced"
+
+    def __init__(
+        self, message: str, *, field: str | None = None, reason: str = "", saved: bool = True
+    ) -> None:
+        super().__init__(message, field=field, reason=reason)
+        self.saved = saved
+        """Whether all that was acknowledged is in a file, so that a restart loses nothing."""
+
+
+class PartlyDone(StorageFailed):
+    """A part of the request is done and on disk, the rest is not; the message says which."""
+
+    code = "partly_done"
+
+
+class NotPurged(StorageFailed):
+    """Memories were forgotten, but their words can still be read in the file."""
+
+    code = "not_purged"
+
 
 class SummarizerFailed(MnemosynedError):
     """A summariser gave nothing that can be kept."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Literal, Protocol
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
@@ -399,8 +400,23 @@ class MemoryStore(Protocol):
         """What is wrong with the store now, a sentence each; empty when all of it answers."""
         ...
 
-    def notices(self) -> list[str]:
-        """What happened at the opening that the owner should know, a sentence each."""
+    def secure(self) -> None:
+        """See to it that what was acknowledged lasts, whatever became of the file.
+
+        Raises `DatabaseReplaced` where nothing more can be kept until a restart.
+        """
+        ...
+
+    def warnings(self) -> list[str]:
+        """What the owner of the store should know about its file, the gravest first."""
+        ...
+
+    def checkpoint_idle(self) -> None:
+        """Have what was written since the last call in the file itself, not in its log alone."""
+        ...
+
+    def back_up(self, target: Path) -> int:
+        """Write a whole copy of the store to a file, in one step; its size in bytes."""
         ...
 
     def longest_write_s(self) -> float:

@@ -19,7 +19,7 @@ from mnemosyned.domain.consolidation import (
     plan,
     whole,
 )
-from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
+from mnemosyned.domain.errors import SleepInProgress, StorageFailed, SummarizerFailed
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary
@@ -282,6 +282,7 @@ class SleepCycle:
             meter=meter,
         )
         self._run = (run, total)
+        problem = ""
         try:
             self._consolidate(run, wanted, go_on)
             may_fold = wanted.everywhere and trigger not in URGENT
@@ -291,12 +292,17 @@ class SleepCycle:
                 # One in the future holds nothing back.
                 before = min(held[0].created_at, over) if held else over
                 folds.fold(before=before, go_on=go_on)
+        except StorageFailed as error:
+            if not (run.reports or folds.reports):
+                nothing = f"nothing was consolidated: {error.reason}"
+                raise type(error)(nothing, reason=error.reason) from error
+            log.exception("cycle_cut_short", cycle=cycle)  # what is done is done, and is told
+            problem = error.reason
         finally:
             self._run = None
             self.last_finished = self._clock.now()
-        return cycle_report(
-            [*run.reports, *folds.reports], trigger, total, meter.started, cycle=cycle
-        )
+        reports = [*run.reports, *folds.reports]
+        return cycle_report(reports, trigger, total, meter.started, cycle=cycle, problem=problem)
 
     def _consolidate(self, run: CycleRun, wanted: Selection, go_on: Callable[[], bool]) -> None:
         """Step by step, until nothing is left but what failed."""

@@ -24,6 +24,7 @@ from mnemosyned.domain.ports import Clock, Fold, Foldable, MemoryStore
 from mnemosyned.domain.pyramid import FOLD_MIN, Level, Period, begin_of, edge, parts, periods
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
+from mnemosyned.sleep.run import record_failure
 
 FOLDABLE_MAX = 20_000
 """Summaries looked at together; a longer backlog is folded in several rounds."""
@@ -274,7 +275,8 @@ class FoldRun:
             error=code,
             exc_info=error,
         )
-        self._store.record_failure(
+        record_failure(
+            self._store,
             LogEntry(
                 cycle=self._cycle,
                 created_at=self._clock.now(),
@@ -291,7 +293,7 @@ class FoldRun:
                 chars_before=period.chars,
                 chars_after=0,
                 level=period.level,
-            )
+            ),
         )
         self.reports.append(report(period, GroupStatus.FAILED, error=code))
 

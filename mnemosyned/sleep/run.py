@@ -115,7 +115,10 @@ class CycleRun:
             else:
                 self._finish(work, [(work.originals, outcome)])
         self.commit()
-        self._store.settle()
+        try:
+            self._store.settle()
+        except StorageFailed as error:  # what is promoted stays so, unless power fails before
+            log.warning("settle_failed", cycle=self._cycle, reason=error.reason)
 
     def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
         """Read the batches; those too small to summarise are finished word for word."""
@@ -169,9 +172,16 @@ class CycleRun:
                 self.reports.append(_done(group))
         self._since_checkpoint += len(finished) + COMMIT_GROUPS
         if self._since_checkpoint >= CHECKPOINT_GROUPS:
-            self._since_checkpoint = 0 if self._store.checkpoint() else CHECKPOINT_GROUPS
+            self._since_checkpoint = 0 if self._checkpoint() else CHECKPOINT_GROUPS
         if self._company:
             self._company.rest(time.monotonic() - began)
+
+    def _checkpoint(self) -> bool:
+        try:
+            return self._store.checkpoint()
+        except StorageFailed as error:  # tried again after the next commit
+            log.warning("checkpoint_failed", cycle=self._cycle, reason=error.reason)
+            return False
 
     def _promotion(self, work: _Work, originals: Sequence[Memory], digest: Digest) -> Promotion:
         now = self._clock.now()
@@ -210,7 +220,8 @@ class CycleRun:
         log.error(
             "group_failed", cycle=self._cycle, items=len(batch.members), error=code, exc_info=error
         )
-        self._store.record_failure(
+        record_failure(
+            self._store,
             LogEntry(
                 cycle=self._cycle,
                 created_at=self._clock.now(),
@@ -226,11 +237,19 @@ class CycleRun:
                 duration_s=time.monotonic() - started,
                 chars_before=batch.chars,
                 chars_after=0,
-            )
+            ),
         )
         self.failed.update(batch.ids)
         self.items += len(batch.members)
         self.reports.append(unfinished(batch, GroupStatus.FAILED, error=code))
+
+
+def record_failure(store: MemoryStore, entry: LogEntry) -> None:
+    """Write a failure to the log; where the disk takes no more, the report alone has it."""
+    try:
+        store.record_failure(entry)
+    except StorageFailed as error:
+        log.warning("failure_not_recorded", cycle=entry.cycle, reason=error.reason)
 
 
 def _word_for_word(work: _Work) -> list[tuple[Sequence[Memory], Digest]]:
@@ -296,6 +315,7 @@ def cycle_report(
     cycle: str = "",
     dry_run: bool = False,
     model_s: float | None = None,
+    problem: str = "",
 ) -> CycleReport:
     """What a cycle did, or would do; `started` by the monotonic clock."""
     episodes = [group for group in groups if not group.level]
@@ -304,7 +324,7 @@ def cycle_report(
     dealt_with = sum(group.items for group in kept)
     if not candidates and not groups:
         status = CycleStatus.NOTHING_TO_DO
-    elif failed or dealt_with < candidates:
+    elif failed or problem or dealt_with < candidates:
         status = CycleStatus.PARTIAL
     else:
         status = CycleStatus.DONE
@@ -324,4 +344,5 @@ def cycle_report(
         chars_after=sum(group.chars_after for group in episodes),
         duration_s=time.monotonic() - started,
         model_s=model_s,
+        problem=problem,
     )

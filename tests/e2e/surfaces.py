@@ -14,7 +14,7 @@ from e2e.daemons import Daemon, Json
 from mnemosyned import Client, Memory, MnemosynedError
 from mnemosyned.verbs import ALIASES, VERBS
 
-POSITIONAL = {"content", "query", "id", "message", "messages"}
+POSITIONAL = {"content", "query", "id", "message", "messages", "file"}
 FILES = {"messages", "tools"}
 COMMANDS = {"prune": ["archive", "prune"]}
 """Where the shell's words for a verb are others than its name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, Json, environment, mnem, short_room
+from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_room
 from e2e.programs import BIN
 from e2e.terminals import on_terminal, popen
 
@@ -60,6 +61,7 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "pin": ["pin", "tea"],
         "archive": ["archive", "prune", "--dry-run"],
         "status": ["status"],
+        "backup": ["backup", str(file.with_name("copy.db"))],
         "log": ["log"],
         "context": ["context", "more tea?", "--messages", str(talk)],
         "compact": ["compact", str(talk)],
@@ -420,3 +422,14 @@ def test_completion_completes(tmp_path: Path, typed: str, expected: set[str]) ->
 
     offered = {line.partition(",")[2] for line in done.stdout.decode().splitlines()}
     assert offered == expected
+
+
+def test_a_backup_goes_where_the_shell_is(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.post("remember", id="tea", content="Tea at four.")
+    file = os.path.relpath(tmp_path / "copy.db")
+
+    done = daemon.mnem("backup", file)
+
+    assert done.returncode == 0
+    assert done.stdout.decode().startswith(f"{tmp_path / 'copy.db'}: ")
+    assert kept(tmp_path / "copy.db") == ["tea"]

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 from e2e.daemons import Daemon, kept
+
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.memory import Acknowledged
+from mnemosyned.importing import BATCH, import_lines
+from mnemosyned.verbs import Caller, RememberedMany, RememberMany
 
 pytestmark = pytest.mark.e2e
 
@@ -92,3 +100,36 @@ def test_a_bad_line_is_named_by_its_number_in_a_large_file(daemon: Daemon, file:
     assert b"line 1100: " in done.stderr
     assert b"(invalid_time)" in done.stderr
     assert kept(daemon.database) == []
+
+
+class FullDisk:
+    """A daemon that has room for so many batches."""
+
+    def __init__(self, batches: int) -> None:
+        self._left = batches
+
+    def call(self, request: RememberMany) -> RememberedMany:
+        self._left -= 1
+        if self._left < 0:
+            raise StorageFailed("nothing of this request was kept: the disk is full")
+        now = datetime.now(UTC)
+        return RememberedMany(
+            [Acknowledged(id="x", created_at=now, stored=True) for _ in request.memories]
+        )
+
+
+@pytest.mark.parametrize("batches", [0, 2])
+def test_an_import_that_stops_halfway_says_how_much_is_kept(batches: int) -> None:
+    lines = b"".join(b'{"content": "line %d"}\n' % number for number in range(3 * BATCH))
+
+    with pytest.raises(StorageFailed) as error:
+        import_lines(
+            io.BytesIO(lines),
+            cast("Caller", FullDisk(batches)),
+            check_only=False,
+            progress=lambda _: None,
+        )
+
+    kept_before = f"{batches * BATCH:,} memories of the file are kept"
+    assert (kept_before in error.value.message) is bool(batches)
+    assert "the disk is full" in error.value.message

@@ -99,7 +99,7 @@ def test_the_watchdog_starves_when_an_index_stops_answering(start: Start) -> Non
     daemon.kill()
     again = start()
     assert len(again.post("recall", query="quay").body["hits"]) == 1
-    assert "memory_fts" in again.events("notice")[0]["text"]
+    assert "memory_fts" in again.events("database_warning")[0]["reason"]
 
 
 def test_a_watchdog_meant_for_another_process_is_not_fed(start: Start) -> None:

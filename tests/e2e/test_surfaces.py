@@ -19,7 +19,16 @@ from mnemosyned.verbs import ALIASES, VERBS
 pytestmark = pytest.mark.e2e
 
 LONG_AGO = "2026-03-02T09:30:00Z"
-VARIES = {"bytes_on_disk", "database", "duration_s", "longest_write_ms", "pid", "uptime_s"}
+VARIES = {
+    "bytes",
+    "bytes_on_disk",
+    "database",
+    "duration_s",
+    "file",
+    "longest_write_ms",
+    "pid",
+    "uptime_s",
+}
 MADE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 IMPORT_IS = "remember_many"
@@ -119,7 +128,7 @@ def converse(call: Walker) -> None:
     call("expand", id=shorter["expand"][0])
 
 
-def walk(call: Walker) -> None:
+def walk(call: Walker, room: Path) -> None:
     """Every verb with every field of it."""
     whole = {"session": "kitchen", "source": "cook", "role": "user", "metadata": {"dish": "stew"}}
     call(
@@ -176,6 +185,7 @@ def walk(call: Walker) -> None:
     call("forget", **which, **when)
     call("log")
     converse(call)
+    call("backup", file=str(room / "backup.db"))
     call("status")
 
 
@@ -185,7 +195,7 @@ def test_every_verb_answers_alike_over_every_surface(tmp_path: Path) -> None:
     for name in ("http", "client", "shell", "embedded"):
         with surface(name, tmp_path / name) as called:
             walkers[name] = Walker(called)
-            walk(walkers[name])
+            walk(walkers[name], tmp_path)
 
     expected = walkers["http"].answers
     for name, walker in walkers.items():

@@ -19,7 +19,7 @@ from mnemosyned.domain.recall import Found, Query
 from mnemosyned.domain.terms import terms
 from mnemosyned.domain.when import times
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite.store import open_store
+from mnemosyned.storage.sqlite import open_store
 
 SESSIONS: dict[str, Callable[[Record], str]] = {
     "no sessions": lambda _: DEFAULT_SESSION,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.domain.errors import DatabaseInUse
+from mnemosyned.domain.errors import DatabaseInUse, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.storage.sqlite.ownership import Owner, owned, owner_of
@@ -88,3 +88,35 @@ def test_a_store_that_cannot_open_gives_the_file_free(database: Path, tmp_path: 
         pass
 
     assert owner_of(database) is None
+
+
+def test_a_lock_that_is_a_link_overwrites_nothing(database: Path, tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear Ada")
+    database.with_name("memory.db.lock").symlink_to(letter)
+
+    with pytest.raises(StorageFailed, match="symbolic link"), owned(database):
+        pass
+
+    assert letter.read_text() == "Dear Ada"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "[]", "7", '{"pid": 1}', '{"pid": "x", "socket": 5}', "[" * 4_000, "\0"]
+)
+def test_what_else_is_in_a_held_lock_names_nobody(database: Path, text: str) -> None:
+    lock = database.with_name("memory.db.lock")
+    with owned(database):
+        lock.write_text(text)
+
+        assert owner_of(database) == Owner(0)
+        with pytest.raises(DatabaseInUse, match="process unknown"), owned(database):
+            pass
+
+
+def test_a_loop_of_links_is_no_database(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.db"
+    loop.symlink_to(loop)
+
+    with pytest.raises(StorageFailed, match="loop"), owned(loop):
+        pass

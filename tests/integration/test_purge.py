@@ -84,13 +84,13 @@ def test_an_index_that_cannot_be_read_is_rebuilt_when_the_file_is_opened(
         assert {f"w{number}" for number in range(6)} <= everything(library, "harbor")
         assert {f"a{number}" for number in range(6)} <= everything(library, "meadow")
         assert {"a3", "w3"} <= everything(library, f"{CODE}3")
-        (notice,) = library.status().notices
+        (warning,) = library.status().warnings
         library.remember("another of the harbor")
 
-    assert index in notice
+    assert index in warning
     assert damage(database) == []
     with Library(database) as library:
-        assert library.status().notices == []
+        assert library.status().warnings == []
 
 
 @grows_deep

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import sqlite3
 import threading
@@ -13,7 +12,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.errors import DatabaseReplaced, StorageFailed
+from mnemosyned.logs import logger
+from mnemosyned.storage.sqlite.failures import NOT_ANSWERED, NOTHING_KEPT, reason, storage_failed
 
 T = TypeVar("T")
 
@@ -24,19 +25,31 @@ CHECKPOINT_PAGES = 4_000
 _CLOSED = "the memory is closed; open it again"
 COMMIT_SHARE_MAX = 256
 """How many waiting writes one commit takes along."""
+NOT_CLEANED = "the file could not be cleaned up; every memory in it is as it was"
+
+log = logger()
 
 
-def create_private(path: Path) -> None:
-    """Make the file, readable by its owner alone, before SQLite would."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+def open_writer(
+    path: Path, *, check: Callable[[sqlite3.Connection], object] = lambda _: None
+) -> sqlite3.Connection:
+    """The connection that writes: every commit is on disk when it returns.
 
-
-def open_writer(path: Path) -> sqlite3.Connection:
-    """The connection that writes: every commit is on disk when it returns."""
+    `check` may refuse the file, by what it raises, before anything of it is changed.
+    """
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
+    try:
+        check(connection)
+        _set_up(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -45,7 +58,6 @@ def open_writer(path: Path) -> sqlite3.Connection:
     # What is deleted is overwritten: an evicted row must not outlive its memory in a free page.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA temp_store = MEMORY")
-    return connection
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -70,21 +82,6 @@ def bound_caches(limit_bytes: int) -> None:
     """
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(f"PRAGMA soft_heap_limit = {limit_bytes}")
-
-
-def checkpoint_beside(path: Path) -> bool:
-    """Fold the write-ahead log into the file while others write and read it.
-
-    The writer itself would do so within a commit, and all others would wait for it. False where
-    the log has grown long: it starts anew only with a write that meets no reader, and has one
-    chance after each checkpoint.
-    """
-    try:
-        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as beside:
-            pages: int = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
-            return pages < CHECKPOINT_PAGES // 2
-    except sqlite3.Error as error:
-        raise _storage_failed(error) from error
 
 
 class _Ticket(Generic[T]):
@@ -112,8 +109,16 @@ class Writer:
     runs in a savepoint of its own, so that one that fails takes nobody along.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        secured: Callable[[sqlite3.Connection], sqlite3.Connection] = lambda usual: usual,
+    ) -> None:
         self._connection = connection
+        self._secured = secured
+        """Called before each change: answers with the connection to use from then on, or raises
+        where what is written would not last."""
         self._waiting: deque[_Ticket[object]] = deque()
         self._lock = threading.Lock()
         self._durable = True  # as `open_writer` leaves it
@@ -158,24 +163,55 @@ class Writer:
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
         try:
-            self._flush_at_commit(durable=durable)
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._begin(durable=durable)
             began = time.monotonic()
             for ticket in tickets:
                 self._run(ticket, alone=share == 1)
             self._connection.execute("COMMIT")
             self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         except BaseException as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            failure = _storage_failed(error)
-            for ticket in tickets:
+            failure = storage_failed(error, NOTHING_KEPT)
+            for ticket in tickets:  # first of all: a ticket without an error counts as kept
                 ticket.error = ticket.error or failure
+            self._roll_back()
             if not isinstance(error, Exception):  # an interrupt belongs to this thread alone
                 raise
         finally:
             for ticket in tickets:
                 ticket.done = True
+
+    def _begin(self, *, durable: bool) -> None:
+        self._secure()
+        if self._connection.in_transaction:  # an earlier one that could not be rolled back
+            self._connection.execute("ROLLBACK")
+        self._flush_at_commit(durable=durable)
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def _roll_back(self) -> None:
+        """End a failed transaction; what cannot end now does before the next begins."""
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            log.warning("rollback_failed", reason=str(error))
+
+    def _secure(self) -> None:
+        connection = self._secured(self._connection)
+        if connection is not self._connection:
+            self._connection = connection
+            self._durable = True
+
+    def secure(self) -> None:
+        """See to it that what was written lasts. Raises `DatabaseReplaced` where it does not.
+
+        While somebody writes there is nothing to do: each commit does the same.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                with self._explained():
+                    self._secure()
+            finally:
+                self._lock.release()
 
     def _flush_at_commit(self, *, durable: bool) -> None:
         """Have commits wait for the disk, or not; the engine is told only where that changes."""
@@ -194,7 +230,7 @@ class Writer:
             if not self._connection.in_transaction:  # SQLite gave the whole transaction up
                 raise
             self._connection.execute("ROLLBACK TO share")
-            ticket.error = _storage_failed(error)
+            ticket.error = storage_failed(error, NOTHING_KEPT)
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:
@@ -203,7 +239,8 @@ class Writer:
         Rows that SQLite moves between pages leave copies in the free space of the old ones, which
         secure deletion does not know of. Writers wait: about a second for 100 MB.
         """
-        with self._lock:
+        with self._lock, self._explained():
+            self._secure()
             began = time.monotonic()
             # What it puts aside is what stays, and as large as the file: not a thing for memory.
             self._connection.execute("PRAGMA temp_store = FILE")
@@ -211,7 +248,7 @@ class Writer:
                 self._connection.execute("VACUUM")
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                    raise _storage_failed(error) from error
+                    raise
                 return False
             finally:
                 self._connection.execute("PRAGMA temp_store = MEMORY")
@@ -220,32 +257,65 @@ class Writer:
 
     def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
         """Fold the write-ahead log into the file and empty it; False where a reader forbids it."""
-        with self._lock:
-            self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
-            try:
-                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            finally:
-                self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        with self._lock, self._explained():
+            return self._checkpoint(wait_s)
+
+    def _checkpoint(self, wait_s: float) -> bool:
+        self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+        try:
+            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
         return not busy
 
     def shrink(self) -> None:
         """Free the page cache; the next write reads its pages again."""
-        with self._lock:
+        with self._lock, self._explained():
             self._connection.execute("PRAGMA shrink_memory")
 
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Upkeep of the file: whatever it fails of, no memory is touched by that."""
+        if self._closed:
+            raise StorageFailed(_CLOSED)
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise storage_failed(error, NOT_CLEANED) from error
+
     def close(self) -> None:
-        """Fold the write-ahead log into the file and close."""
-        self.checkpoint()
+        """Fold the write-ahead log into the file and close.
+
+        A log that cannot be folded in stays beside the file, and the next start reads it. Raises
+        `DatabaseReplaced` where what was acknowledged could not be saved from a file that is gone.
+        """
         with self._lock:
-            self._closed = True
-            self._connection.close()
+            if self._closed:
+                return
+            try:
+                self._secure()
+                self._checkpoint(BUSY_TIMEOUT_S)
+            except DatabaseReplaced as error:
+                if not error.saved:
+                    raise
+                log.warning("closed_elsewhere", reason=error.reason)
+            except (OSError, sqlite3.Error) as error:
+                log.warning("checkpoint_failed", reason=reason(error))
+            finally:
+                self._closed = True
+                self._connection.close()
 
 
 class Readers:
     """A bounded pool of read-only connections."""
 
-    def __init__(self, path: Path, *, size: int) -> None:
+    def __init__(
+        self, path: Path, *, size: int, check: Callable[[], object] = lambda: None
+    ) -> None:
         self._path = path
+        self._check = check
+        """Called before and after a connection opens the file and its log: raises where they are
+        others."""
         self._pool: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
         for _ in range(size):
             self._pool.put(None)
@@ -253,6 +323,12 @@ class Readers:
         self._closed = False
         self._admitting = threading.Event()
         self._admitting.set()
+        self._outdated: set[sqlite3.Connection] = set()
+        self._all: set[sqlite3.Connection] = set()
+
+    def renew(self) -> None:
+        """From the next read on, use new connections: the path leads to another file now."""
+        self._outdated = set(self._all)
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -267,17 +343,33 @@ class Readers:
         try:
             if self._closed:
                 raise StorageFailed(_CLOSED)
-            if connection is None:
-                connection = open_reader(self._path)
+            if connection is None or connection in self._outdated:
+                connection = self._renewed(connection)
             connection.execute("BEGIN")
             try:
                 yield connection
             finally:
                 connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise _storage_failed(error) from error
+            raise storage_failed(error, NOT_ANSWERED) from error
         finally:
             self._pool.put(connection)
+
+    def _renewed(self, outdated: sqlite3.Connection | None) -> sqlite3.Connection:
+        self._check()
+        connection = open_reader(self._path)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+            self._check()
+        except BaseException:
+            connection.close()
+            raise
+        self._all.add(connection)
+        if outdated:
+            self._all.discard(outdated)
+            self._outdated.discard(outdated)
+            outdated.close()
+        return connection
 
     @contextmanager
     def paused(self, *, wait_s: float) -> Iterator[bool]:
@@ -321,15 +413,3 @@ class Readers:
         self._closed = True
         for _ in range(self._size):
             self._pool.put(None)
-
-
-def _storage_failed(error: BaseException) -> Exception:
-    """What the caller is told: errors of the domain as they are, the engine's explained."""
-    if isinstance(error, Exception) and not isinstance(error, sqlite3.Error):
-        return error
-    failure = StorageFailed(
-        f"the database refused: {error!r}; nothing of this request was kept. "
-        "Check the free space and the file, then try again."
-    )
-    failure.__cause__ = error
-    return failure

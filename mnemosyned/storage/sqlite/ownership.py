@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mnemosyned.domain.errors import DatabaseInUse
+from mnemosyned.domain.errors import DatabaseInUse, StorageFailed
+from mnemosyned.storage.sqlite.custody import finish_rescue
+from mnemosyned.storage.sqlite.database_file import PRIVATE, DatabaseFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,46 +26,81 @@ class Owner:
 
 
 @contextmanager
-def owned(database: Path, *, socket: Path | None = None) -> Iterator[None]:
-    """Own the database while the block runs. Raises `DatabaseInUse`.
+def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFile]:
+    """Own the database, made where there is none, while the block runs.
 
-    The kernel drops the lock with the process, so a crash leaves nothing to clean up.
+    Raises `DatabaseInUse`, `StorageFailed` and OSError. The kernel drops the locks with the
+    process, so a crash leaves nothing to clean up.
     """
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(_lock_path(database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DatabaseInUse(_in_use(database)) from None
-        me = Owner(os.getpid(), str(socket.absolute()) if socket else None)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
-        yield
-        os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
+        resolved = _resolved(database)
+        finish_rescue(resolved)
+        file = DatabaseFile(resolved)
+        try:
+            me = Owner(os.getpid(), str(socket.absolute()) if socket else None)
+            os.fchmod(descriptor, PRIVATE)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
+            yield file
+            with suppress(OSError):  # of a failing disk: what an earlier owner left does not count
+                os.ftruncate(descriptor, 0)
+        finally:
+            file.close()
 
 
 def owner_of(database: Path) -> Owner | None:
     """Who owns the database now, None where it is free."""
     try:
-        descriptor = os.open(_lock_path(database), os.O_RDONLY | os.O_CLOEXEC)
+        with _lock_file(database, os.O_RDONLY) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _owner(os.pread(descriptor, 4096, 0))
     except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.pread(descriptor, 4096, 0)
-        return Owner(**json.loads(text)) if text else Owner(0)
-    finally:
-        os.close(descriptor)
+        pass
     return None
 
 
-def _lock_path(database: Path) -> Path:
-    database = database.resolve()  # one file, one lock, whatever links lead to it
-    return database.with_name(database.name + ".lock")
+def _owner(text: bytes) -> Owner:
+    """The owner that a lock file names; process 0 where something else wrote to it."""
+    try:
+        said = json.loads(text)
+        owner = Owner(said["pid"], said["socket"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Owner(0)
+    known = isinstance(owner.pid, int) and isinstance(owner.socket, str | None)
+    return owner if known else Owner(0)
+
+
+@contextmanager
+def _lock_file(database: Path, flags: int) -> Iterator[int]:
+    """The open lock file. Raises `StorageFailed` where its name is a link to another file."""
+    database = _resolved(database)  # one file, one lock, whatever links lead to it
+    path = database.with_name(database.name + ".lock")
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise StorageFailed(
+            f"{path} is a symbolic link, and what it leads to would be overwritten: remove it"
+        ) from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _resolved(database: Path) -> Path:
+    try:
+        return database.resolve()
+    except (RuntimeError, OSError) as error:  # before Python 3.13 a loop is a RuntimeError
+        raise StorageFailed(f"{database} is a loop of symbolic links: name another file") from error
 
 
 def _in_use(database: Path) -> str:

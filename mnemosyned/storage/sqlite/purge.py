@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-from mnemosyned.storage.sqlite.connections import Readers, Writer, checkpoint_beside
+from mnemosyned.storage.sqlite.connections import Readers, Writer
 from mnemosyned.storage.sqlite.fulltext import (
     DEPTH_MAX,
     INDEXES,
@@ -33,10 +33,13 @@ def request_purge(connection: sqlite3.Connection) -> None:
 class Purge:
     """Purges one file. Safe from any thread; one runs at a time."""
 
-    def __init__(self, database: Path, writer: Writer, readers: Readers) -> None:
-        self._database = database
+    def __init__(
+        self, writer: Writer, readers: Readers, *, checkpoint: Callable[[], object]
+    ) -> None:
+        """`checkpoint` copies the log into the file while others read and write."""
         self._writer = writer
         self._readers = readers
+        self._checkpoint = checkpoint
         self._running = threading.Lock()
 
     def due(self) -> bool:
@@ -78,7 +81,7 @@ class Purge:
         Most of it is copied while others read. For the last of it our own readers are paused, a
         moment at a time, as some recall would otherwise always be under way.
         """
-        checkpoint_beside(self._database)
+        self._checkpoint()
         for _ in range(CHECKPOINT_TRIES):
             with self._readers.paused(wait_s=CHECKPOINT_PAUSE_S) as alone:
                 if alone and self._writer.checkpoint(wait_s=0):

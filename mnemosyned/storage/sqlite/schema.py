@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 MIGRATION_SET = "mnemosyned"
+APPLICATION_ID = 0x4D6E656D
+"""What SQLite's header says of whose file it is: Mnem."""
+_OURS = "working_memory"
+"""The table that every version of ours has."""
+_BEFORE = {"_sqlite_migrations"}
+"""What a start that was killed amid the first migration may leave."""
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -21,8 +27,28 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def upgrade(connection: sqlite3.Connection, migrations: Path) -> None:
-    """Apply what the file lacks. Raises `SchemaTooNew` for a file of a later version."""
+def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StorageFailed` for the database of another program; reads only."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application == APPLICATION_ID:
+        return
+    tables = {
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    }
+    if application or (_OURS not in tables and tables - _BEFORE):
+        some = ", ".join(sorted(tables - _BEFORE)[:3])
+        raise StorageFailed(
+            f"{path} is the SQLite database of another program (tables: {some or 'none'}); nothing "
+            "was changed in it. Choose another file"
+        )
+
+
+def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
+    """Apply what the file lacks; whether that was anything.
+
+    Raises `SchemaTooNew` for a file of a later version.
+    """
     files = sorted(migrations.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
         raise StorageFailed(f"no migrations in {migrations}; install mnemosyned again")
@@ -35,6 +61,10 @@ def upgrade(connection: sqlite3.Connection, migrations: Path) -> None:
         )
     if version < latest:
         _apply(connection, files)
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    return version < latest or application != APPLICATION_ID
 
 
 def _apply(connection: sqlite3.Connection, files: list[Path]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
-from mnemosyned.domain.errors import NotFound, StorageFailed
+from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Episode, Memory, Tier, TierTotals
@@ -40,15 +39,17 @@ from mnemosyned.storage.sqlite import (
 from mnemosyned.storage.sqlite import emptied as emptying
 from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.candidates import Frequencies
+from mnemosyned.storage.sqlite.checkpoints import Checkpoints
 from mnemosyned.storage.sqlite.connections import (
     Readers,
     Writer,
-    checkpoint_beside,
-    create_private,
     open_writer,
 )
-from mnemosyned.storage.sqlite.fulltext import failing_indexes, heal_indexes
-from mnemosyned.storage.sqlite.ownership import owned
+from mnemosyned.storage.sqlite.copies import back_up
+from mnemosyned.storage.sqlite.custody import Custody
+from mnemosyned.storage.sqlite.database_file import DatabaseFile
+from mnemosyned.storage.sqlite.failures import storage_failed
+from mnemosyned.storage.sqlite.fulltext import failing_indexes
 from mnemosyned.storage.sqlite.purge import Purge
 from mnemosyned.storage.sqlite.remembering import remember
 from mnemosyned.storage.sqlite.rows import (
@@ -57,7 +58,7 @@ from mnemosyned.storage.sqlite.rows import (
     episode_from,
     log_entry_from,
 )
-from mnemosyned.storage.sqlite.schema import schema_version, upgrade
+from mnemosyned.storage.sqlite.schema import schema_version
 from mnemosyned.storage.sqlite.search import episode_at, search, show
 from mnemosyned.storage.sqlite.vectors import SqliteVectors
 
@@ -66,57 +67,63 @@ PACE_ROWS = 500
 """Rows of the log that tell how fast a model writes at present."""
 
 
-@contextmanager
-def open_store(
-    database: Path, *, migrations: Path, socket: Path | None = None
-) -> Iterator[SqliteStore]:
-    """Own the file, bring it up to date and serve it while the block runs.
-
-    Raises `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
-    """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(owned(database, socket=socket))
-            create_private(database)
-            healed = heal_indexes(database)
-            store = SqliteStore(database, _up_to_date(database, migrations), healed=healed)
-        except (OSError, sqlite3.Error) as error:
-            raise StorageFailed(
-                f"{database} cannot be opened as a memory: {error}; choose another file"
-            ) from error
-        stack.callback(store.close)
-        yield store
-
-
-def _up_to_date(database: Path, migrations: Path) -> sqlite3.Connection:
-    connection = open_writer(database)
-    try:
-        upgrade(connection, migrations)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
 class SqliteStore:
     """A `MemoryStore` on one SQLite file."""
 
     def __init__(
-        self, database: Path, connection: sqlite3.Connection, *, healed: Sequence[str] = ()
+        self,
+        database: Path,
+        connection: sqlite3.Connection,
+        *,
+        file: DatabaseFile,
+        warnings: Sequence[str] = (),
     ) -> None:
         self.database = database
-        self._healed = tuple(healed)
         self.schema_version = schema_version(connection)
-        self._writer = Writer(connection)
-        self._readers = Readers(database, size=READERS)
-        self._purge = Purge(database, self._writer, self._readers)
+        self._custody = Custody(file, connect=open_writer)
+        self._writer = Writer(connection, secured=self._custody.secured)
+        self._readers = Readers(database, size=READERS, check=self._check_readable)
+        self._checkpoints = Checkpoints(database, check=self._custody.check)
+        self._purge = Purge(self._writer, self._readers, checkpoint=self._checkpoints.run)
+        self._custody.renewed = self._renew
         self._frequencies = Frequencies()
+        self._warnings = tuple(warnings)
         self.vectors = SqliteVectors(self._writer, self._readers)
 
     def close(self) -> None:
         """Let running reads end, fold the write-ahead log in, close."""
         self._readers.close()
+        self._checkpoints.close()
+        self._custody.retry_now()
         self._writer.close()
+
+    # ---------------------------------------------------------------- upkeep
+
+    def secure(self) -> None:
+        self._writer.secure()
+
+    def _renew(self) -> None:
+        self._readers.renew()
+        self._checkpoints.renew()
+
+    def warnings(self) -> list[str]:
+        problem = self._custody.problem
+        return [*([problem] if problem else []), *self._warnings]
+
+    def checkpoint_idle(self) -> None:
+        self._checkpoints.run_due()
+
+    def _check_readable(self) -> None:
+        """Before a new connection reads: what was deleted is put back, what is not ours is left."""
+        self._writer.secure()
+        self._custody.check()
+
+    def back_up(self, target: Path) -> int:
+        self._check_readable()
+        try:
+            return back_up(self.database, target, check=self._custody.check)
+        except (OSError, sqlite3.Error) as error:
+            raise storage_failed(error, "no backup was made") from error
 
     # -------------------------------------------------------------- writing
 
@@ -132,7 +139,7 @@ class SqliteStore:
         )
 
     def checkpoint(self) -> bool:
-        return checkpoint_beside(self.database)
+        return self._checkpoints.run()
 
     def release(self) -> None:
         self._frequencies.clear()
@@ -390,12 +397,6 @@ class SqliteStore:
                 f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
                 for index in failing_indexes(connection)
             ]
-
-    def notices(self) -> list[str]:
-        return [
-            f"the full-text index {index} could not be read and was rebuilt; no memory was lost"
-            for index in self._healed
-        ]
 
     def longest_write_s(self) -> float:
         return self._writer.held_max_s

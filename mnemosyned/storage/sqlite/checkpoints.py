@@ -1,0 +1,92 @@
+"""Folds the write-ahead log into the file next to the writers, who would wait for it otherwise."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.logs import logger
+from mnemosyned.storage.sqlite.connections import BUSY_TIMEOUT_S, CHECKPOINT_PAGES, NOT_CLEANED
+from mnemosyned.storage.sqlite.failures import storage_failed
+
+log = logger()
+
+
+class Checkpoints:
+    """Checkpoints over a connection of its own, which never leads to another file than ours.
+
+    It is opened at once, as a connection to a file that took the place of ours would, when it is
+    closed, fold our log into that file.
+    """
+
+    def __init__(self, database: Path, *, check: Callable[[], object]) -> None:
+        self._database = database
+        self._check = check
+        """Raises where the path leads to another file than ours."""
+        self._lock = threading.Lock()
+        self._folded = (0, 0)
+        self._connection: sqlite3.Connection | None = self._connect()
+
+    def run(self) -> bool:
+        """Fold in what can be, while others write and read.
+
+        False where the log has grown long: it starts anew only with a write that meets no reader,
+        and has one chance after each checkpoint. Raises `StorageFailed`.
+        """
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                row = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            except (OSError, sqlite3.Error) as error:
+                raise storage_failed(error, NOT_CLEANED) from error
+        pages: int = row[1]
+        return pages < CHECKPOINT_PAGES // 2
+
+    def run_due(self) -> None:
+        """Run if anything was written since the last time. Raises `StorageFailed`."""
+        wal = self._database.with_name(self._database.name + "-wal")
+        try:
+            status = wal.stat()
+        except FileNotFoundError:
+            return
+        state = (status.st_size, status.st_mtime_ns)
+        if status.st_size and state != self._folded:
+            self.run()
+            self._folded = state
+
+    def renew(self) -> None:
+        """Connect anew: the path has another file with the same memories."""
+        self.close()
+        with self._lock:
+            try:
+                self._connection = self._connect()
+            except (StorageFailed, OSError, sqlite3.Error) as error:  # the next run tries again
+                log.warning("checkpoints_not_connected", reason=str(error))
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connection:
+                self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> sqlite3.Connection:
+        self._check()
+        connection = sqlite3.connect(
+            f"{self._database.absolute().as_uri()}?mode=rw",  # never one that makes a new file
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+            self._check()
+        except BaseException:
+            connection.close()
+            raise
+        return connection

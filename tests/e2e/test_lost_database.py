@@ -1,0 +1,253 @@
+"""The database file is deleted, moved or replaced under the daemon; nothing is lost by that."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Start
+from e2e.consistency import damage
+from e2e.daemons import Daemon, eventually, kept, running, spawn
+
+pytestmark = pytest.mark.e2e
+
+SOON = {"WATCHDOG_USEC": "200000"}
+"""The daemon looks after its file every tenth of a second, and not every ten."""
+
+
+def remember(daemon: Daemon, *ids: str) -> None:
+    for id in ids:
+        answer = daemon.post("remember", id=id, content=f"Tea for {id}.")
+        assert answer.status == 200, answer
+
+
+def wal(daemon: Daemon) -> Path:
+    return daemon.database.with_name("memory.db-wal")
+
+
+def test_a_deleted_database_is_put_back_before_the_next_memory(daemon: Daemon) -> None:
+    remember(daemon, "a", "b")
+    daemon.database.unlink()
+
+    remember(daemon, "c")
+    daemon.kill()
+
+    assert kept(daemon.database) == ["a", "b", "c"]
+    assert daemon.database.stat().st_mode & 0o777 == 0o600
+    with running(daemon.home) as again:
+        assert again.post("get", id="a").status == 200
+        assert again.stop() == 0
+    assert damage(daemon.database) == []
+
+
+def test_a_deleted_database_is_put_back_though_nobody_writes(start: Start) -> None:
+    daemon = start(**SOON)
+    remember(daemon, "a")
+
+    daemon.database.unlink()
+
+    eventually(daemon.database.exists, "the database is back")
+    daemon.kill()
+    assert kept(daemon.database) == ["a"]
+
+
+def test_a_deleted_database_is_put_back_by_a_stop(daemon: Daemon) -> None:
+    remember(daemon, "a")
+    daemon.database.unlink()
+    daemon.database.with_name("memory.db-wal").unlink()
+    daemon.database.with_name("memory.db-shm").unlink()
+
+    assert daemon.stop() == 0
+
+    assert kept(daemon.database) == ["a"]
+    assert damage(daemon.database) == []
+
+
+def test_a_deleted_folder_is_put_back(start: Start, tmp_path: Path) -> None:
+    daemon = start(database=tmp_path / "state" / "memory.db")
+    remember(daemon, "a")
+    shutil.rmtree(daemon.database.parent)
+
+    remember(daemon, "b")
+
+    assert kept(daemon.database) == ["a", "b"]
+
+
+def test_readers_see_the_file_that_was_put_back(daemon: Daemon) -> None:
+    remember(daemon, "a")
+    for _ in range(6):  # every reader has a connection by now
+        daemon.post("recall", query="tea")
+    daemon.database.unlink()
+    remember(daemon, "b")
+
+    for _ in range(6):
+        found = daemon.post("recall", query="tea").body["hits"]
+
+        assert {hit["id"] for hit in found} == {"a", "b"}
+
+
+def test_a_file_that_took_its_place_is_never_touched_and_nothing_is_lost(start: Start) -> None:
+    daemon = start(**SOON)
+    remember(daemon, "old")
+    backup = daemon.home / "backup.db"
+    assert daemon.post("backup", file=str(backup)).status == 200
+    remember(daemon, "new")
+    restored = backup.read_bytes()
+
+    backup.rename(daemon.database)
+    refused = daemon.post("remember", id="lost", content="Tea.")
+
+    assert refused.status == 503
+    assert refused.error == ("database_replaced", None)
+    assert "Restart the daemon" in refused.body["error"]["message"]
+    assert daemon.post("remember", id="lost", content="Tea.").status == 503
+    (warning,) = daemon.post("status").body["warnings"]
+    (aside,) = daemon.home.glob("memory.db.replaced-*")
+    assert str(aside) in warning
+    beats = daemon.notices.received.count("WATCHDOG=1")
+    assert daemon.stop() == 0
+    assert daemon.notices.received.count("WATCHDOG=1") <= beats + 1
+    assert kept(aside) == ["new", "old"]
+    assert aside.stat().st_mode & 0o777 == 0o600
+    assert daemon.database.read_bytes() == restored
+    with running(daemon.home) as again:
+        assert kept(again.database) == ["old"]
+        assert again.post("status").body["warnings"] == []
+        again.stop()
+    assert damage(daemon.database) == []
+
+
+def test_a_restored_file_is_sound_though_the_daemon_was_killed(daemon: Daemon) -> None:
+    remember(daemon, "old")
+    backup = daemon.home / "backup.db"
+    daemon.post("backup", file=str(backup))
+    remember(daemon, "new")
+    backup.rename(daemon.database)
+    assert daemon.post("remember", content="Tea.").status == 503
+
+    daemon.kill()
+
+    with running(daemon.home) as again:
+        assert kept(again.database) == ["old"]
+        again.stop()
+    assert damage(daemon.database) == []
+
+
+def test_a_moved_database_is_whole_where_it_is_now(daemon: Daemon) -> None:
+    remember(daemon, "a")
+    moved = daemon.database.rename(daemon.home / "elsewhere.db")
+
+    refused = daemon.post("remember", content="Tea.")
+
+    assert refused.error == ("database_replaced", None)
+    daemon.kill()
+    assert kept(moved) == ["a"]
+
+
+def test_a_database_that_was_moved_and_comes_back_is_used_again(daemon: Daemon) -> None:
+    remember(daemon, "a")
+    moved = daemon.database.rename(daemon.home / "elsewhere.db")
+    assert daemon.post("remember", content="Tea.").status == 503
+
+    moved.rename(daemon.database)
+
+    remember(daemon, "b")
+    assert daemon.post("status").body["warnings"] == []
+    assert daemon.stop() == 0
+    assert kept(daemon.database) == ["a", "b"]
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_what_a_deleted_log_held_is_in_the_file(daemon: Daemon, suffix: str) -> None:
+    remember(daemon, "a")
+    daemon.database.with_name(f"memory.db{suffix}").unlink()
+
+    refused = daemon.post("remember", content="Tea.")
+
+    assert refused.error == ("database_replaced", None)
+    daemon.kill()
+    assert kept(daemon.database) == ["a"]
+    with running(daemon.home) as again:
+        remember(again, "b")
+
+
+def test_a_copy_of_a_young_file_holds_what_was_remembered(start: Start) -> None:
+    daemon = start(**SOON)
+    fresh = Path(shutil.copy(daemon.database, daemon.home / "fresh.db"))
+    assert kept(fresh) == []  # it has its tables
+
+    remember(daemon, "a", "b")
+
+    copy = daemon.home / "copy.db"
+
+    def copied() -> bool:
+        shutil.copy(daemon.database, copy)
+        return kept(copy) == ["a", "b"]
+
+    eventually(copied, "the file alone has both memories")
+
+
+def test_a_program_that_only_looks_does_not_take_the_log_away(daemon: Daemon) -> None:
+    """An SQLite shell that ends deletes the log of a database that nobody has locked."""
+    remember(daemon, "a")
+    os.link(daemon.database, daemon.home / "notes.link")  # the receipt's search opens what it is
+    daemon.post("forget", query="nobody said this", dry_run=True)
+    (daemon.home / "notes.link").unlink()
+    script = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+        "c.execute('SELECT count(*) FROM working_memory').fetchone(); c.close()"
+    )
+
+    subprocess.run([sys.executable, "-c", script, str(daemon.database)], check=True)
+
+    assert wal(daemon).exists()
+    remember(daemon, "b")
+
+
+def test_a_second_daemon_is_refused_though_the_lock_file_is_gone(daemon: Daemon) -> None:
+    remember(daemon, "a")
+    daemon.database.with_name("memory.db.lock").unlink()
+    log = daemon.home / "second.log"
+
+    second = spawn(
+        *("--database", str(daemon.database), "--socket", str(daemon.socket) + "2"),
+        home=daemon.home,
+        log=log,
+    )
+
+    assert second.wait(20) == 1
+    assert "is in use" in log.read_text()
+    remember(daemon, "b")
+
+
+def test_a_second_daemon_is_refused_under_another_name_of_the_file(daemon: Daemon) -> None:
+    remember(daemon, "a")
+    other = daemon.home / "other.db"
+    os.link(daemon.database, other)
+    log = daemon.home / "second.log"
+
+    second = spawn(
+        *("--database", str(other), "--socket", str(daemon.socket) + "2"), home=daemon.home, log=log
+    )
+
+    assert second.wait(20) == 1
+    assert "in use under another name" in log.read_text()
+    remember(daemon, "b")
+
+
+def test_settings_that_lead_nowhere_end_the_start_for_good(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.db"
+    loop.symlink_to(tmp_path / "pool.db")
+    (tmp_path / "pool.db").symlink_to(loop)
+    deep = tmp_path / "deep.yaml"
+    deep.write_text("[" * 1_500 + "]" * 1_500)
+
+    for options in (["--database", str(loop)], ["--config", str(deep)], ["--database", "~no/x"]):
+        log = tmp_path / "log"
+        process = spawn(*options, home=tmp_path, log=log)
+        assert process.wait(20) == 78, log.read_text()
+        assert log.read_text().startswith("mnemosyned: ")

@@ -1,0 +1,353 @@
+"""Where a later step of a request fails, the answer says what the steps before it did."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from fakes import FakeClock, keep, memory, trio, working_ids
+
+from mnemosyned.domain.consolidation import CycleStatus
+from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
+from mnemosyned.forgetting import CHUNK, Forgetting
+from mnemosyned.render import render
+from mnemosyned.service import MemoryService
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.connections import Writer, open_writer
+from mnemosyned.undoing import UNDO_CHUNK
+from mnemosyned.verbs import Remember, Sleep, Status
+from mnemosyned.verbs_keeping import Forget, Prune, Restore
+from mnemosyned.verbs_window import Learn, Learnings
+
+FULL = "the disk is full: free space, then try again"
+
+
+def full(*_: object, **__: object) -> Any:  # noqa: ANN401
+    raise StorageFailed(f"nothing was kept: {FULL}", reason=FULL)
+
+
+def after(calls: int, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that fails from a call on."""
+    left = [calls]
+
+    def limited(*given: object, **named: object) -> Any:  # noqa: ANN401
+        left[0] -= 1
+        return method(*given, **named) if left[0] >= 0 else full()
+
+    return limited
+
+
+# --------------------------------------------------------------------- forget
+
+
+def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, memory("1"), memory("2"))
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "scrub", full)
+
+        receipt = service.call(Forget("1"))
+
+        assert (receipt.memories, receipt.complete) == (1, False)
+        assert "can still be read in the file" in receipt.reason
+        assert FULL in receipt.reason
+        assert working_ids(store) == ["2"]
+        with pytest.raises(
+            NotPurged, match=r"nothing has the id '1'.*can still be read.*free space"
+        ):
+            service.call(Forget("1"))
+
+    with pytest.raises(NotFound, match="nothing has the id '1'"):
+        service.call(Forget("1"))
+    assert not store.scrub_due()
+
+
+def test_repeating_a_forgetting_waits_for_another_program_in_words(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, memory("1"))
+    monkeypatch.setattr(store, "scrub", lambda: False)
+    assert not service.call(Forget("1")).complete
+
+    with pytest.raises(NotPurged, match="another program reads the database"):
+        service.call(Forget("1"))
+
+
+def test_an_unknown_id_is_only_unknown_where_nothing_waits(service: MemoryService) -> None:
+    with pytest.raises(NotFound) as error:
+        service.call(Forget("nobody"))
+
+    assert error.value.code == "not_found"
+
+
+def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5)))
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "forget", after(1, store.forget))
+
+        with pytest.raises(PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"):
+            service.call(Forget(query="same"))
+
+    assert len(working_ids(store)) == 5
+    assert service.call(Forget(query="same")).memories == 5
+
+
+def test_a_forgetting_of_which_nothing_was_done_says_that(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, memory("1"))
+    monkeypatch.setattr(store, "forget", full)
+
+    with pytest.raises(StorageFailed, match="nothing was kept") as error:
+        service.call(Forget("1"))
+
+    assert error.value.code == "storage_failed"
+    assert working_ids(store) == ["1"]
+
+
+def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
+    service: MemoryService,
+    store: SqliteStore,
+    forgetting: Forgetting,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep(store, *trio("a"), *trio("a1"))
+    service.call(Sleep(force=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "rewrite", full)
+
+        receipt = service.call(Forget("a0"))
+
+    assert not receipt.complete
+    assert "summaries wait to be rewritten" in receipt.reason
+    forgetting.tidy()
+    assert store.next_emptied() is None
+
+
+# ---------------------------------------------------------------------- sleep
+
+
+def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, *trio("a", session="a"), *trio("b", session="b"))
+    promote = store.consolidate
+
+    def only_the_first(groups: Any, **named: Any) -> list[Exception | None]:  # noqa: ANN401
+        done = promote(groups[:1], **named)
+        return [*done, *(StorageFailed(FULL) for _ in groups[1:])]
+
+    monkeypatch.setattr(store, "consolidate", only_the_first)
+    monkeypatch.setattr(store, "record_failure", full)
+
+    report = service.call(Sleep(force=True))
+
+    assert (report.status, report.promoted, report.failed) == (CycleStatus.PARTIAL, 1, 1)
+    assert report.cycle
+    assert service.call(Sleep(undo=report.cycle)).restored == 3
+
+
+@pytest.mark.parametrize("step", ["settle", "foldable"])
+def test_a_cycle_that_ends_early_reports_what_it_did(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    keep(store, *trio("a", hours_ago=100))
+    monkeypatch.setattr(store, step, full)
+
+    report = service.call(Sleep())
+
+    assert (report.promoted, report.evicted) == (1, 3)
+    assert report.problem == ("" if step == "settle" else FULL)
+    assert working_ids(store) == []
+
+
+def test_a_cycle_that_could_do_nothing_says_so(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, *trio("a"))
+    monkeypatch.setattr(store, "pending", full)
+
+    with pytest.raises(StorageFailed, match=r"^nothing was consolidated: the disk is full"):
+        service.call(Sleep(force=True))
+
+
+def test_tidying_that_fails_takes_no_report_along(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, *trio("a"))
+    store.forget(["a0"])
+    monkeypatch.setattr(store, "scrub", full)
+
+    assert service.call(Sleep(force=True)).evicted == 2
+
+
+# ------------------------------------------------- undo, restore, prune, learn
+
+
+def test_an_undo_that_stops_halfway_counts_what_is_back(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(UNDO_CHUNK + 2):
+        keep(store, *trio(f"s{number}-", session=f"s{number}"))
+    cycle = service.call(Sleep(force=True)).cycle
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "undo", after(1, store.undo))
+
+        with pytest.raises(PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"):
+            service.call(Sleep(undo=cycle))
+
+    assert store.working_count() == 3 * UNDO_CHUNK
+    assert service.call(Sleep(undo=cycle)).restored == 6
+
+
+def test_a_prune_that_stops_halfway_counts_what_is_gone(
+    service: MemoryService,
+    store: SqliteStore,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(CHUNK // 3 + 2):
+        keep(store, *trio(f"s{number}-", session=f"s{number}"))
+    service.call(Sleep(force=True))
+    clock.advance(days=10)
+    monkeypatch.setattr(store, "prune", after(1, store.prune))
+
+    with pytest.raises(PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"):
+        service.call(Prune(keep_days=1))
+
+
+def test_what_is_restored_or_superseded_is_so_though_no_summary_can_be_rewritten(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, *trio("a"), *trio("a1"))
+    service.call(Sleep(force=True))
+    monkeypatch.setattr(store, "rewrite", full)
+
+    assert service.call(Restore("a0")).id == "a0"
+    assert service.call(Remember("newer", id="new", supersedes="a1")).stored
+    assert {"a0", "new"} == {one.id for one in store.working(["a0", "new"])}
+
+
+def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = service.call(Learn("Taste before you salt.")).learning
+    monkeypatch.setattr(store, "scrub", full)
+
+    left = service.call(Learnings(remove=learned.id))
+
+    assert left.learnings == []
+    assert FULL in left.note
+    assert store.scrub_due()
+
+
+def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
+    forgetting: Forgetting, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "next_emptied", full)
+
+    assert "summaries wait" in forgetting.mend_later()
+
+
+# --------------------------------------------------------------------- writer
+
+
+class Failing:
+    """A connection on which statements that begin so fail, as a disk would have them fail."""
+
+    def __init__(self, connection: sqlite3.Connection, *begin: str) -> None:
+        self.begin = begin
+        self._connection = connection
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def execute(self, sql: str, values: Sequence[int] = ()) -> sqlite3.Cursor:
+        if sql.startswith(self.begin):
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+            raise error
+        return self._connection.execute(sql, values)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def writer_on(database: Path, *begin: str) -> tuple[Writer, Failing]:
+    connection = open_writer(database)
+    connection.execute("CREATE TABLE noted (value INTEGER PRIMARY KEY)")
+    failing = Failing(connection, *begin)
+    return Writer(failing), failing  # type: ignore[arg-type]  # it stands in for a connection
+
+
+def note(value: int) -> Callable[[sqlite3.Connection], object]:
+    return lambda connection: connection.execute("INSERT INTO noted VALUES (?)", (value,))
+
+
+def test_a_write_is_refused_though_not_even_the_rollback_succeeds(database: Path) -> None:
+    writer, failing = writer_on(database, "COMMIT", "ROLLBACK")
+
+    outcomes = writer.write_each([note(1), note(2)])
+    failing.begin = ("COMMIT",)
+    with pytest.raises(StorageFailed, match="the disk fails"):
+        writer.write(note(3))
+    failing.begin = ("nothing",)
+    writer.write(note(4))
+
+    assert [type(outcome) for outcome in outcomes] == [StorageFailed, StorageFailed]
+    kept = failing.execute("SELECT value FROM noted").fetchall()
+    writer.close()
+    assert kept == [(4,)]
+
+
+@pytest.mark.parametrize("upkeep", [Writer.compact, Writer.checkpoint])
+def test_upkeep_that_fails_is_an_error_of_ours(
+    database: Path, upkeep: Callable[[Writer], bool]
+) -> None:
+    writer, failing = writer_on(database, "VACUUM", "PRAGMA wal_checkpoint")
+
+    with pytest.raises(StorageFailed, match="every memory in it is as it was: the disk fails"):
+        upkeep(writer)
+
+    failing.begin = ("nothing",)
+    writer.close()
+
+
+def test_a_writer_closes_though_its_log_cannot_be_folded_in(database: Path) -> None:
+    writer, _ = writer_on(database, "PRAGMA wal_checkpoint")
+
+    writer.close()
+
+    with pytest.raises(StorageFailed, match="closed"):
+        writer.write(note(1))
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def test_people_read_what_is_not_finished(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, *trio("a", hours_ago=100), memory("1"))
+    learned = service.call(Learn("Taste before you salt.")).learning
+    monkeypatch.setattr(store, "scrub", full)
+    monkeypatch.setattr(store, "warnings", lambda: ["the log was damaged"])
+    monkeypatch.setattr(store, "foldable", full)
+
+    answers = [
+        service.call(Sleep()),
+        service.call(Forget("1")),
+        service.call(Learnings(remove=learned.id)),
+    ]
+
+    for answer in answers:
+        assert FULL in click.unstyle(render(answer))
+    assert "the log was damaged" in click.unstyle(render(service.call(Status())))
