@@ -28,7 +28,7 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
-BENCHES := peer recall write sleep locomo start grounding summaries model-latency context replay tokens vectors plots
+BENCHES := peer recall write sleep locomo start grounding summaries model-latency context hostile replay tokens vectors plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-lifetime test-packaging test-systemd test-year test-llm \
@@ -99,6 +99,9 @@ bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others n
 
 bench-context: $(READY) ## contexts and compactions of 10,000 messages
 	$(BIN)/python tests/bench/bench_context.py
+
+bench-hostile: $(READY) ## every verb over hostile texts, per kilobyte; ONLY="codes: " for one family
+	$(BIN)/python tests/bench/bench_hostile.py $(if $(ONLY),--only "$(ONLY)")
 
 bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
 	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")
