@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ from bench.measure import say
 from bench.report import Report
 
 from mnemosyned import Memory
+from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.requests import QUERY_CHARS_MAX
 from mnemosyned.verbs import Remember
 from mnemosyned.verbs_window import LEARNING_CHARS_MAX
@@ -107,10 +108,15 @@ def _remembered(it: Room, text: str, parts: Sequence[str]) -> None:
     it.time("recall, short", partial(memory.recall, "memory"), chars=2 * size, times=TIMES)
     asked = 2 * size + len(question)
     it.time("recall", partial(memory.recall, question, limit=20), chars=asked, times=TIMES)
-    preview = partial(memory.forget, query=question, dry_run=True)
+    preview = partial(_preview, memory, question)
     it.time("forget, preview", preview, chars=asked, times=TIMES)
     lesson = partial(memory.learn, text[:LEARNING_CHARS_MAX].strip() or "a lesson")
     it.time("learn", lesson, chars=LEARNING_CHARS_MAX)
+
+
+def _preview(memory: Memory, question: str) -> None:
+    with suppress(InvalidRequest):  # there is no word in it to look for
+        memory.forget(query=question, dry_run=True)
 
 
 def _talked(it: Room, text: str, parts: Sequence[str]) -> None:
@@ -170,7 +176,7 @@ def beside_many(pattern: Pattern) -> list[Timing]:
             asks: dict[str, Callable[[], object]] = {
                 "recall": partial(memory.recall, question),
                 "recall, short": partial(memory.recall, short),
-                "forget, preview": partial(memory.forget, query=question, dry_run=True),
+                "forget, preview": partial(_preview, memory, question),
                 "context": partial(memory.context, text),
             }
             for verb, ask in asks.items():
