@@ -30,7 +30,8 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo start grounding summaries model-latency context replay tokens vectors soak plots
+BENCHES := peer recall write sleep forget locomo start grounding summaries model-latency context hostile \
+	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-llm \
@@ -111,6 +112,9 @@ bench-forget: $(READY) ## forgetting in peace and beside writers; what its recei
 
 bench-context: $(READY) ## contexts and compactions of 10,000 messages
 	$(BIN)/python tests/bench/bench_context.py
+
+bench-hostile: $(READY) ## every verb over hostile texts, per kilobyte; ONLY="codes: " for one family
+	$(BIN)/python tests/bench/bench_hostile.py $(if $(ONLY),--only "$(ONLY)")
 
 bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
 	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")

@@ -21,6 +21,8 @@ class KnownSecrets:
     def __init__(self, details: Iterable[Detail]) -> None:
         secret = [detail for detail in details if detail.kind in SECRET_KINDS]
         self._by_value = {detail.value: detail for detail in secret}
+        # As `masked` does: a text may end the sentence otherwise.
+        self._by_value |= {detail.value.rstrip("!?"): detail for detail in secret}
         self._lengths: dict[str, set[int]] = {}
         """By how values begin, how long they are."""
         for value in self._by_value:

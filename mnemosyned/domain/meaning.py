@@ -53,7 +53,7 @@ def meaning(text: str) -> Meaning:
         choices=choices,
         choosing=frozenset(choosing),
         chosen=about if instead else frozenset(),
-        refused=_subject(instead),
+        refused=_subject(instead) if instead else frozenset(),
         slot=slot[1] if slot else "",
     )
 
