@@ -26,7 +26,6 @@ class Secret(NamedTuple):
 
 TOKEN_HINTS = {
     "A": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "AGE-SECRET-KEY-1"),
-    "J": ("eyJ",),
     "G": ("SG.", "G-"),
     "_": (
         "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "k_live_", "k_test_", "hf_", "npm_",
@@ -52,7 +51,6 @@ _TOKENS = re.compile(
     r"|(?P<gitlab_token>\bgl(?:pat|dt|ft|soat|rt|cbt|ptt|agent)-[\w-]{16,255})"
     r"|(?P<slack_token>\bxox[abeposr]-[\w-]{10,255}|\bxapp-\d-[\w-]{20,255}"
     r"|https://hooks\.slack\.com/services/[\w/]{16,100})"
-    r"|(?P<jwt>\beyJ[\w-]{8,8000}+\.[\w-]{4,8000}+(?:\.[\w-]{0,8000}+)?)"
     r"|(?P<api_key>\b(?:sk-[\w-]{16,255}|[rsp]k_(?:live|test)_[A-Za-z0-9]{10,255}|AIza[\w-]{35}"
     r"|hf_[A-Za-z0-9]{24,64}|npm_[A-Za-z0-9]{30,64}|pypi-AgE[\w-]{40,512}"
     r"|SG\.[\w-]{16,64}\.[\w-]{16,64}|whsec_[A-Za-z0-9+/=]{16,100}))"
@@ -62,6 +60,8 @@ _TOKENS = re.compile(
     r"|ya29\.[\w-]{20,400}))"
     r"|(?<![\w-])(?:G-|TAN:? )(?P<login_code>\d{6})(?!\w)"
 )
+_JWT = re.compile(r"\b(?P<jwt>eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|\beyJ[\w-]*+")
+"""The second alternative passes over what is none, so that no character is read twice."""
 _IN_URL = re.compile(r"://[^\s:/@]{0,128}+:(?P<password>(?![\[${<])[^\s@/]{1,256}+)@")
 _BASIC = re.compile(r"\b[Bb]asic\s{1,3}(?P<token>[A-Za-z0-9+/]{8,512}+={0,2})")
 _SIGNED = re.compile(
@@ -151,6 +151,9 @@ def formed(text: str) -> Iterator[Secret]:
         for match in _TOKENS.finditer(text):
             group = match.lastgroup or ""
             yield Secret(DetailKind(group), *match.span(group))
+    if "J" in text and "eyJ" in text:  # "J" is rare, and found faster
+        tokens = _JWT.finditer(text)
+        yield from (Secret(DetailKind.JWT, *match.span()) for match in tokens if match["jwt"])
     if ":" in text:
         yield from _after_colons(text)
     if "=" in text or "</" in text:

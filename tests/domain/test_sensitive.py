@@ -1,4 +1,5 @@
 from itertools import product
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from mnemosyned.domain import secret_forms, secret_names
 from mnemosyned.domain.secret_forms import Secret
-from mnemosyned.domain.sensitive import secrets
+from mnemosyned.domain.sensitive import masked, secrets
 
 FORMS = (
     "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "eyJ", "SG.", "sk-", "xoxb-", "pypi-AgE",
@@ -54,3 +55,37 @@ def test_hints_hide_no_secret(parts: list[str]) -> None:
     text = "".join(parts)
 
     assert secrets(text) == without_hints(text)
+
+
+REPEATED = ("token=", "api_key=", "key=1", "key=a1B2", "secret=1/", "eyJ-", "eyJaaaaaaaa-")
+
+
+@pytest.mark.fault  # it measures time
+@pytest.mark.parametrize("repeated", REPEATED)
+def test_a_text_of_nothing_but_beginnings_of_secrets_takes_time_by_its_length(
+    repeated: str,
+) -> None:
+    def seconds(chars: int) -> float:
+        text = (repeated * chars)[:chars]
+        times = []
+        for _ in range(5):
+            start = process_time()
+            masked(text)
+            times.append(process_time() - start)
+        return min(times)
+
+    assert seconds(64_000) < 3 * 64 * seconds(1_000)
+
+
+def test_a_long_key_is_masked_whole_wherever_its_name_is_repeated() -> None:
+    key = "Zq7xK9vB2mT4Hw8c" * 40
+
+    assert masked(f"token={key} and token=token={key}.") == (
+        "token=[secret:token] and token=[secret:token]."
+    )
+
+
+def test_a_web_token_after_what_only_begins_like_one_is_found() -> None:
+    token = f"eyJ{'aB3' * 6}.{'cD4' * 6}"
+
+    assert masked(f"eyJshort eyJ-{'x' * 20} {token}") == (f"eyJshort eyJ-{'x' * 20} [secret:jwt]")
