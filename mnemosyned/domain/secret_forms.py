@@ -148,9 +148,7 @@ _IBAN_CHARS = {
 def formed(text: str) -> Iterator[Secret]:
     """The secrets of a text that are known by their form."""
     if _hinted(text):
-        for match in _TOKENS.finditer(text):
-            group = match.lastgroup or ""
-            yield Secret(DetailKind(group), *match.span(group))
+        yield from _spans(_TOKENS, text)
     if "J" in text and "eyJ" in text:  # "J" is rare, and found faster
         tokens = _JWT.finditer(text)
         yield from (Secret(DetailKind.JWT, *match.span()) for match in tokens if match["jwt"])
@@ -158,12 +156,8 @@ def formed(text: str) -> Iterator[Secret]:
         yield from _after_colons(text)
     if "=" in text or "</" in text:
         yield from _in_mark_up(text)
-    if "$" in text:
-        yield from _spans(_HASH, text)
-    if " -" in text or "|" in text or " /user" in text:
-        for hint, pattern in _COMMANDS.items():
-            if hint in text:
-                yield from _spans(pattern, text)
+    if " -" in text or "$" in text or "|" in text or " /user" in text:
+        yield from _in_commands(text)
     if _DIGITS.search(text):
         yield from _numbers(text)
 
@@ -216,6 +210,14 @@ def _cookies(text: str) -> Iterator[Secret]:
         for pair in _PAIR.finditer(text, *match.span("pairs")):
             if _COOKIE_NAMES.search(pair["name"]):
                 yield Secret(DetailKind.COOKIE, *pair.span("cookie"))
+
+
+def _in_commands(text: str) -> Iterator[Secret]:
+    if "$" in text:
+        yield from _spans(_HASH, text)
+    for hint, pattern in _COMMANDS.items():
+        if hint in text:
+            yield from _spans(pattern, text)
 
 
 def _is_pair(code: str) -> bool:
