@@ -5,7 +5,7 @@ import time
 import pytest
 from labelled_secrets import HALVES, innocents, labelled, scored
 
-from mnemosyned.domain.secret_words import HINTS, HINTS_BEYOND_ASCII, LABELS
+from mnemosyned.domain.secret_words import HINTS, HINTS_BEYOND_ASCII, HINTS_OF_LOGINS, LABELS
 from mnemosyned.domain.sensitive import masked, secrets
 
 RECALL_MIN, PRECISION_MIN = 0.9, 0.98
@@ -54,7 +54,9 @@ def test_every_name_has_a_hint() -> None:
     names = [name for table in LABELS.values() for row in table.values() for name in row]
 
     assert [
-        name for name in names if not any(hint in name for hint in HINTS + HINTS_BEYOND_ASCII)
+        name
+        for name in names
+        if not any(hint in name for hint in HINTS + HINTS_BEYOND_ASCII + HINTS_OF_LOGINS)
     ] == []
 
 
