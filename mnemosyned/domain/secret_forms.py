@@ -25,8 +25,7 @@ class Secret(NamedTuple):
 
 
 TOKEN_HINTS = {
-    "A": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "AGE-SECRET-KEY-1"),
-    "J": ("eyJ",),
+    "A": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "AGE-SECRET-KEY-1", ":AA", "TAN ", "TAN:"),
     "G": ("SG.", "G-"),
     "_": (
         "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "k_live_", "k_test_", "hf_", "npm_",
@@ -35,14 +34,11 @@ TOKEN_HINTS = {
     ),
     "-": ("sk-", "xox", "xapp-", "pypi-AgE", "-----BEGIN", "pul-"),
     "gl": ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glptt-", "glagent-"),
-    ":": (":AA",),
-    "hooks.slack.com": ("/services/",),
+    "/": ("hooks.slack.com/services/", "1//0"),
     "hv": ("hvs.", "hvb."),
-    "1//0": ("",),
-    "ya29": (".",),
-    "TAN": (" ", ":"),
+    "ya29.": ("ya29.",),
 }  # fmt: skip
-"""One of these is in every text that has a token: others are passed over in 2 µs."""
+"""One of these is in every text that has a token: others are passed over in 1 µs."""
 
 _TOKENS = re.compile(
     r"(?P<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*+"
@@ -52,7 +48,6 @@ _TOKENS = re.compile(
     r"|(?P<gitlab_token>\bgl(?:pat|dt|ft|soat|rt|cbt|ptt|agent)-[\w-]{16,255})"
     r"|(?P<slack_token>\bxox[abeposr]-[\w-]{10,255}|\bxapp-\d-[\w-]{20,255}"
     r"|https://hooks\.slack\.com/services/[\w/]{16,100})"
-    r"|(?P<jwt>\beyJ[\w-]{8,8000}+\.[\w-]{4,8000}+(?:\.[\w-]{0,8000}+)?)"
     r"|(?P<api_key>\b(?:sk-[\w-]{16,255}|[rsp]k_(?:live|test)_[A-Za-z0-9]{10,255}|AIza[\w-]{35}"
     r"|hf_[A-Za-z0-9]{24,64}|npm_[A-Za-z0-9]{30,64}|pypi-AgE[\w-]{40,512}"
     r"|SG\.[\w-]{16,64}\.[\w-]{16,64}|whsec_[A-Za-z0-9+/=]{16,100}))"
@@ -62,6 +57,8 @@ _TOKENS = re.compile(
     r"|ya29\.[\w-]{20,400}))"
     r"|(?<![\w-])(?:G-|TAN:? )(?P<login_code>\d{6})(?!\w)"
 )
+_JWT = re.compile(r"\b(?P<jwt>eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|\beyJ[\w-]*+")
+"""The second alternative passes over what is none, so that no character is read twice."""
 _IN_URL = re.compile(r"://[^\s:/@]{0,128}+:(?P<password>(?![\[${<])[^\s@/]{1,256}+)@")
 _BASIC = re.compile(r"\b[Bb]asic\s{1,3}(?P<token>[A-Za-z0-9+/]{8,512}+={0,2})")
 _SIGNED = re.compile(
@@ -126,13 +123,14 @@ COMMANDS = {
 """Commands that take a password as an argument, by a word in the text that hints at them."""
 _COMMANDS = {hint: re.compile(pattern) for hint, pattern in COMMANDS.items()}
 
-_DIGITS = re.compile(r"\d(?:[ -]?\d){8}")
+_DIGITS = re.compile(r"[0-9][0-9 -]{8}")
 """In every number below."""
 _NUMBERS = re.compile(
-    r"(?P<card>[2-6]\d{3}(?<![\w.-]\d{4})(?:[ -]?\d){10,12}(?![\w-]))"
-    r"|(?P<ssn>\d{3}-(?<![\w.-]\d{3}-)(?!\d\d-0000)(?!00)\d\d-\d{4}(?![\w-]))"
-    r"|(?P<nir>[12] ?\d\d ?(?:0[1-9]|1[0-2]) ?\d\d ?\d{3} ?\d{3} ?\d\d(?![\w-]))"
-    r"|(?P<iban>[A-Z]{2}\d\d(?<![\w-][A-Z]{2}\d\d)(?: ?[A-Z0-9]){11,30})"
+    r"(?P<card>[2-6][0-9]{3}(?<![\w.-][0-9]{4})(?:[ -]?[0-9]){10,12}(?![\w-]))"
+    r"|(?P<ssn>[0-9]{3}-(?<![\w.-][0-9]{3}-)(?![0-9][0-9]-0000)(?!00)[0-9][0-9]-[0-9]{4}(?![\w-]))"
+    r"|(?P<nir>[12] ?[0-9][0-9] ?(?:0[1-9]|1[0-2]) ?[0-9][0-9]"
+    r" ?[0-9]{3} ?[0-9]{3} ?[0-9][0-9](?![\w-]))"
+    r"|(?P<iban>[A-Z]{2}[0-9][0-9](?<![\w-][A-Z]{2}[0-9][0-9])(?: ?[A-Z0-9]){11,30})"
 )
 _CARD_DIGITS = {"34": 15, "37": 15, "30": 14, "36": 14, "38": 14, "35": 16}
 """Of numbers that begin with 3; others have 16."""
@@ -148,19 +146,16 @@ _IBAN_CHARS = {
 def formed(text: str) -> Iterator[Secret]:
     """The secrets of a text that are known by their form."""
     if _hinted(text):
-        for match in _TOKENS.finditer(text):
-            group = match.lastgroup or ""
-            yield Secret(DetailKind(group), *match.span(group))
+        yield from _spans(_TOKENS, text)
+    if "J" in text and "eyJ" in text:  # "J" is rare, and found faster
+        tokens = _JWT.finditer(text)
+        yield from (Secret(DetailKind.JWT, *match.span()) for match in tokens if match["jwt"])
     if ":" in text:
         yield from _after_colons(text)
     if "=" in text or "</" in text:
         yield from _in_mark_up(text)
-    if "$" in text:
-        yield from _spans(_HASH, text)
-    if " -" in text or "|" in text or " /user" in text:
-        for hint, pattern in _COMMANDS.items():
-            if hint in text:
-                yield from _spans(pattern, text)
+    if " -" in text or "$" in text or "|" in text or " /user" in text:
+        yield from _in_commands(text)
     if _DIGITS.search(text):
         yield from _numbers(text)
 
@@ -213,6 +208,14 @@ def _cookies(text: str) -> Iterator[Secret]:
         for pair in _PAIR.finditer(text, *match.span("pairs")):
             if _COOKIE_NAMES.search(pair["name"]):
                 yield Secret(DetailKind.COOKIE, *pair.span("cookie"))
+
+
+def _in_commands(text: str) -> Iterator[Secret]:
+    if "$" in text:
+        yield from _spans(_HASH, text)
+    for hint, pattern in _COMMANDS.items():
+        if hint in text:
+            yield from _spans(pattern, text)
 
 
 def _is_pair(code: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from mnemosyned.domain.secret_words import (
@@ -16,8 +17,10 @@ from mnemosyned.domain.secret_words import (
     COPULAS,
     HINTS,
     HINTS_BEYOND_ASCII,
+    HINTS_OF_LOGINS,
     KEYWORDS,
     LABELS,
+    LOGIN_SIGN,
     PREPOSITIONS,
     Label,
 )
@@ -65,8 +68,12 @@ def words_of(*tables: Mapping[str, str]) -> frozenset[str]:
     return frozenset(word for table in tables for row in table.values() for word in row.split())
 
 
+@cache
 def _pattern(hint: str) -> re.Pattern[str]:
-    """A pattern of the names that have this hint, a group for each label."""
+    """A pattern of the names that have this hint, a group for each label.
+
+    Made when it is first needed: all of them together would delay each start.
+    """
     groups = []
     for label, table in LABELS.items():
         names = [name for row in table.values() for name in row if hint in name]
@@ -76,7 +83,6 @@ def _pattern(hint: str) -> re.Pattern[str]:
 
 
 _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
-_NAMES = {hint: _pattern(hint) for hint in ("", *HINTS, *HINTS_BEYOND_ASCII)}
 _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
 """The name is part of a longer word or of a path."""
@@ -107,7 +113,7 @@ def names(text: str) -> Iterator[Name]:
     if len(low) != len(text):  # a few letters are two in lower case
         low = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
     for hint, start, stop in _windows(low):
-        for match in _NAMES[hint].finditer(low, start, stop):
+        for match in _pattern(hint).finditer(low, start, stop):
             if match.lastgroup != "MASK" and (name := _name(text, low, match)):
                 yield name
 
@@ -129,7 +135,9 @@ def _windows(low: str) -> Iterator[tuple[str, int, int]]:
 
     Looking for a hint takes 50 ns, one pattern of all names 1 µs for each character.
     """
-    hints = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
+    hints: tuple[str, ...] = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
+    if LOGIN_SIGN in low:
+        hints += HINTS_OF_LOGINS
     places = []
     for hint in hints:
         if hint in low:

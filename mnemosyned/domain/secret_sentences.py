@@ -75,7 +75,7 @@ _NAMED = re.compile(
     r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
     r"|refresh|session|deploy|webhook|master|zugangs|app|bot|lizenz|product|activation)[ _-]?$"
 )
-_BEARER_VALUE = re.compile(r"\s{1,3}(?P<value>[\w.~+/-]{14,4096}+=*)")
+_BEARER_VALUE = re.compile(r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}+=*)")
 _KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}+")
 _CODE = re.compile(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
 _GROUPS = re.compile(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")

@@ -92,14 +92,14 @@ LABELS: dict[Label, dict[str, tuple[str, ...]]] = {
             r"(?:alarme|portail|porte|entrée|immeuble|garage)\b"),
         ),
         "es": (
-            (r"c[óo]digo (?:de la |del |de )?"
+            (r"código (?:de la |del |de )?"
             r"(?:alarma|portal|puerta|garaje|entrada|portón|caja fuerte)\b"),
         ),
         "it": (
             (r"codice (?:dell['’]|della |del |di )?"
             r"(?:allarme|portone|cancello|garage|porta|ingresso)\b"),
         ),
-        "pt": (r"c[óo]digo (?:do |da |de )?(?:alarme|portão|porta|cofre)\b",),
+        "pt": (r"código (?:do |da |de )?(?:alarme|portão|porta|cofre)\b",),
         "nl": (r"pin ?code\b", r"code van (?:het|de) (?:alarm|slot|deur|poort|kluis)\b"),
         "ru": (r"пин код\w*",),
     },
@@ -120,17 +120,17 @@ LABELS: dict[Label, dict[str, tuple[str, ...]]] = {
             r"(?:bestätigungs|wiederherstellungs|einmal|sicherheits|anmelde|backup ?)codes?\b",
         ),
         "fr": (r"codes? de (?:vérification|récupération|confirmation|secours|sécurité)\b",),
-        "es": (r"c[óo]digos? de (?:verificación|recuperación|confirmación|seguridad|respaldo)\b",),
+        "es": (r"códigos? de (?:verificación|recuperación|confirmación|seguridad|respaldo)\b",),
         "it": (r"codic[ei] di (?:verifica|recupero|conferma|sicurezza|backup)\b",),
-        "pt": (r"c[óo]digos? de (?:verificação|recuperação|confirmação)\b",),
+        "pt": (r"códigos? de (?:verificação|recuperação|confirmação)\b",),
         "nl": (r"(?:verificatie|herstel)codes?\b",),
     },
     Label.SEED: {
-        "en": (r"(?:seed|recovery) (?:phrase|words)\b", r"mnemonic\b", r"wallet\b", r"ledger\b"),
+        "en": (r"(?:seed|recovery) phrase\b", r"mnemonic\b", r"wallet\b", r"ledger\b"),
         "fr": (r"phrase (?:de récupération|mnémonique)",),
         "es": (r"frase (?:semilla|de recuperación)",),
         "it": (r"frase (?:seme|di recupero)",),
-        "de": (r"wiederherstellungs(?:phrase|wörter)",),
+        "de": (r"wiederherstellungsphrase",),
     },
     Label.ANSWER: {
         "en": (r"answer\b",),
@@ -150,22 +150,24 @@ LABELS: dict[Label, dict[str, tuple[str, ...]]] = {
         "it": (r"chiave (?:di )?(?:api|licenza)\b",),
     },
     Label.KEY: {"en": ("key",), "de": ("schlüssel",)},
-    Label.TOKEN: {"en": ("token", "secret"), "fr": ("jeton",)},
+    Label.TOKEN: {"en": ("token", "secret")},
     Label.BEARER: {"en": ("bearer",)},
 }  # fmt: skip
 
 HINTS = (
-    "pass", "cod", "pin", "pw", "key", "token", "secret", "clave", "contras", "senha", "wort",
-    "woord", "mdp", "chiave", "parola", "bearer", "psk", "puk", "cv", "otp", "ombina", "digo",
-    "geheim", "rase", "mnemonic", "wallet", "ledger", "seed", "answer", "creden", "login", "zugang",
-    "anmeldung", "identifiant", "ryptogr",
+    "pass", "cod", "pin", "pw", "key", "token", "secret", "clave", "contras", "senha", "nnwort",
+    "gswort", "ntwort", "htwo", "mdp", "chiave", "parola", "bearer", "psk", "puk", "cv", "otp",
+    "ombina", "geheim", "rase", "mnemonic", "wallet", "ledger", "answer", "ryptogr",
 )  # fmt: skip
 """At least one is in every name of a secret, in lower case: texts without one are passed over."""
 HINTS_BEYOND_ASCII = (
-    "clé", "schlüssel", "hasł", "парол", "пин", "lösenord", "şifre", "réponse", "prüf", "jeton",
+    "clé", "schlüssel", "hasł", "парол", "пин", "lösenord", "şifre", "réponse", "prüf", "código",
     "パスワード", "暗証番号", "密码", "密碼", "口令", "비밀번호",
 )  # fmt: skip
 """The same for names with a letter beyond ASCII, which a text in ASCII cannot have."""
+HINTS_OF_LOGINS = ("creden", "login", "zugang", "anmeldung", "identifiant")
+"""The same for names before "user / password"."""
+LOGIN_SIGN = " / "
 
 KEYWORDS = ("palabra ", "palabras ", "mot ", "mots ", "parola ", "parole ")
 """With one of these before it, a name such as "clave" is of another thing."""

@@ -72,7 +72,8 @@ def secrets(text: str) -> list[Secret]:
 def masked(text: str, known: Iterable[Detail] = ()) -> str:
     """The text with `[secret:KIND]` for every secret in it.
 
-    `known` are details of other texts, whose secrets are masked here too.
+    `known` are details of other texts, whose secrets are masked here too. A last `!` or `?` may
+    be of the secret or of its sentence: elsewhere it is masked with and without.
     """
     found = secrets(text)
     values = {detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS}
@@ -85,6 +86,7 @@ def masked(text: str, known: Iterable[Detail] = ()) -> str:
             parts += [text[done:start], mask(kind)]
             done = stop
         text = "".join([*parts, text[done:]])
+    values |= {value.rstrip("!?"): kind for value, kind in values.items()}
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= KNOWN_CHARS_MIN and value in text:
             text = text.replace(value, mask(values[value]))

@@ -5,7 +5,8 @@ import time
 import pytest
 from labelled_secrets import HALVES, innocents, labelled, scored
 
-from mnemosyned.domain.secret_words import HINTS, HINTS_BEYOND_ASCII, LABELS
+from mnemosyned.domain.details import details
+from mnemosyned.domain.secret_words import HINTS, HINTS_BEYOND_ASCII, HINTS_OF_LOGINS, LABELS
 from mnemosyned.domain.sensitive import masked, secrets
 
 RECALL_MIN, PRECISION_MIN = 0.9, 0.98
@@ -54,7 +55,9 @@ def test_every_name_has_a_hint() -> None:
     names = [name for table in LABELS.values() for row in table.values() for name in row]
 
     assert [
-        name for name in names if not any(hint in name for hint in HINTS + HINTS_BEYOND_ASCII)
+        name
+        for name in names
+        if not any(hint in name for hint in HINTS + HINTS_BEYOND_ASCII + HINTS_OF_LOGINS)
     ] == []
 
 
@@ -66,3 +69,10 @@ def test_time_is_linear_in_hostile_text(pattern: str) -> None:
     secrets(text)
 
     assert (time.process_time() - start) * 1000 / 40 < MS_PER_KB_MAX
+
+
+def test_a_secret_that_ended_its_sentence_is_known_without_the_mark() -> None:
+    text = "My password is hunter22x! Later hunter22x failed."
+
+    assert masked(text) == "My password is [secret:password] Later [secret:password] failed."
+    assert masked("hunter22x worked", details(text)) == "[secret:password] worked"
