@@ -14,7 +14,7 @@ from fakes import FakeClock, keep, memory, trio, working_ids
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
 from mnemosyned.forgetting import CHUNK, Forgetting
-from mnemosyned.render import render
+from mnemosyned.render import remarks, render
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.connections import Writer, open_writer
@@ -349,5 +349,5 @@ def test_people_read_what_is_not_finished(
     ]
 
     for answer in answers:
-        assert FULL in click.unstyle(render(answer))
+        assert FULL in click.unstyle(render(answer) + remarks(answer))
     assert "the log was damaged" in click.unstyle(render(service.call(Status())))
