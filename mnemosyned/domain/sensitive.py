@@ -22,6 +22,10 @@ KNOWN_CHARS_MIN = 6
 KNOWN_MAX = 200
 """More in one text are a table; each is still masked where a rule sees it."""
 
+LEVELS_MAX = 200
+"""Levels of metadata that are searched for secrets."""
+TOO_DEEP = "[nested too deeply to be shown]"
+
 SECRET_KINDS = frozenset(
     {
         DetailKind.PASSWORD,
@@ -98,20 +102,25 @@ def mask(kind: DetailKind) -> str:
     return f"[secret:{kind.value}]"
 
 
-def masked_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The same object with the secrets in its strings masked, its keys telling what they are."""
-    return {key: _masked_value(value, key) for key, value in metadata.items()}
+def masked_values(metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX) -> dict[str, Any]:
+    """The same object with the secrets in its strings masked, its keys telling what they are.
+
+    What is nested deeper than `levels` is left out; requests that deep are refused.
+    """
+    return {key: _masked_value(value, key, levels) for key, value in metadata.items()}
 
 
-def _masked_value(value: Any, key: str) -> Any:  # noqa: ANN401 whatever JSON can hold
+def _masked_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
     if isinstance(value, str):
         alone = masked(value)
         name = f"{key}: "
         return masked(name + value).removeprefix(name) if alone == value else alone
+    if isinstance(value, Mapping | list | tuple) and not levels:
+        return TOO_DEEP
     if isinstance(value, Mapping):
-        return masked_values(value)
+        return masked_values(value, levels=levels - 1)
     if isinstance(value, list | tuple):
-        return [_masked_value(member, key) for member in value]
+        return [_masked_value(member, key, levels - 1) for member in value]
     return value
 
 

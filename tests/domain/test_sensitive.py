@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mnemosyned.domain import secret_forms, secret_names
 from mnemosyned.domain.secret_forms import Secret
-from mnemosyned.domain.sensitive import masked, secrets
+from mnemosyned.domain.sensitive import TOO_DEEP, masked, masked_values, secrets
 
 FORMS = (
     "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "eyJ", "SG.", "sk-", "xoxb-", "pypi-AgE",
@@ -89,3 +89,14 @@ def test_a_web_token_after_what_only_begins_like_one_is_found() -> None:
     token = f"eyJ{'aB3' * 6}.{'cD4' * 6}"
 
     assert masked(f"eyJshort eyJ-{'x' * 20} {token}") == (f"eyJshort eyJ-{'x' * 20} [secret:jwt]")
+
+
+def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:
+    deep: dict[str, object] = {"password": "larch-4471"}
+    for _ in range(900):
+        deep = {"inside": [deep]}
+
+    shown = repr(masked_values({"near": {"password": "larch-4471"}, "far": deep}))
+
+    assert TOO_DEEP in shown
+    assert "larch" not in shown
