@@ -47,6 +47,8 @@ def file_bytes(path: Path) -> int:
 
 
 def _refusal(target: Path, database: Path) -> str:
+    if target.is_dir():
+        return f"{target} is a folder, and is no backup"
     if not target.parent.is_dir():
         return f"there is no folder {target.parent}"
     if target in {database.with_name(database.name + suffix) for suffix in OWN}:

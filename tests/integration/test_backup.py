@@ -70,6 +70,7 @@ def test_a_backup_holds_nothing_that_was_forgotten(memory: Memory, tmp_path: Pat
         ("{room}/link.db", "a file of the memory itself"),
         ("{room}/nowhere/copy.db", "there is no folder"),
         ("{room}", "is no backup"),
+        ("/", "is a folder"),
         ("{room}/letter.txt", "is no backup"),
         ("{room}/loop", "cannot be used"),
         ("{room}/used.db", "some program uses"),
