@@ -21,11 +21,11 @@ class BodyBudget:
 
     def wanted(self, connection: Connection) -> int:
         """The room that a connection needs and does not have."""
-        size = connection.parser.body_bytes
+        size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0
         # Of a body in chunks nobody knows how much is to come.
-        return self._most if connection.parser.in_chunks else size
+        return self._most if connection.protocol.in_chunks else size
 
     def reserve(self, connection: Connection) -> bool:
         """Reserve what the connection needs; False where there is no room for it."""

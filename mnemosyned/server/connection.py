@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 
-from mnemosyned.server.parser import RequestParser
+from mnemosyned.server.protocol import Protocol
 
 RECEIVE_BYTES = 64 * 1024
 """Read at a time, so that a fast sender does not keep others waiting."""
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class State(Enum):
@@ -41,7 +40,7 @@ class Connection:
     def __init__(self, sock: socket.socket, *, body_bytes_max: int, now: float) -> None:
         self.sock = sock
         self.fd = sock.fileno()
-        self.parser = RequestParser(body_bytes_max=body_bytes_max)
+        self.protocol = Protocol(body_bytes_max=body_bytes_max)
         self.state = State.IDLE
         self.since = now
         """When the state began."""
@@ -51,7 +50,6 @@ class Connection:
         """How long it may stay in its state where others need its place."""
         self.reserved = 0
         """Bytes of the budget for bodies that it holds."""
-        self.keep_alive = True
         self.broken = False
         """Whether its client is gone."""
         self._output: deque[memoryview] = deque()
@@ -80,26 +78,21 @@ class Connection:
             return True
         return True
 
-    def respond(self, response: Response, *, body: bool = True) -> None:
+    def respond(self, response: Response, *, last: bool = False) -> None:
         """Send an answer, as far as the client takes it now."""
-        head = (
-            f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n"
-            "Content-Type: application/json\r\n"
-            f"Content-Length: {len(response.body)}\r\n"
-            f"{'' if self.keep_alive else 'Connection: close' + chr(13) + chr(10)}\r\n"
-        ).encode()
-        if body and len(response.body) <= RECEIVE_BYTES:
-            self._output.append(memoryview(head + response.body))
+        head, body = self.protocol.answer(response.status, response.body, last=last)
+        if len(body) <= RECEIVE_BYTES:
+            self._output.append(memoryview(head + body))
         else:
             self._output.append(memoryview(head))
-            if body:
-                self._output.append(memoryview(response.body))
+            self._output.append(memoryview(body))
         self.send()
 
-    def send_continue(self) -> None:
-        """Tell the client to send the body it announced."""
-        self._output.append(memoryview(CONTINUE))
-        self.send()
+    def invite_body(self) -> None:
+        """Tell the client to send the body it announced, if it waits for that."""
+        if interim := self.protocol.expectation():
+            self._output.append(memoryview(interim))
+            self.send()
 
     def send(self) -> bool:
         """Send what the client takes without waiting; whether bytes moved."""

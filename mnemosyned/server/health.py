@@ -8,6 +8,7 @@ from pathlib import Path
 from mnemosyned.server.loop import HEALTH_PATH
 
 TIMEOUT_S = 5.0
+QUESTION = f"GET {HEALTH_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 
 
 def answers(path: Path) -> bool:
@@ -16,7 +17,7 @@ def answers(path: Path) -> bool:
         probe.settimeout(TIMEOUT_S)
         try:
             probe.connect(str(path))
-            probe.sendall(f"GET {HEALTH_PATH} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
+            probe.sendall(QUESTION)
             return probe.recv(64).startswith(b"HTTP/1.1 200 ")
         except OSError:
             return False

@@ -24,7 +24,7 @@ from mnemosyned.requests import Request, parse, parse_text
 from mnemosyned.server.connection import Response
 from mnemosyned.server.listener import connections_allowed
 from mnemosyned.server.loop import EventLoop
-from mnemosyned.server.parser import HttpRequest
+from mnemosyned.server.protocol import HttpRequest
 from mnemosyned.service import MemoryService
 from mnemosyned.verbs import ALIASES, VERBS
 

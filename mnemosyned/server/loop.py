@@ -27,7 +27,7 @@ from mnemosyned.logs import logger
 from mnemosyned.server.bodies import BodyBudget
 from mnemosyned.server.connection import Connection, Response, State
 from mnemosyned.server.listener import refused_peer
-from mnemosyned.server.parser import HttpRequest, RequestRefused
+from mnemosyned.server.protocol import HttpRequest, RequestRefused
 
 HEALTH_PATH = "/health"
 """Answered by the loop itself: whether the socket still answers, however busy the threads are."""
@@ -125,7 +125,7 @@ class EventLoop:
             connection, request = task
             try:
                 response = self._answer(request)
-                connection.respond(response, body=request.method != "HEAD")
+                connection.respond(response)
             except Exception:
                 log.exception("connection_failed")
                 connection.broken = True
@@ -276,14 +276,14 @@ class EventLoop:
             self._close(connection)
         else:
             connection.progress = time.monotonic()
-            connection.parser.feed(data)
+            connection.protocol.feed(data)
             self._advance(connection)
 
     def _advance(self, connection: Connection) -> None:
         """Hand the next whole request to a thread, or wait for the rest of it."""
-        parser = connection.parser
+        protocol = connection.protocol
         try:
-            request = parser.next()
+            request = protocol.next()
         except RequestRefused as refused:
             large = refused.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             error = (ContentTooLarge if large else MalformedRequest)(refused.message)
@@ -291,19 +291,17 @@ class EventLoop:
             return
         if request:
             self._begin(connection, State.WORKING)
-            connection.keep_alive = request.keep_alive
             if request.path == HEALTH_PATH:
-                connection.respond(Response(HTTPStatus.OK, b"{}"), body=request.method != "HEAD")
+                connection.respond(Response(HTTPStatus.OK, b"{}"))
                 self._answered.append(connection)
             else:
                 self._tasks.put((connection, request))
         elif self._budget.reserve(connection):
-            if parser.in_body:
+            if protocol.in_body:
                 self._begin(connection, State.BODY)
             else:
-                self._begin(connection, State.HEAD if parser.started else State.IDLE)
-            if parser.take_expectation():
-                connection.send_continue()
+                self._begin(connection, State.HEAD if protocol.started else State.IDLE)
+            connection.invite_body()
             self._await(connection, select.EPOLLIN)
         else:
             self._begin(connection, State.QUEUED)
@@ -313,7 +311,7 @@ class EventLoop:
             self._busy += (state is not State.IDLE) - (connection.state is not State.IDLE)
             connection.state = state
             connection.since = time.monotonic()
-            size = connection.parser.body_bytes + connection.output_bytes
+            size = connection.protocol.body_bytes + connection.output_bytes
             connection.grace_s = GRACE_S.get(state, 0.0) + size / BYTES_PER_S
 
     def _await(self, connection: Connection, event: int) -> None:
@@ -344,7 +342,7 @@ class EventLoop:
             self._begin(connection, State.WRITING)
             self._await(connection, select.EPOLLOUT)
             self._limit_output()
-        elif connection.keep_alive:
+        elif connection.protocol.reusable:
             self._begin(connection, State.IDLE)
             self._advance(connection)
         else:
@@ -396,8 +394,7 @@ class EventLoop:
 
     def _refuse(self, connection: Connection, error: MnemosynedError, status: HTTPStatus) -> None:
         """Answer what is no request, as far as the client takes it at once, and hang up."""
-        connection.keep_alive = False
-        connection.respond(self._refusal(error, status))
+        connection.respond(self._refusal(error, status), last=True)
         self._close(connection)
 
     def _close(self, connection: Connection) -> None:

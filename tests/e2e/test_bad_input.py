@@ -263,9 +263,9 @@ def test_a_path_or_method_nobody_serves_is_refused(
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"tea at four\r\n\r\n",
-        b"POST /v1/remember HTTP/1.1\r\nContent-Length: many\r\n\r\n",
-        b"POST /v1/remember HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-        b"POST /v1/remember HTTP/1.1\r\nX: " + b"x" * 300_000 + b"\r\n\r\n",
+        b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n",
+        b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 300_000 + b"\r\n\r\n",
     ],
     ids=["tls", "words", "no length", "negative length", "long header"],
 )
@@ -284,7 +284,7 @@ def test_a_client_that_hangs_up_within_its_body_leaves_nothing(shared: Daemon) -
     before = kept(shared.database)
 
     with raw(shared) as connection:
-        connection.sendall(b"POST /v1/remember HTTP/1.1\r\nContent-Length: 16\r\n\r\n")
+        connection.sendall(b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\n\r\n")
         connection.sendall(b'{"content": "')
 
     assert shared.post("status").status == 200
@@ -295,7 +295,7 @@ def test_a_slow_client_keeps_nobody_waiting(shared: Daemon) -> None:
     slow = [raw(shared) for _ in range(20)]  # more than there are threads
 
     for connection in slow:
-        connection.sendall(b"POST /v1/recall HTTP/1.1\r\nContent-Length: 15\r\n\r\n{")
+        connection.sendall(b"POST /v1/recall HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{")
     answer = shared.post("recall", query="tea")
     for connection in slow:
         connection.sendall(b'"query":"tea"}')

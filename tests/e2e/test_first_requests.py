@@ -113,8 +113,8 @@ def post(number: int) -> bytes:
     """One of the first requests, as it goes over the wire."""
     request = FIRST[number % len(FIRST)]
     body = msgspec.json.encode(request)
-    head = f"POST /v1/{NAMES[type(request)]} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    first = f"POST /v1/{NAMES[type(request)]} HTTP/1.1\r\n"
+    return f"{first}Host: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def status(connection: socket.socket) -> bytes:

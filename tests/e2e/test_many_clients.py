@@ -60,8 +60,8 @@ def test_dripping_clients_keep_nobody_waiting(start: Start, part: str) -> None:
     daemon = start(MNEMOSYNE_LIMITS_CONNECTIONS_MAX="20")
     daemon.post("remember", id="large", content="x" * 1_000_000)
     request = {
-        "head": b"POST /v1/status HTTP/1.1\r\n",
-        "body": b"POST /v1/status HTTP/1.1\r\nContent-Length: 9999\r\n\r\n",
+        "head": b"POST /v1/status HTTP/1.1\r\nHost: x\r\n",
+        "body": b"POST /v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n",
         "answer": post("get", id="large"),
     }[part]
     over = threading.Event()
@@ -85,7 +85,9 @@ def test_dripping_clients_keep_nobody_waiting(start: Start, part: str) -> None:
 
 
 def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
-    head = b"POST /v1/remember HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (UPLOAD_BYTES + 1)
+    head = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (
+        UPLOAD_BYTES + 1
+    )
     part = b"x" * 1_000_000
     before_mb = resident_mb(daemon)
     most_mb = 0.0
@@ -111,7 +113,9 @@ def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
 
 
 def test_a_large_batch_is_taken_while_others_never_finish_theirs(daemon: Daemon) -> None:
-    head = b"POST /v1/remember HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (UPLOAD_BYTES + 1)
+    head = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (
+        UPLOAD_BYTES + 1
+    )
     memories = [{"content": f"{number} {'y' * 900_000}"} for number in range(20)]
 
     with many(daemon.socket, 6, send=head + b"x" * 100_000), connected(daemon.socket) as proper:

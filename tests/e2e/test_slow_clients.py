@@ -14,9 +14,9 @@ from e2e.wire import SOON_S, answer, answered_s, connected, many, post
 pytestmark = pytest.mark.e2e
 
 LIMIT = 20
-HALF_HEAD = b"POST /v1/remember HTTP/1.1\r\nContent-Le"
-HALF_BODY = b'POST /v1/remember HTTP/1.1\r\nContent-Length: 900\r\n\r\n{"content": '
-CHUNKS = b"POST /v1/remember HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n"
+HALF_HEAD = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Le"
+HALF_BODY = b'POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"content": '
+CHUNKS = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n"
 LARGE_BYTES = 2_000_000
 
 
@@ -109,7 +109,9 @@ def test_a_health_question_is_answered_though_all_threads_are_busy(daemon: Daemo
 @pytest.mark.parametrize("count", [1_000])
 def test_pipelined_requests_are_answered_in_order(daemon: Daemon, count: int) -> None:
     with connected(daemon.socket) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\n\r\n" * count + post("get", id="nobody"))
+        connection.sendall(
+            b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * count + post("get", id="nobody")
+        )
         received = b""
         while b"not_found" not in received:
             received += connection.recv(1 << 20)
@@ -120,7 +122,10 @@ def test_pipelined_requests_are_answered_in_order(daemon: Daemon, count: int) ->
 
 def test_a_client_that_asks_before_it_sends_is_told_to_go_on(daemon: Daemon) -> None:
     body = b'{"content": "asked first"}'
-    head = b"POST /v1/remember HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    head = (
+        b"POST /v1/remember HTTP/1.1\r\nHost: x\r\n"
+        b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    )
 
     with connected(daemon.socket) as connection:
         connection.sendall(head % len(body))

@@ -42,7 +42,7 @@ def many(address: Path, count: int, *, send: bytes = b"") -> Iterator[list[socke
 def post(verb: str, **fields: object) -> bytes:
     """A request as it goes over the wire."""
     body = json.dumps(fields).encode()
-    return b"POST /v1/%s HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (
+    return b"POST /v1/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (
         verb.encode(),
         len(body),
         body,

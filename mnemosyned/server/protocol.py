@@ -1,0 +1,178 @@
+"""HTTP/1.1 as one client speaks it: h11 reads the bytes and keeps the states of the exchange."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import NoReturn
+from urllib.parse import unquote
+
+import h11
+
+HEAD_BYTES_MAX = 256 * 1024
+"""A question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
+REASON_CHARS_MAX = 200
+"""h11 quotes the line it could not read, however long."""
+
+_HOST = re.compile(r"https?://[^/?]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A whole request."""
+
+    method: str
+    path: str
+    query: str
+    body: bytes | bytearray
+
+
+class RequestRefused(Exception):
+    """The bytes are no request that can be answered; the connection must be closed."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    method: str
+    path: str
+    query: str
+    length: int | None
+    """The bytes of the body; None where it comes in chunks."""
+
+
+class Protocol:
+    """The requests of one client, one after the other, and the bytes of their answers."""
+
+    def __init__(self, *, body_bytes_max: int) -> None:
+        self._most = body_bytes_max
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
+        self._head: _Head | None = None
+        """Of the request whose body is coming."""
+        self._body = bytearray()
+        self._bodiless = False
+        """Whether the answer ends with its head, as the request is HEAD."""
+
+    @property
+    def started(self) -> bool:
+        """Whether a part of a request has come."""
+        return self._head is not None or bool(self._http.trailing_data[0])
+
+    @property
+    def in_body(self) -> bool:
+        """Whether the head is whole and the body is not."""
+        return self._head is not None
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether the body comes in chunks, with no length said before."""
+        return self._head is not None and self._head.length is None
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes that the body will take; of one in chunks, those that have come."""
+        if self._head is None:
+            return 0
+        return len(self._body) if self._head.length is None else self._head.length
+
+    @property
+    def reusable(self) -> bool:
+        """Whether both sides are done with a request and another may follow."""
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    def feed(self, data: bytes) -> None:
+        """Add what has come."""
+        self._http.receive_data(data)
+
+    def next(self) -> HttpRequest | None:
+        """The next whole request; None until its last byte has come. Raises `RequestRefused`."""
+        if self.reusable:
+            self._http.start_next_cycle()
+        try:
+            return self._next()
+        except h11.RemoteProtocolError as error:
+            _refuse(_reason(error), HTTPStatus(error.error_status_hint))
+
+    def _next(self) -> HttpRequest | None:
+        while True:  # each turn takes bytes, or returns
+            event = self._http.next_event()
+            if isinstance(event, h11.Request):
+                self._bodiless = event.method == b"HEAD"
+                self._head = self._read_head(event)
+            elif isinstance(event, h11.Data):
+                if len(self._body) + len(event.data) > self._most:
+                    _refuse_body(self._most)
+                self._body += event.data
+            elif isinstance(event, h11.EndOfMessage) and self._head:
+                head, self._head = self._head, None
+                body, self._body = self._body, bytearray()
+                return HttpRequest(head.method, head.path, head.query, body)
+            else:
+                return None
+
+    def _read_head(self, request: h11.Request) -> _Head:
+        if request.method == b"CONNECT":
+            _refuse("it asks for a tunnel")
+        target = request.target.decode()
+        path, _, query = _HOST.sub("", target, count=1).partition("?")
+        try:
+            path = unquote(path, errors="strict")
+        except UnicodeDecodeError:
+            _refuse("its path is not UTF-8")
+        headers = dict(request.headers)
+        length = None
+        if b"transfer-encoding" not in headers:
+            length = int(headers.get(b"content-length", b"0"))
+            if length > self._most:
+                _refuse_body(self._most)
+        return _Head(request.method.decode(), path or "/", query, length)
+
+    def expectation(self) -> bytes:
+        """`100 Continue`, if the client waits for it before it sends the body; once a request."""
+        if not self._http.they_are_waiting_for_100_continue:
+            return b""
+        proceed = HTTPStatus.CONTINUE
+        return self._http.send(
+            h11.InformationalResponse(status_code=proceed, reason=proceed.phrase, headers=[])
+        )
+
+    def answer(self, status: HTTPStatus, body: bytes, *, last: bool) -> tuple[bytes, bytes]:
+        """The head and the body of an answer, as they are sent; `last` where a hang-up follows."""
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        if last:
+            headers.append(("Connection", "close"))
+        head = self._http.send(
+            h11.Response(status_code=status, reason=status.phrase, headers=headers)
+        )
+        if self._bodiless:
+            body = b""
+        if body:
+            self._http.send_with_data_passthrough(h11.Data(data=body))
+        self._http.send(h11.EndOfMessage())
+        return head, body
+
+
+def _reason(error: h11.RemoteProtocolError) -> str:
+    """What is wrong, as its client can mend it."""
+    text = str(error)
+    if error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        return f"its headers exceed {HEAD_BYTES_MAX:,} bytes; send fewer, or send a body"
+    if text.startswith("illegal request line"):
+        return "its first line is not METHOD PATH HTTP/1.1, all in ASCII; percent-encode the rest"
+    return text[:REASON_CHARS_MAX]
+
+
+def _refuse(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> NoReturn:
+    raise RequestRefused(status, f"this is no HTTP request the daemon takes: {reason}")
+
+
+def _refuse_body(most: int) -> NoReturn:
+    raise RequestRefused(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"the body exceeds {most:,} bytes; part it, or raise limits.body_bytes_max",
+    )

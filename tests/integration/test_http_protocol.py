@@ -1,0 +1,156 @@
+"""HTTP requests out of bytes, however they arrive; what is none is refused with its reason."""
+
+from http import HTTPStatus
+
+import pytest
+
+from mnemosyned.server.protocol import HEAD_BYTES_MAX, HttpRequest, Protocol, RequestRefused
+
+MOST = 1_000
+PLAIN = b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+CHUNKS = (
+    b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3;name=value\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
+)
+
+
+def parsed(*parts: bytes) -> list[HttpRequest]:
+    """The requests that have come whole after these parts, each answered at once."""
+    protocol, requests = Protocol(body_bytes_max=MOST), []
+    for part in parts:
+        protocol.feed(part)
+        while request := protocol.next():
+            requests.append(request)
+            protocol.answer(HTTPStatus.OK, b"{}", last=False)
+            if not protocol.reusable:
+                return requests
+    return requests
+
+
+@pytest.mark.parametrize("data", [PLAIN, CHUNKS])
+def test_a_request_is_the_same_whole_in_halves_and_byte_by_byte(data: bytes) -> None:
+    expected = HttpRequest("POST", "/v1/recall", "a=b", bytearray(b"hello"))
+
+    assert parsed(data) == [expected]
+    assert parsed(*(bytes([byte]) for byte in data)) == [expected]
+    for cut in range(1, len(data)):
+        assert parsed(data[:cut], data[cut:]) == [expected]
+    assert parsed(data * 3) == [expected] * 3
+
+
+@pytest.mark.parametrize(
+    ("head", "path", "query"),
+    [
+        (b"GET / HTTP/1.1", "/", ""),
+        (b"GET /a%20b?q=%C3%A9 HTTP/1.1", "/a b", "q=%C3%A9"),
+        (b"GET /%C3%A9 HTTP/1.1", "/é", ""),
+        (b"GET http://localhost/v1/status?x HTTP/1.1", "/v1/status", "x"),
+        (b"GET http://localhost HTTP/1.1", "/", ""),
+    ],
+)
+def test_the_target_is_read(head: bytes, path: str, query: str) -> None:
+    (request,) = parsed(head + b"\r\nHost: x\r\n\r\n")
+
+    assert (request.path, request.query) == (path, query)
+    assert not request.body
+
+
+@pytest.mark.parametrize(
+    ("head", "reusable"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x", True),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: h2c", True),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nconnection:close", False),
+        (b"GET / HTTP/1.0", False),
+    ],
+)
+def test_the_connection_is_kept_where_the_client_keeps_it(head: bytes, *, reusable: bool) -> None:
+    protocol = Protocol(body_bytes_max=MOST)
+    protocol.feed(head + b"\r\n\r\n")
+    assert protocol.next()
+
+    answer, body = protocol.answer(HTTPStatus.OK, b"{}", last=False)
+
+    assert body == b"{}"
+    assert (protocol.reusable, b"\r\nConnection: close\r\n" not in answer) == (reusable, reusable)
+
+
+def test_an_answer_to_head_has_the_length_and_no_body() -> None:
+    protocol = Protocol(body_bytes_max=MOST)
+    protocol.feed(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert protocol.next()
+
+    head, body = protocol.answer(HTTPStatus.OK, b"12345", last=False)
+
+    assert (b"Content-Length: 5\r\n" in head, body, protocol.reusable) == (True, b"", True)
+
+
+HOST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"tea at four\r\n\r\n", 400),
+        (b"\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET /%ff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        ("GET /?q=é HTTP/1.1\r\nHost: x\r\n\r\n".encode(), 400),
+        (b"CONNECT /health HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (HOST + b"No colon\r\n\r\n", 400),
+        (HOST + b"Content-Length: -5\r\n\r\n", 400),
+        (HOST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", 400),
+        (HOST + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 501),
+        (HOST + b"Content-Length: 1001\r\n\r\n", 413),
+        (b"HEAD" + HOST[4:] + b"Content-Length: 1001\r\n\r\n", 413),
+        (IN_CHUNKS + b"zz\r\n", 400),
+        (IN_CHUNKS + b"3\r\nabcd\r\n", 400),
+        (IN_CHUNKS + b"1f4\r\n%s\r\n" % (b"x" * 500) * 3, 413),
+        (HOST + b"X: " + b"x" * HEAD_BYTES_MAX, 431),
+        (IN_CHUNKS + b"1;" + b"x" * HEAD_BYTES_MAX, 431),
+        (IN_CHUNKS + b"0\r\n" + b"X: y\r\n" * (HEAD_BYTES_MAX // 6 + 1), 431),
+    ],
+)
+def test_what_is_no_request_is_refused_and_can_be_answered(data: bytes, status: int) -> None:
+    protocol = Protocol(body_bytes_max=MOST)
+    protocol.feed(data)
+    with pytest.raises(RequestRefused) as whole:
+        protocol.next()
+    with pytest.raises(RequestRefused) as dripped:
+        parsed(*(data[cut : cut + 1] for cut in range(min(len(data), 2_000))), data[2_000:])
+
+    assert whole.value.status == dripped.value.status == HTTPStatus(status)
+    assert len(whole.value.message) < 300
+    head, _ = protocol.answer(whole.value.status, b"{}", last=True)
+    assert b"\r\nConnection: close\r\n" in head
+    assert not protocol.reusable
+
+
+def test_who_sends_a_bare_letter_in_a_target_is_told_how_to_send_it() -> None:
+    with pytest.raises(RequestRefused, match="percent-encode"):
+        parsed("GET /v1/recall?query=café HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+
+
+def test_what_is_held_is_known_while_it_comes() -> None:
+    protocol = Protocol(body_bytes_max=MOST)
+    assert not protocol.started
+
+    protocol.feed(HOST + b"Expect: 100-continue\r\nContent-Length: 9\r\n")
+    assert protocol.next() is None
+    assert (protocol.started, protocol.in_body, protocol.expectation()) == (True, False, b"")
+
+    protocol.feed(b"\r\n")
+    assert protocol.next() is None
+    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (True, False, 9)
+    assert protocol.expectation() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert protocol.expectation() == b""
+
+
+def test_of_a_body_in_chunks_is_known_what_has_come() -> None:
+    protocol = Protocol(body_bytes_max=MOST)
+    protocol.feed(IN_CHUNKS + b"5\r\nhel")
+
+    assert protocol.next() is None
+    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (True, True, 3)
