@@ -14,7 +14,14 @@ HEAD_BYTES_MAX = 256 * 1024
 """A question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
 REASON_CHARS_MAX = 200
 """h11 quotes the line it could not read, however long."""
+CHUNKED_BYTES = 1024
+"""Of a body in chunks, the bytes handed to h11 at a time, and the longest line between chunks."""
+BLANKS = b" " * 64
+"""So many in a row are refused: h11's pattern for headers takes time by the square of them."""
 
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_TABS_AS_SPACES = bytes.maketrans(b"\t", b" ")
 _HOST = re.compile(r"https?://[^/?]*", re.IGNORECASE)
 
 
@@ -51,7 +58,11 @@ class Protocol:
 
     def __init__(self, *, body_bytes_max: int) -> None:
         self._most = body_bytes_max
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
+        self._http = h11.Connection(h11.SERVER)
+        self._incoming = bytearray()
+        """What h11 has not been given yet: it gets heads whole, once they are safe to read."""
+        self._searched = 0
+        """Bytes in which the end of a head was not found."""
         self._head: _Head | None = None
         """Of the request whose body is coming."""
         self._body = bytearray()
@@ -61,7 +72,7 @@ class Protocol:
     @property
     def started(self) -> bool:
         """Whether a part of a request has come."""
-        return self._head is not None or bool(self._http.trailing_data[0])
+        return self._head is not None or bool(self._incoming)
 
     @property
     def in_body(self) -> bool:
@@ -87,12 +98,13 @@ class Protocol:
 
     def feed(self, data: bytes) -> None:
         """Add what has come."""
-        self._http.receive_data(data)
+        self._incoming += data
 
     def next(self) -> HttpRequest | None:
         """The next whole request; None until its last byte has come. Raises `RequestRefused`."""
         if self.reusable:
-            self._http.start_next_cycle()
+            self._incoming[:0] = self._http.trailing_data[0]
+            self._http = h11.Connection(h11.SERVER)
         try:
             return self._next()
         except h11.RemoteProtocolError as error:
@@ -112,8 +124,43 @@ class Protocol:
                 head, self._head = self._head, None
                 body, self._body = self._body, bytearray()
                 return HttpRequest(head.method, head.path, head.query, body)
-            else:
+            elif event is not h11.NEED_DATA or not self._hand_over():
                 return None
+
+    def _hand_over(self) -> bool:
+        """Give h11 what it may read next; False where that has not come."""
+        if self._head is None:
+            part = self._whole_head()
+        elif self.in_chunks:
+            if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
+                _refuse_head("a line between its chunks is", CHUNKED_BYTES)
+            part = self._taken(CHUNKED_BYTES)
+        else:
+            part = self._taken(len(self._incoming))
+        if part:
+            self._http.receive_data(part)
+        return bool(part)
+
+    def _taken(self, count: int) -> bytes:
+        part = bytes(self._incoming[:count])
+        del self._incoming[:count]
+        return part
+
+    def _whole_head(self) -> bytes:
+        """The next head, letters in its target percent-encoded; nothing before its last byte."""
+        if self._incoming and self._incoming[0] <= ord(" "):
+            _refuse("it begins with a blank")
+        end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))
+        self._searched = 0 if end else len(self._incoming)
+        if (end.end() if end else self._searched) > HEAD_BYTES_MAX:
+            _refuse_head("its headers are", HEAD_BYTES_MAX)
+        if end is None:
+            return b""
+        head = self._taken(end.end())
+        if BLANKS in head.translate(_TABS_AS_SPACES):
+            _refuse(f"its headers have {len(BLANKS)} blanks in a row")
+        line, feed, headers = head.partition(b"\n")
+        return _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + feed + headers
 
     def _read_head(self, request: h11.Request) -> _Head:
         if request.method == b"CONNECT":
@@ -160,15 +207,20 @@ class Protocol:
 def _reason(error: h11.RemoteProtocolError) -> str:
     """What is wrong, as its client can mend it."""
     text = str(error)
-    if error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-        return f"its headers exceed {HEAD_BYTES_MAX:,} bytes; send fewer, or send a body"
     if text.startswith("illegal request line"):
-        return "its first line is not METHOD PATH HTTP/1.1, all in ASCII; percent-encode the rest"
+        return "its first line is not METHOD PATH HTTP/1.1"
     return text[:REASON_CHARS_MAX]
 
 
 def _refuse(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> NoReturn:
     raise RequestRefused(status, f"this is no HTTP request the daemon takes: {reason}")
+
+
+def _refuse_head(what: str, most: int) -> NoReturn:
+    _refuse(
+        f"{what} longer than {most:,} bytes; send fewer, or send a body",
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    )
 
 
 def _refuse_body(most: int) -> NoReturn:
