@@ -48,8 +48,8 @@ from mnemosyned.summarizers.sharing import SharingSummarizer
 if TYPE_CHECKING:
     from mnemosyned.embedders.vectors import Vectors
 
-CACHE_BYTES_MAX = 24_000_000
-"""The writer's page cache and one reader's. Under load all five filled theirs: 48 MB."""
+CACHE_BYTES_MAX = 16_000_000
+"""The page cache of one busy connection. Under load all five filled theirs: 48 MB."""
 
 log = logger()
 
