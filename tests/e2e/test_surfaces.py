@@ -28,6 +28,7 @@ VARIES = {
     "file",
     "longest_write_ms",
     "pid",
+    "purge_due",
     "purge_in_s",
     "uptime_s",
 }
