@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
@@ -27,7 +26,6 @@ from mnemosyned.domain.forgetting import Choice, Foreseen, Prunable, Removal, Re
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.pyramid import Level
-from mnemosyned.domain.recall import Hit, Line
 from mnemosyned.domain.sensitive import masked_memory
 from mnemosyned.domain.snippets import snippet
 from mnemosyned.domain.terms import Terms, terms
@@ -348,36 +346,9 @@ class Forgetting:
         """Put the originals of one cycle back; `Undoing` says how."""
         return self._undoing.undo(request, next_cycle=next_cycle)
 
-    # -------------------------------------------------------------- history
-
-    def with_history(self, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
-        """Each hit with what it superseded; what stands under another has no place of its own."""
-        told = [replace(hit, history=self._history(hit, reveal=reveal)) for hit in hits]
-        older = {line.id for hit in told for line in hit.history}
-        return [hit for hit in told if not older.issuperset(_shown(hit))]
-
-    def _history(self, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
-        found = {memory.id: memory for id in _shown(hit) for memory in self._store.history(id)}
-        return tuple(
-            Line(
-                id=memory.id,
-                created_at=memory.created_at,
-                role=memory.role,
-                content=memory.content if reveal else masked_memory(memory).content,
-                score=0.0,
-                superseded_at=memory.superseded_at,
-            )
-            for memory in found.values()
-        )
-
 
 def _nothing() -> None:
     """Nobody keeps copies."""
-
-
-def _shown(hit: Hit) -> list[str]:
-    """The ids of the memories that a hit shows: an episode's lines, or itself."""
-    return [line.id for line in hit.lines] or [hit.id]
 
 
 def _choice(request: Forget) -> Choice:

@@ -29,6 +29,7 @@ from mnemosyned.domain.sensitive import SecretRule, masked_memory
 from mnemosyned.domain.terms import telling, terms
 from mnemosyned.domain.when import times
 from mnemosyned.forgetting import Forgetting
+from mnemosyned.history import with_history
 from mnemosyned.lessons import Lessons
 from mnemosyned.requests import Request, names
 from mnemosyned.sleep.background import Background
@@ -255,7 +256,7 @@ class MemoryService:
         shown = self._store.show(places)
         answer = hits(query, places, shown if request.reveal else masked_shown(shown))
         if request.history:
-            answer = self._forgetting.with_history(answer, reveal=request.reveal)
+            answer = with_history(self._store, answer, reveal=request.reveal)
         return Recalled(answer, note)
 
     def get(self, request: Get) -> Got:
