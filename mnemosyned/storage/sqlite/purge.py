@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from mnemosyned.storage.sqlite.connections import Readers, Writer
 from mnemosyned.storage.sqlite.fulltext import (
@@ -16,6 +17,8 @@ from mnemosyned.storage.sqlite.fulltext import (
     purge_steps,
     rebuild_index,
 )
+
+T = TypeVar("T")
 
 CHECKPOINT_TRIES = 40
 CHECKPOINT_PAUSE_S = 0.05
@@ -58,21 +61,24 @@ class Purge:
                 self._purge_index(index)
             clean = self._writer.compact() and self._empty_log()
             if clean:
-                self._writer.write(
-                    lambda connection: connection.execute(
-                        "DELETE FROM scrub_due WHERE asked <= ?", (newest,)
-                    )
-                )
+                self._write(partial(_mark_purged, newest=newest))
         return clean
+
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Write without waiting for the disk: what a power failure takes back is done again."""
+        (outcome,) = self._writer.write_each([work], durable=False)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def _purge_index(self, index: str) -> None:
         """Merge an index in steps, between which others write; rebuild one that is too deep."""
-        depth = self._writer.write(partial(index_depth, index=index))
+        depth = self._write(partial(index_depth, index=index))
         if depth is None or depth > DEPTH_MAX:
-            self._writer.write(partial(rebuild_index, index=index))
+            self._write(partial(rebuild_index, index=index))
             return
         for statement in purge_steps(index):
-            if not self._writer.write(partial(_merged, statement=statement)):
+            if not self._write(partial(_merged, statement=statement)):
                 break
 
     def _empty_log(self) -> bool:
@@ -88,6 +94,11 @@ class Purge:
                     return True
             time.sleep(CHECKPOINT_PAUSE_S)
         return False
+
+
+def _mark_purged(connection: sqlite3.Connection, newest: int) -> None:
+    """Take away the notes of the deletions up to this one."""
+    connection.execute("DELETE FROM scrub_due WHERE asked <= ?", (newest,))
 
 
 def _merged(connection: sqlite3.Connection, statement: str) -> bool:
