@@ -85,7 +85,7 @@ class Forgetting:
         self.purger = Purger(
             due=store.scrub_due,
             work=self._purge,
-            busy=lambda: cycle.company.present,
+            busy=lambda: cycle.company.busy,
             background=background,
         )
         self._store = store

@@ -20,6 +20,10 @@ REST_MAX_S = 0.03
 """So much at most: a cycle gets on however slow the machine is."""
 
 
+BUSY_ANSWERS = 20
+"""Answers in one to two seconds from which on somebody would notice a purge of the file."""
+
+
 class Company:
     """Counts the requests that are being answered; safe from any thread."""
 
@@ -27,6 +31,11 @@ class Company:
         self._lock = threading.Lock()
         self._waiting = 0
         self._last = time.monotonic() - GONE_S
+        self._second = 0
+        self._answers = 0
+        """Answers in the second that is counted."""
+        self._answers_before = 0
+        """Answers in the second before it."""
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -39,6 +48,22 @@ class Company:
             with self._lock:
                 self._waiting -= 1
                 self._last = time.monotonic()
+                self._count(int(self._last))
+                self._answers += 1
+
+    def _count(self, second: int) -> None:
+        """Begin to count another second, if it is another."""
+        if second != self._second:
+            self._answers_before = self._answers if second == self._second + 1 else 0
+            self._answers = 0
+            self._second = second
+
+    @property
+    def busy(self) -> bool:
+        """Whether many are being answered, and not only one after the other now and then."""
+        with self._lock:
+            self._count(int(time.monotonic()))
+            return self._answers + self._answers_before >= BUSY_ANSWERS
 
     @property
     def present(self) -> bool:

@@ -17,6 +17,7 @@ from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.purging import Purger
 from mnemosyned.service import MemoryService
+from mnemosyned.sleep.company import BUSY_ANSWERS, Company
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.verbs import Recall, Sleep
@@ -336,3 +337,25 @@ def test_status_tells_of_an_index_that_stops_answering(database: Path) -> None:
 
     with open_store(database, migrations=shipped("migrations")) as store:
         assert store.problems() == []
+
+
+def test_a_daemon_is_busy_only_while_many_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr("mnemosyned.sleep.company.time.monotonic", lambda: now)
+    company = Company()
+
+    def answer(count: int) -> bool:
+        for _ in range(count):
+            with company.answering():
+                pass
+        return company.busy
+
+    assert not answer(BUSY_ANSWERS - 1)
+    assert answer(1)
+    now += 1
+    assert company.busy
+    now += 1
+    assert not company.busy
+    assert not answer(1)
+    now += 60
+    assert not answer(BUSY_ANSWERS - 1)
