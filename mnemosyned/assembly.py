@@ -48,8 +48,8 @@ from mnemosyned.summarizers.sharing import SharingSummarizer
 if TYPE_CHECKING:
     from mnemosyned.embedders.vectors import Vectors
 
-CACHE_BYTES_MAX = 16_000_000
-"""The page cache of one busy connection. Under load all five filled theirs: 48 MB."""
+CACHE_BYTES_MAX = 12_000_000
+"""A little less than one busy connection would fill. Under load all five filled theirs: 48 MB."""
 
 log = logger()
 

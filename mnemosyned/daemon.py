@@ -179,7 +179,7 @@ class Daemon:
         """Give memory back to the system that a cycle or a large request took."""
         if self._growth.worth_a_trim():
             memory.service.release()
-            heap.trim()
+            heap.trim(collect=True)
             self._growth.trimmed()
 
     def _reload(self, memory: OpenMemory) -> None:
