@@ -121,9 +121,9 @@ def _check_depth(request: Request[Any], place: str = "") -> None:
     """Hold JSON of the caller's own to `DEPTH_MAX` levels. Raises `InvalidRequest`."""
     for name in _nesting_fields(type(request)):
         value = getattr(request, name)
-        if not isinstance(value, _CONTAINERS):
+        if not value or not isinstance(value, _CONTAINERS):
             continue
-        if isinstance(value, list) and value and isinstance(value[0], Request):
+        if isinstance(value, list) and isinstance(value[0], Request):
             for index, member in enumerate(value):
                 _check_depth(member, f"{place}{name}[{index}].")
         elif _is_deep(value):
