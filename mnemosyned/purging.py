@@ -17,6 +17,8 @@ REST_FREE_S = 0.05
 REST_MAX_S = 600.0
 WAIT_MAX_S = 1.0
 """Seconds that a caller waits for a turn; for a later one it does not wait."""
+LOOK_S = 0.5
+"""Seconds between looks whether others are still served."""
 RETRY_S = 60.0
 """Seconds until a purge is tried again that another program or the disk forbade; doubled each
 time, up to `REST_MAX_S`."""
@@ -156,16 +158,20 @@ class Purger:
         """Run planned purges until the close."""
         while True:
             with self._wake:
-                while self._plans and (self._planned is None or self._planned > time.monotonic()):
-                    self._wake.wait(
-                        None if self._planned is None else self._planned - time.monotonic()
-                    )
+                while self._plans and not self._its_turn():
+                    self._wake.wait(None if self._planned is None else LOOK_S)
                 if not self._plans:
                     return
                 self._planned = None
             with self._turn:
                 if self._due():
                     self._guarded()
+
+    def _its_turn(self) -> bool:
+        """Whether the planned purge may run: at its time, or once nobody would notice it."""
+        if self._planned is None:
+            return False
+        return time.monotonic() >= self._planned or not (self._refused or self._busy())
 
     def _guarded(self) -> None:
         """A purge that nobody waits for is a boundary: its failure is logged and it is retried."""

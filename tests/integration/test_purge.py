@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -271,6 +272,26 @@ def test_a_planned_purge_comes_by_itself(
     assert not forgotten(store, purger, "2")
 
     assert purged.wait(20)
+    purger.close()
+    assert holding(store.database.parent, "zqxjv") == []
+
+
+def test_a_planned_purge_comes_once_nobody_else_is_served(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemosyned.purging.REST_FREE_S", -10.0)  # minutes of rest
+    served = threading.Event()
+    served.set()
+    purger = purging(store, busy=served.is_set, background=True)
+    assert forgotten(store, purger, "1")
+    assert not forgotten(store, purger, "2")
+
+    served.clear()
+    ends = time.monotonic() + 20
+    while store.scrub_due():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
     purger.close()
     assert holding(store.database.parent, "zqxjv") == []
 
