@@ -1,6 +1,7 @@
 """The parts most tests start from: a clock, a summariser and an open store."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from mnemosyned.paths import shipped
 from mnemosyned.service import About, Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
+
+# A shell gives what it starts in the background an ignored SIGINT, which programs inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
