@@ -80,6 +80,7 @@ class Forgetting:
         With `background`, a purge may wait for its turn while others are served.
         """
         self.retention = retention
+        self._background = background
         self.on_removal: Callable[[], None] = _nothing
         """Called after words were deleted, for what keeps copies made of them in memory."""
         self.purger = Purger(
@@ -179,7 +180,8 @@ class Forgetting:
         complete = self._store.scrub()
         empty_word_caches()
         self._store.release()
-        heap.trim(collect=True)
+        if self._background:  # else the process is a program's own, and its garbage too
+            heap.trim(collect=True)
         return complete
 
     def _removed(self, ids: Sequence[str], learned: Sequence[str]) -> Removal:
