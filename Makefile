@@ -13,7 +13,8 @@ STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
 UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
 RELOAD := systemctl --user daemon-reload 2>/dev/null \
 	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
-# pytest-xdist: two workers suit two cores; SLOW are the marks with targets of their own.
+# pytest-xdist: three workers suit two cores, as many tests wait.
+# SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
 SLOW := fault or lifetime or packaging or systemd or llm or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
@@ -53,7 +54,7 @@ demo: $(READY) ## a week of memory, a sleep, and recall before and after it
 	@$(BIN)/python tests/demo/demo.py
 
 test: $(READY) ## the tests that take less than a minute
-	$(PYTEST) -n 2 --dist worksteal -m "not ($(SLOW))"
+	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW))"
 
 test-e2e: $(READY) ## the end-to-end tests, every process started anew and not forked (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "e2e and not ($(SLOW))"

@@ -13,7 +13,7 @@ from e2e.conftest import Start
 from e2e.consistency import damage
 from e2e.daemons import Daemon, eventually, kept, running, spawn
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 SOON = {"WATCHDOG_USEC": "200000"}
 """The daemon looks after its file every tenth of a second, and not every ten."""

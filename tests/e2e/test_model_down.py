@@ -14,7 +14,7 @@ from e2e.daemons import WAIT_S, Daemon, environment, eventually, rows
 from e2e.programs import BIN
 from endpoints import process, quotes, says, serving, waits
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 GROUPS = 6
 GROUP = 3
