@@ -319,8 +319,8 @@ class MemoryStore(Protocol):
         """Take those of these names that no memory bears now out of the log and compactions."""
         ...
 
-    def next_emptied(self) -> Emptied | None:
-        """An emptied summary with what it is to be rewritten from, the lowest level first."""
+    def next_emptied(self, *, highest: Level = Level.MONTH) -> Emptied | None:
+        """An emptied summary up to a level with what it is made of, the lowest level first."""
         ...
 
     def rewrite(self, mark: int, episode: Episode) -> None:

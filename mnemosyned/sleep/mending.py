@@ -40,9 +40,7 @@ def mend(
     tries_left = TRIES_MAX
     mended = 0
     with alone:
-        while mended < MENDED_MAX and (emptied := store.next_emptied()):
-            if emptied.episode.level > highest:
-                break
+        while mended < MENDED_MAX and (emptied := store.next_emptied(highest=highest)):
             try:
                 store.rewrite(emptied.mark, _rewritten(emptied, summarizer.quick(), levels))
             except BatchChanged:  # more of it is gone: look again

@@ -129,8 +129,9 @@ def _below(connection: sqlite3.Connection, id: str) -> dict[str, list[str]]:
     """The parts of a compaction and of all those it goes on from, each in its order."""
     rows = connection.execute(
         "WITH RECURSIVE below (id) AS (SELECT ? UNION "
-        "SELECT c.part FROM compacted AS c JOIN below ON c.compaction = below.id) "
-        "SELECT c.compaction, c.part FROM compacted AS c JOIN below ON c.compaction = below.id "
+        "SELECT c.part FROM below CROSS JOIN compacted AS c ON c.compaction = below.id) "
+        "SELECT c.compaction, c.part FROM below "
+        "CROSS JOIN compacted AS c ON c.compaction = below.id "
         "ORDER BY c.compaction, c.position",
         (id,),
     )

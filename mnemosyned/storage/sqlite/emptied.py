@@ -89,12 +89,13 @@ def _leave(connection: sqlite3.Connection, seq: int, id: str, content: str) -> N
     )
 
 
-def next_emptied(connection: sqlite3.Connection) -> Emptied | None:
+def next_emptied(connection: sqlite3.Connection, *, highest: int) -> Emptied | None:
     """The emptied summary to rewrite next, the lowest level first, with what it was made of."""
     row = connection.execute(
         "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
-        "JOIN episodic_memory AS e ON e.seq = s.episode_seq "
-        "ORDER BY e.level, s.mark LIMIT 1"
+        "CROSS JOIN episodic_memory AS e ON e.seq = s.episode_seq "
+        "WHERE e.level <= ? ORDER BY e.level, s.mark LIMIT 1",
+        (highest,),
     ).fetchone()
     # They tell what to mask in originals. What is above an episode is made of summaries, which
     # hold no secrets, and a month has a great many details.

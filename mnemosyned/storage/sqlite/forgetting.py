@@ -126,7 +126,7 @@ def _texts_having(
 def below(connection: sqlite3.Connection, episode: str) -> list[str]:
     """The ids of all originals under an episode, a day, a week or a month."""
     rows = connection.execute(
-        f"{BELOW} SELECT a.id FROM below JOIN archive AS a ON a.episode_seq = below.seq "
+        f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
         "ORDER BY a.seq",
         (episode,),
     )

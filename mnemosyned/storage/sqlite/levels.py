@@ -26,7 +26,11 @@ BELOW = """
         SELECT e.id, e.seq FROM below JOIN episodic_memory AS e ON e.parent_id = below.id
     )
 """
-"""A summary and all summaries under it; the first value bound is its id."""
+"""A summary and all summaries under it; the first value bound is its id.
+
+What lies under them is joined by CROSS JOIN, which keeps SQLite from reading a whole table first:
+it takes the summaries of a recursion to be many.
+"""
 ABOVE = """
     WITH RECURSIVE above (id, seq, parent_id) AS (
         SELECT id, seq, parent_id FROM episodic_memory WHERE id = ?

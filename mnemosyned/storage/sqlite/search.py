@@ -182,8 +182,8 @@ def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, 
         f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
         "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
         "AND s.superseded_at IS NOT NULL) FROM below "
-        "JOIN archive AS a ON a.episode_seq = below.seq "
-        "JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
+        "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+        "CROSS JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
         "ORDER BY a.created_at, a.seq, k.number, d.value",
         (episode.id,),
     )

@@ -282,9 +282,9 @@ class SqliteStore:
         with self._readers.snapshot() as connection:
             return forgetting.unborne_names(connection)
 
-    def next_emptied(self) -> Emptied | None:
+    def next_emptied(self, *, highest: Level = Level.MONTH) -> Emptied | None:
         with self._readers.snapshot() as connection:
-            return emptying.next_emptied(connection)
+            return emptying.next_emptied(connection, highest=highest)
 
     def history(self, id: str) -> list[Memory]:
         with self._readers.snapshot() as connection:

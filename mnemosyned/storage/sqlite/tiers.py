@@ -49,7 +49,7 @@ def originals(connection: sqlite3.Connection, episode: str) -> list[Memory]:
     """All originals under a summary, at whatever depth, oldest first."""
     rows = connection.execute(
         f"{BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
-        "JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
+        "CROSS JOIN archive AS a ON a.episode_seq = below.seq ORDER BY a.created_at, a.seq",
         (episode,),
     ).fetchall()
     return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in rows]
