@@ -21,6 +21,8 @@ TEXT_CHARS_MAX = 400
 """A longer sentence is no instruction but a document."""
 SENTENCES_MAX = 200
 """Further down, a text is no longer somebody speaking to an agent."""
+STATED_MAX = 50
+"""A text that lays down more rules is a document; the rest of it is recalled, but not learned."""
 CLAUSES_MAX = 8
 """Whoever puts so many words before an instruction gives none."""
 
@@ -72,12 +74,17 @@ def stated_in(memory: Memory, *, now: datetime) -> tuple[Learning, ...]:
 
 
 def standing(text: str) -> list[Said]:
-    """What of a user's words is to hold from now on, in order, each sentence once."""
+    """What of a user's words is to hold from now on, in order, each sentence once.
+
+    At most `STATED_MAX` sentences.
+    """
     found: dict[str, Said] = {}
     for sentence, blanked in _sentences(text):
         spoken = languages(blanked)
         if spoken and (kind := _kind(blanked, spoken)):
             found.setdefault(sentence.casefold(), Said(kind, sentence))
+            if len(found) == STATED_MAX:
+                break
     return list(found.values())
 
 

@@ -33,7 +33,7 @@ from mnemosyned.sleep.run import CycleRun, cycle_report
 
 CANDIDATES_MAX = 200_000
 """What one cycle looks at; the rest waits for the next."""
-STEP = 20_000
+STEP = 5_000
 """So many are planned at once: a backlog takes no more memory than this."""
 URGENT = (Trigger.CAP, Trigger.SHUTDOWN)
 """These give way to nobody, and leave days to be folded later."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.instructions import SENTENCES_MAX, standing
+from mnemosyned.domain.instructions import SENTENCES_MAX, STATED_MAX, standing
 from mnemosyned.domain.learnings import LearningKind
 
 LABELLED = Path(__file__).with_name("instructions_labelled.txt")
@@ -133,3 +133,11 @@ def test_a_document_is_not_read_to_its_end() -> None:
     long = "It rained. " * (SENTENCES_MAX + 50) + "Never use emojis."
 
     assert standing(long) == []
+
+
+def test_a_text_of_nothing_but_rules_lays_down_a_bounded_number() -> None:
+    rules = "".join(f"Always use x{number}. " for number in range(2 * STATED_MAX))
+
+    assert [said.text for said in standing(rules)] == [
+        f"Always use x{number}." for number in range(STATED_MAX)
+    ]

@@ -73,7 +73,7 @@ def pending(
         "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
         f"{where} ORDER BY created_at, seq LIMIT ?",
         (*values, limit),
-    ).fetchall()
+    )
     return [pending_from(row) for row in rows]
 
 
