@@ -83,7 +83,7 @@ class Admission:
     def _check_content(self, content: str, *, field: str) -> None:
         if not content.strip():
             raise EmptyContent("there is nothing to remember: content is empty", field=field)
-        size = len(content.encode())
+        size = len(content) if content.isascii() else len(content.encode())
         if size > self.content_bytes_max:
             raise ContentTooLarge(
                 f"content has {size:,} bytes, the limit is {self.content_bytes_max:,}; "
@@ -97,10 +97,12 @@ class Admission:
 
 def check_text(text: str | None, *, field: str) -> None:
     """Hold a text to Unicode without NUL. Raises `InvalidText`."""
-    if text is None:
+    if not text:
         return
     if "\0" in text:
         raise InvalidText(f"{field} holds a NUL character; remove it", field=field)
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError as error:

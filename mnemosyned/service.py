@@ -164,7 +164,7 @@ class MemoryService:
         if isinstance(request, Sleep | Status | Forget):  # nobody gives way to these
             result = answer(request)
         else:
-            with self._cycle.company.answering():
+            with self._cycle.company:
                 result = answer(request)
         return result
 

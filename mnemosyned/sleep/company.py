@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 GONE_S = 0.5
 """So long after the last answer the machine is the cycle's again."""
@@ -25,7 +23,7 @@ BUSY_ANSWERS = 20
 
 
 class Company:
-    """Counts the requests that are being answered; safe from any thread."""
+    """Counts the requests that are being answered, each a `with` block; safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,19 +35,17 @@ class Company:
         self._answers_before = 0
         """Answers in the second before it."""
 
-    @contextmanager
-    def answering(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Somebody waits while the block runs."""
         with self._lock:
             self._waiting += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._waiting -= 1
-                self._last = time.monotonic()
-                self._count(int(self._last))
-                self._answers += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._waiting -= 1
+            self._last = time.monotonic()
+            self._count(int(self._last))
+            self._answers += 1
 
     def _count(self, second: int) -> None:
         """Begin to count another second, if it is another."""

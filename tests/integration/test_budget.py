@@ -201,7 +201,7 @@ def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:
         came.append(1)
 
     waiter = threading.Thread(target=wait)
-    with company.answering():
+    with company:
         assert company.present
         waiter.start()
         waiter.join(GIVE_WAY_S * 40)
@@ -216,7 +216,7 @@ def test_in_company_a_cycle_rests_after_each_piece_of_work_and_alone_never() -> 
     began = time.monotonic()
     company.rest(60.0)
     alone_s = time.monotonic() - began
-    with company.answering():
+    with company:
         pass
     company.rest(0.001)
     short_s = time.monotonic() - began - alone_s
@@ -249,7 +249,7 @@ def test_in_company_a_commit_takes_fewer_groups(
     monkeypatch.setattr(company_module, "GONE_S", gone_s)
     monkeypatch.setattr(run_module, "HOLD_S", 60.0)
     monkeypatch.setattr(run_module, "HOLD_IN_COMPANY_S", 0.0)
-    with cycle.company.answering():
+    with cycle.company:
         pass
 
     cycle.run(trigger=Trigger.EXPLICIT)

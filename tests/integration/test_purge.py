@@ -367,7 +367,7 @@ def test_a_daemon_is_busy_only_while_many_are_answered(monkeypatch: pytest.Monke
 
     def answer(count: int) -> bool:
         for _ in range(count):
-            with company.answering():
+            with company:
                 pass
         return company.busy
 
