@@ -23,7 +23,7 @@ from mnemosyned.domain.instructions import stated_in
 from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.ports import Draft
-from mnemosyned.domain.sensitive import SecretRule, admitted, masked
+from mnemosyned.domain.secrets.masking import SecretRule, admitted, masked
 from mnemosyned.verbs import METADATA_BYTES_MAX, Remember
 
 CLOCK_TOLERANCE = timedelta(minutes=1)

@@ -14,7 +14,7 @@ from mnemosyned.domain.keyfacts import extract_facts
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.messages import Message, digest, is_plain, text, when
 from mnemosyned.domain.ports import Clock, Compacted, Compacting, Draft, MemoryStore, Taken
-from mnemosyned.domain.sensitive import SecretRule, masked, masked_memory, masked_values
+from mnemosyned.domain.secrets.masking import SecretRule, masked, masked_memory, masked_values
 from mnemosyned.domain.stubs import is_stub_of, pointer
 from mnemosyned.verbs import Expand, Expanded
 

@@ -18,7 +18,7 @@ from mnemosyned.cli_calls import called, confirmed, on_interrupt
 from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
-from mnemosyned.domain.unseen import visible
+from mnemosyned.domain.text.invisible import visible
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import remarks, render
 from mnemosyned.requests import Request, parse_text

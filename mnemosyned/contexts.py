@@ -26,9 +26,9 @@ from mnemosyned.domain.recall import Hit
 from mnemosyned.domain.relevance import relevant
 from mnemosyned.domain.retelling import Summarize
 from mnemosyned.domain.rounds import RoundsPolicy
-from mnemosyned.domain.snippets import snippet
-from mnemosyned.domain.terms import terms
-from mnemosyned.domain.tokens import Estimated, WithMargin
+from mnemosyned.domain.text.snippets import snippet
+from mnemosyned.domain.text.terms import terms
+from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.logs import logger
 from mnemosyned.requests import QUERY_CHARS_MAX, names
 from mnemosyned.sleep.cycle import SleepCycle

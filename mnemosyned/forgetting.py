@@ -26,10 +26,10 @@ from mnemosyned.domain.forgetting import Choice, Foreseen, Prunable, Removal, Re
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.pyramid import Level
-from mnemosyned.domain.sensitive import masked_memory
-from mnemosyned.domain.snippets import snippet
-from mnemosyned.domain.terms import Terms, terms
-from mnemosyned.domain.word_cache import empty_word_caches
+from mnemosyned.domain.secrets.masking import masked_memory
+from mnemosyned.domain.text.snippets import snippet
+from mnemosyned.domain.text.terms import Terms, terms
+from mnemosyned.domain.text.word_cache import empty_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.purging import WORDS_REMAIN, Purger
 from mnemosyned.requests import names

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mnemosyned.domain.ports import MemoryStore
 from mnemosyned.domain.recall import Hit, Line
-from mnemosyned.domain.sensitive import masked_memory
+from mnemosyned.domain.secrets.masking import masked_memory
 
 
 def with_history(store: MemoryStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:

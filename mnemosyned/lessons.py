@@ -9,7 +9,7 @@ from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports import Clock, MemoryStore
-from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.requests import names
 from mnemosyned.verbs_window import Learn, Learned, LearningList, Learnings
 

@@ -13,8 +13,8 @@ from mnemosyned.domain.counting import FullCounter, MessageCounter
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.model_ports import Summarizer
-from mnemosyned.domain.sensitive import SecretRule
-from mnemosyned.domain.tokens import Estimated, WithMargin
+from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.service import Limits
 from mnemosyned.sleep.background import BackgroundPolicy
 from mnemosyned.sleep.budget import Budget

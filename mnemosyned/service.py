@@ -16,7 +16,6 @@ from mnemosyned.archivist import Archivist
 from mnemosyned.backups import backup_target
 from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
-from mnemosyned.domain.details import current, masked_episode, masked_shown
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.hits import hits
 from mnemosyned.domain.instants import in_zone
@@ -25,8 +24,9 @@ from mnemosyned.domain.model_ports import EmbedderStanding
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
-from mnemosyned.domain.sensitive import SecretRule, masked_memory
-from mnemosyned.domain.terms import telling, terms
+from mnemosyned.domain.secrets.exact_values import current, masked_episode, masked_shown
+from mnemosyned.domain.secrets.masking import SecretRule, masked_memory
+from mnemosyned.domain.text.terms import telling, terms
 from mnemosyned.domain.when import times
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.history import with_history

@@ -20,7 +20,7 @@ import click
 import msgspec
 
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.unseen import visible, visible_json
+from mnemosyned.domain.text.invisible import visible, visible_json
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mnemosyned.domain.sensitive import masked
+from mnemosyned.domain.secrets.masking import masked
 
 HERE = Path(__file__).parent
 HALVES = ("tuned", "held out")

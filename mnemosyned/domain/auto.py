@@ -33,17 +33,17 @@ from mnemosyned.domain.condensed import (
 )
 from mnemosyned.domain.counting import FullCounter, MessageCounter
 from mnemosyned.domain.dates import anchor, relative
-from mnemosyned.domain.details import details
 from mnemosyned.domain.extract import extract
 from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
-from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
 from mnemosyned.domain.prompt import harmless
 from mnemosyned.domain.retelling import Summarize, retold
+from mnemosyned.domain.secrets.exact_values import details
+from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.stubs import stubbed
 from mnemosyned.domain.telling import fitting
-from mnemosyned.domain.tokens import Estimated
+from mnemosyned.domain.text.token_estimate import Estimated
 
 TARGET = 0.6
 SUMMARY_FRACTION = 0.15

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from mnemosyned.domain.messages import Message, PartKind, is_plain, parts
-from mnemosyned.domain.tokens import CHARS_PER_TOKEN, Chars4, TokenCounter
+from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN, Chars4, TokenCounter
 
 MEDIA_TOKENS = 1_600
 """A flat cost: Anthropic documents about 1,568 for the largest picture it does not scale down."""

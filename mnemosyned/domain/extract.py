@@ -10,10 +10,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from mnemosyned.domain import dates
-from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
 SHARE = 0.35

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from mnemosyned.domain.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.stemming import fold
-from mnemosyned.domain.terms import Terms, unspaced
+from mnemosyned.domain.text.stemming import fold
+from mnemosyned.domain.text.terms import Terms, unspaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from datetime import UTC, tzinfo
 
 from mnemosyned.domain import dates
 from mnemosyned.domain.extract import KEYWORDS, Extract
-from mnemosyned.domain.facts import Kind, Token, sentences, tokens
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.text.tokenizer import Kind, Token, sentences, tokens
 
 TOLD_MIN = 0.25
 """Of what the extract's sentences tell, what the prose itself must: below that it is filler."""

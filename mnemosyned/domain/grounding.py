@@ -11,12 +11,12 @@ from datetime import UTC, tzinfo
 from enum import StrEnum
 from functools import cached_property
 
-from mnemosyned.domain.facts import PATTERNS, Kind, sentences
 from mnemosyned.domain.figures import number_words, numbers
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.language import foreign_language, foreign_script
 from mnemosyned.domain.mentions import Calendar, mentions
 from mnemosyned.domain.names import names, written
+from mnemosyned.domain.text.language import foreign_language, foreign_script
+from mnemosyned.domain.text.tokenizer import PATTERNS, Kind, sentences
 from mnemosyned.domain.windows import Piece
 
 RUNAWAY = 4

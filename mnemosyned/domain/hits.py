@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.domain.recall import Hit, Line, Place, Query, Shown
-from mnemosyned.domain.snippets import snippet
+from mnemosyned.domain.text.snippets import snippet
 
 
 def hits(query: Query, places: Sequence[Place], shown: Shown) -> list[Hit]:

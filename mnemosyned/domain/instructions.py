@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Memory, new_id
-from mnemosyned.domain.sensitive import masked
+from mnemosyned.domain.secrets.masking import masked
 from mnemosyned.domain.standing import Common, common_rules, rules_of
 from mnemosyned.domain.standing_hints import REQUEST, hinted, languages
 from mnemosyned.domain.standing_words import LANGUAGES

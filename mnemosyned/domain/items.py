@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from mnemosyned.domain.details import details
 from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keyfacts import bullets, unique
 from mnemosyned.domain.messages import Message
 from mnemosyned.domain.prompt import harmless_line
-from mnemosyned.domain.sensitive import masked
+from mnemosyned.domain.secrets.exact_values import details
+from mnemosyned.domain.secrets.masking import masked
 
 GROUP_MIN = 3
 MIN_OLD = 5

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from mnemosyned.domain.cues import CONNECTORS, COPULAS, CURRENCIES, SECRETS
-from mnemosyned.domain.facts import EXACT_KINDS, Kind, Token, stem
+from mnemosyned.domain.text.cue_words import CONNECTORS, COPULAS, CURRENCIES, SECRETS
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, Token, stem
 
 NAME = 1.5
 EXACT = 2.0

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mnemosyned.domain.stopwords import FUNCTION_WORDS
-from mnemosyned.domain.terms import Terms, terms
+from mnemosyned.domain.text.stopwords import FUNCTION_WORDS
+from mnemosyned.domain.text.terms import Terms, terms
 
 MEANINGS_KEPT_MAX = 2_000
 ALIKE = 0.6

@@ -188,7 +188,7 @@ def spoken_of(originals: Sequence[Memory]) -> tuple[list[Memory], tuple[Detail, 
     summary stays.
     """
     # Loaded by who summarises: the shell client needs the values of this module alone.
-    from mnemosyned.domain.details import without_secrets  # noqa: PLC0415
+    from mnemosyned.domain.secrets.exact_values import without_secrets  # noqa: PLC0415
 
     readable, details = without_secrets(originals)
     return [memory for memory in readable if memory.lasting], details

@@ -8,10 +8,10 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.domain.calendar_names import MONTHS, WEEKDAYS
-from mnemosyned.domain.cues import FOREIGN_COMMON, TITLES
-from mnemosyned.domain.facts import stem
-from mnemosyned.domain.language import languages
-from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
+from mnemosyned.domain.text.cue_words import FOREIGN_COMMON, TITLES
+from mnemosyned.domain.text.language import languages
+from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
+from mnemosyned.domain.text.tokenizer import stem
 
 TITLED_SHARE = 0.7
 """Of a line's longer words, what is written with a capital in a title."""

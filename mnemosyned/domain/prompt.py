@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 
 from mnemosyned.domain.dates import WEEKDAYS, day
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.unseen import plain_lines
+from mnemosyned.domain.text.invisible import plain_lines
 from mnemosyned.domain.windows import Piece
 
 CHARS_PER_WORD = 6

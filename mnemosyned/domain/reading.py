@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.domain.inflections import other_forms
 from mnemosyned.domain.recall import Corpus
-from mnemosyned.domain.stemming import WORD, beginning, fold, stem
-from mnemosyned.domain.terms import Terms
+from mnemosyned.domain.text.irregular_forms import other_forms
+from mnemosyned.domain.text.stemming import WORD, beginning, fold, stem
+from mnemosyned.domain.text.terms import Terms
 
 K1, B = 1.2, 0.75
 """As FTS5's bm25 has them: others gained on one kind of record what they lost on another."""

@@ -9,11 +9,11 @@ from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.stopwords import STOP_WORDS
+from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 # Clients load this module for its hits alone, and must start fast.
 if TYPE_CHECKING:
-    from mnemosyned.domain.terms import Terms
+    from mnemosyned.domain.text.terms import Terms
     from mnemosyned.domain.when import Span
 
 LINES_MAX = 3

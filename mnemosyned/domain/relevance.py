@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.meaning import stems
-from mnemosyned.domain.terms import Terms, terms
+from mnemosyned.domain.text.terms import Terms, terms
 
 SHOWN_MAX = 5
 """How many learnings a context shows."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from mnemosyned.domain.errors import reason_of
 from mnemosyned.domain.keyfacts import NAMELESS
-from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.messages import TIME_KEYS, Message, PartKind, parts, tool_names
+from mnemosyned.domain.secrets.known import KnownSecrets
 
 EARLIER_ROLE = "summary"
 PART_CHARS_MAX = 4_000

@@ -39,7 +39,7 @@ from mnemosyned.domain.messages import (
     ties,
 )
 from mnemosyned.domain.retelling import Summarize, retold
-from mnemosyned.domain.tokens import Estimated
+from mnemosyned.domain.text.token_estimate import Estimated
 
 TOKEN_LIMIT = 80_000
 CLOSING_CHARS = 200

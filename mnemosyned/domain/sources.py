@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mnemosyned.domain.stemming import WORD, fold, stem
-from mnemosyned.domain.terms import Terms
-from mnemosyned.domain.word_cache import forgettable
+from mnemosyned.domain.text.stemming import WORD, fold, stem
+from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.word_cache import forgettable
 
 _CALLED = (
     "photo picture image snapshot screenshot photograph camera gallery foto bild aufnahme imagen",

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from mnemosyned.domain.calendar_names import COUNTS, MONTHS, WEEKDAYS
 from mnemosyned.domain.dates import MONTHS as IN_ENGLISH
-from mnemosyned.domain.stemming import WORD
+from mnemosyned.domain.text.stemming import WORD
 
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _FIXED = {

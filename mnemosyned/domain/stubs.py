@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mnemosyned.domain.condensed import VALUE_SEPARATOR, VALUES
-from mnemosyned.domain.details import details
 from mnemosyned.domain.keyfacts import NAMELESS, beginning
 from mnemosyned.domain.messages import (
     STUB,
@@ -20,6 +19,7 @@ from mnemosyned.domain.messages import (
     stubbed_text,
 )
 from mnemosyned.domain.prompt import harmless_line
+from mnemosyned.domain.secrets.exact_values import details
 
 STUBBED_CHARS_MIN = 800
 """A shorter result stays: a stub, which is never longer than this, would save little."""

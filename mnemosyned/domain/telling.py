@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mnemosyned.domain.facts import EXACT_KINDS, Kind, emphasis, tokens
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, emphasis, tokens
 
 EXACT_WORTH = 2.0
 RESULT_SHARE = 0.5

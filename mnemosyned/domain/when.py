@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from mnemosyned.domain.dates import MONTHS
 from mnemosyned.domain.instants import in_zone, shift, shift_months
-from mnemosyned.domain.little_words import LITTLE_WORDS
 from mnemosyned.domain.spoken_times import in_english
-from mnemosyned.domain.stemming import WORD, fold, stem
-from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
+from mnemosyned.domain.text.foreign_stopwords import LITTLE_WORDS
+from mnemosyned.domain.text.stemming import WORD, fold, stem
+from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
 
 _DAY = timedelta(days=1)
 _VAGUE = STOP_WORDS | COMMON_WORDS | frozenset(map(fold, LITTLE_WORDS))

@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from mnemosyned.domain.consolidation import UNSPOKEN, VERBATIM, WORDLESS
-from mnemosyned.domain.details import without_secrets
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
 from mnemosyned.domain.forgetting import Emptied
 from mnemosyned.domain.memory import Detail, Episode, Memory
 from mnemosyned.domain.model_ports import Summarizer, Summary
 from mnemosyned.domain.ports import MemoryStore
 from mnemosyned.domain.pyramid import Level
+from mnemosyned.domain.secrets.exact_values import without_secrets
 from mnemosyned.logs import logger
 from mnemosyned.sleep.fold import SEPARATOR, LevelPolicy, as_memory, at_once
 

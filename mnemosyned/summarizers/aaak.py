@@ -10,7 +10,7 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import Summarizer, Summary
-from mnemosyned.domain.stopwords import STOP_WORDS
+from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 RATIO = 1 / 3
 REASON = "no model is configured; sentences are selected and abbreviated by rule"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mnemosyned.domain.errors import TokenizerUnusable
-from mnemosyned.domain.tokens import TokenCounter
+from mnemosyned.domain.text.token_estimate import TokenCounter
 from mnemosyned.tokenizers.model import ModelCounter
 
 __all__ = ["ModelCounter", "open_counter"]

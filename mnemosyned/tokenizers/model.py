@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.model_ports import TextModel
-from mnemosyned.domain.tokens import TokenCounter
+from mnemosyned.domain.text.token_estimate import TokenCounter
 from mnemosyned.logs import logger
 
 log = logger()

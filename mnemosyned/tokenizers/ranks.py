@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from mnemosyned.domain.errors import TokenizerUnusable
-from mnemosyned.domain.word_cache import WordCache
+from mnemosyned.domain.text.word_cache import WordCache
 
 BYTES_MAX = 16 << 20
 """The largest published vocabulary takes 3.6 MB."""

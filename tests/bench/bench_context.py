@@ -26,7 +26,7 @@ from bench.report import Report
 from mnemosyned import AutoPolicy, ContextManager, MemoryConsolidator, RoundsPolicy, TokenBudget
 from mnemosyned.domain.counting import FullCounter
 from mnemosyned.domain.messages import Message
-from mnemosyned.domain.tokens import Estimated
+from mnemosyned.domain.text.token_estimate import Estimated
 
 MESSAGES = 10_000
 ROUNDS = 9

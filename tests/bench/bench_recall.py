@@ -33,7 +33,7 @@ from bench.measure import RESULTS, Latency, Recall, asking, latency, right, say,
 from bench.plot import Line, lines
 from bench.report import OUTPUT, Report
 
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 
 SIZES_USUAL = (10_000, 100_000)
 MILLION = 1_000_000

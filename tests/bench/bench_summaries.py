@@ -26,7 +26,7 @@ from bench.report import Report
 from bench.retention import Conversation, Render, Session, characters, load, retention
 
 from mnemosyned.domain.extract import KEYWORDS, extract
-from mnemosyned.domain.facts import sentences
+from mnemosyned.domain.text.tokenizer import sentences
 from mnemosyned.summarizers.aaak import RATIO, AaakSummarizer, decode
 
 SEEDS = 20

@@ -16,7 +16,7 @@ from bench.measure import say
 from bench.report import Report
 from bench.token_texts import texts
 
-from mnemosyned.domain.tokens import MARGIN, WEIGHTS, Chars4, Estimated, measures
+from mnemosyned.domain.text.token_estimate import MARGIN, WEIGHTS, Chars4, Estimated, measures
 from mnemosyned.tokenizers.ranks import RanksCounter
 
 PROJECT = Path(__file__).parents[2]

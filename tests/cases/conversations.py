@@ -24,7 +24,7 @@ from mnemosyned.domain.compaction import Audit
 from mnemosyned.domain.condensed import NO_FACTS, condensed, is_summary
 from mnemosyned.domain.counting import FullCounter
 from mnemosyned.domain.messages import Message, text, ties
-from mnemosyned.domain.tokens import Chars4
+from mnemosyned.domain.text.token_estimate import Chars4
 
 Facts = dict[str, Any]
 REFUSED = Holds(lambda wanted: wanted is True, "it was refused")

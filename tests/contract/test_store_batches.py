@@ -15,7 +15,7 @@ from mnemosyned.domain.memory import Acknowledged, Memory, Tier
 from mnemosyned.domain.ports import Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import Query
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 
 MANY = 237
 """More than any store may take at once, and no round number."""

@@ -13,7 +13,7 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports import MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import LINES_MAX, Hit, Query
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 
 
 def recall(store: MemoryStore, question: str, *, limit: int = 10, **where: Any) -> list[Hit]:  # noqa: ANN401

@@ -6,7 +6,7 @@ import pytest
 from fakes import NOON, consolidate, keep, memory, promotion
 
 from mnemosyned.domain.recall import Query
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite import SqliteStore
 
 TRIO = tuple(memory(str(n), f"note {n}", role="user", source="chat") for n in range(1, 4))

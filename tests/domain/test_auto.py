@@ -12,7 +12,7 @@ from mnemosyned.domain import retelling
 from mnemosyned.domain.condensed import condensed, is_summary
 from mnemosyned.domain.counting import FullCounter
 from mnemosyned.domain.messages import STUB, Message, text
-from mnemosyned.domain.tokens import Chars4
+from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())
 LOG = "exit 0: deployed 47 files to /opt/app\n" + "copied another file\n" * 400

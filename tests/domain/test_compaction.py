@@ -11,7 +11,7 @@ from mnemosyned import MemoryConsolidator, RoundsPolicy, sendable, should_compac
 from mnemosyned.domain.condensed import HEADERS, Condensed, condensed, is_summary
 from mnemosyned.domain.counting import FullCounter
 from mnemosyned.domain.messages import Message, text
-from mnemosyned.domain.tokens import Chars4
+from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())
 TALK: list[Message] = [{"role": "user", "content": f"order {at}"} for at in range(6)]

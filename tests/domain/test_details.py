@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.details import DETAILS_MAX, details
 from mnemosyned.domain.memory import DetailKind
-from mnemosyned.domain.sensitive import masked, masked_values, secrets
+from mnemosyned.domain.secrets.exact_values import DETAILS_MAX, details
+from mnemosyned.domain.secrets.masking import masked, masked_values, secrets
 
 D = DetailKind
 PAT = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"

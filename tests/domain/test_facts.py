@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain import dates
-from mnemosyned.domain.cues import RULING
-from mnemosyned.domain.facts import (
+from mnemosyned.domain.text.cue_words import RULING
+from mnemosyned.domain.text.tokenizer import (
     SENTENCE_CHARS_MAX,
     Kind,
     emphasis,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.framing import Framed, framed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.stopwords import STOP_WORDS
+from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 RATIO = 1 / 3

@@ -11,8 +11,8 @@ from mnemosyned.domain.consolidation import make_episode
 from mnemosyned.domain.hits import hits
 from mnemosyned.domain.memory import Memory, Tier
 from mnemosyned.domain.recall import Hit, Parts, Place, Query, Shown
-from mnemosyned.domain.snippets import SNIPPET_CHARS, snippet
-from mnemosyned.domain.terms import Terms, terms
+from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
+from mnemosyned.domain.text.terms import Terms, terms
 
 EPISODE = make_episode(
     [memory("1"), memory("2")], id="e", content="the bike was stolen", summarizer="fake", now=NOON

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.known_secrets import FEW, KnownSecrets
 from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.sensitive import masked
+from mnemosyned.domain.secrets.known import FEW, KnownSecrets
+from mnemosyned.domain.secrets.masking import masked
 
 VALUES = st.text(st.sampled_from("aB1-é"), min_size=1, max_size=9)
 KINDS = st.sampled_from((DetailKind.PASSWORD, DetailKind.API_KEY, DetailKind.EMAIL))

@@ -5,9 +5,9 @@ import time
 import pytest
 from labelled_secrets import HALVES, innocents, labelled, scored
 
-from mnemosyned.domain.details import details
-from mnemosyned.domain.secret_words import HINTS, HINTS_BEYOND_ASCII, HINTS_OF_LOGINS, LABELS
-from mnemosyned.domain.sensitive import masked, secrets
+from mnemosyned.domain.secrets.exact_values import details
+from mnemosyned.domain.secrets.masking import masked, secrets
+from mnemosyned.domain.secrets.words import HINTS, HINTS_BEYOND_ASCII, HINTS_OF_LOGINS, LABELS
 
 RECALL_MIN, PRECISION_MIN = 0.9, 0.98
 MS_PER_KB_MAX = 30

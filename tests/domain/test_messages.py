@@ -20,7 +20,7 @@ from mnemosyned.domain.messages import (
     tool_names,
     when,
 )
-from mnemosyned.domain.tokens import Chars4
+from mnemosyned.domain.text.token_estimate import Chars4
 
 
 def call(*ids: str, **more: Any) -> Message:  # noqa: ANN401

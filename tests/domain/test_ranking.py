@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import LINES_MAX, Corpus, Found, Match, Place, Query
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.variety import ALIKE_MAX, crowded
 from mnemosyned.domain.when import Span
 

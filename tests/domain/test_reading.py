@@ -7,7 +7,7 @@ import pytest
 from mnemosyned.domain import reading
 from mnemosyned.domain.reading import PLACES_MAX, Reader
 from mnemosyned.domain.recall import Corpus
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 
 
 def reader(question: str) -> Reader:

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain import secret_forms, secret_names
-from mnemosyned.domain.secret_forms import Secret
-from mnemosyned.domain.sensitive import TOO_DEEP, masked, masked_values, secrets
+from mnemosyned.domain.secrets import formats as secret_forms
+from mnemosyned.domain.secrets import names as secret_names
+from mnemosyned.domain.secrets.formats import Secret
+from mnemosyned.domain.secrets.masking import TOO_DEEP, masked, masked_values, secrets
 
 FORMS = (
     "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "eyJ", "SG.", "sk-", "xoxb-", "pypi-AgE",

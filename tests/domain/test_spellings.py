@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.forgetting import naming
-from mnemosyned.domain.spellings import SPELLINGS_MAX, spellings
+from mnemosyned.domain.text.accent_variants import SPELLINGS_MAX, spellings
 
 
 @pytest.mark.parametrize(

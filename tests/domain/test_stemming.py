@@ -5,8 +5,8 @@ import sqlite3
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.inflections import other_forms
-from mnemosyned.domain.stemming import beginning, fold, stem
+from mnemosyned.domain.text.irregular_forms import other_forms
+from mnemosyned.domain.text.stemming import beginning, fold, stem
 
 ENDINGS = """
     s es ed ing ies ied ation ational tional izer ousness iveness fulness ably ness ful icate ical

@@ -11,8 +11,8 @@ from mnemosyned.domain.instructions import standing
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.relevance import relevant
 from mnemosyned.domain.superseding import Holding, contradict
-from mnemosyned.domain.terms import terms
-from mnemosyned.domain.tokens import Chars4
+from mnemosyned.domain.text.terms import terms
+from mnemosyned.domain.text.token_estimate import Chars4
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 

@@ -27,7 +27,7 @@ from mnemosyned.domain.counting import FullCounter, MessageCounter, SeedCounter
 from mnemosyned.domain.keyfacts import bullets, from_bullets
 from mnemosyned.domain.messages import Message, is_intent, is_system, message_id, ties
 from mnemosyned.domain.stubs import pointer
-from mnemosyned.domain.tokens import Chars4
+from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())
 few = settings(max_examples=50)

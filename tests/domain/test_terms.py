@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.stemming import WORD
-from mnemosyned.domain.terms import PHRASE_TOKENS_MAX, TERMS_MAX, Terms, grams, terms
+from mnemosyned.domain.text.stemming import WORD
+from mnemosyned.domain.text.terms import PHRASE_TOKENS_MAX, TERMS_MAX, Terms, grams, terms
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from bench.token_texts import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.tokens import (
+from mnemosyned.domain.text.token_estimate import (
     MARGIN,
     WEIGHTS,
     Chars4,

@@ -1,11 +1,11 @@
 import gc
 
-from mnemosyned.domain.facts import tokens
-from mnemosyned.domain.snippets import snippet
-from mnemosyned.domain.stemming import stem
-from mnemosyned.domain.terms import Terms
-from mnemosyned.domain.tokens import Estimated
-from mnemosyned.domain.word_cache import WORD_CHARS_MAX, WordCache, empty_word_caches
+from mnemosyned.domain.text.snippets import snippet
+from mnemosyned.domain.text.stemming import stem
+from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.token_estimate import Estimated
+from mnemosyned.domain.text.tokenizer import tokens
+from mnemosyned.domain.text.word_cache import WORD_CHARS_MAX, WordCache, empty_word_caches
 
 WORD = "zqxjvkw"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.recall import Found, Query
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite import filters
 from mnemosyned.storage.sqlite.candidates import GAP_MIN, STRETCHES_MAX, stretches
 from mnemosyned.storage.sqlite.search import CANDIDATES_MIN

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mnemosyned import sendable
 from mnemosyned.domain.condensed import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
-from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs import Expand, Recall, Remember, Sleep, Status

@@ -14,7 +14,7 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.recall import Query
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
 

@@ -9,9 +9,9 @@ from fakes import FakeClock, holding
 from mnemosyned.domain.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
 from mnemosyned.domain.learnings import LearningKind
 from mnemosyned.domain.relevance import relevant
-from mnemosyned.domain.sensitive import SecretRule
-from mnemosyned.domain.terms import terms
-from mnemosyned.domain.tokens import Estimated
+from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.domain.text.terms import terms
+from mnemosyned.domain.text.token_estimate import Estimated
 from mnemosyned.render import render
 from mnemosyned.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore

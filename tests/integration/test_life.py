@@ -16,7 +16,7 @@ from mnemosyned.assembly import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.recall import Hit
-from mnemosyned.domain.terms import telling
+from mnemosyned.domain.text.terms import telling
 from mnemosyned.service import MemoryService
 from mnemosyned.verbs import Recall, Remember, RememberMany, Sleep
 

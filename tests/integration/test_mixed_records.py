@@ -16,7 +16,7 @@ from mnemosyned.domain.ports import Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.reading import READ_CHARS_MAX
 from mnemosyned.domain.recall import Found, Query
-from mnemosyned.domain.terms import terms
+from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.when import times
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store

@@ -7,7 +7,7 @@ from meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.extract import KEYWORDS, extract
-from mnemosyned.domain.facts import EXACT_KINDS, Kind, tokens
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, tokens
 from mnemosyned.summarizers.model import ModelSummarizer
 
 RATIO = 1 / 3

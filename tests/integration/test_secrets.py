@@ -11,7 +11,7 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
-from mnemosyned.domain.sensitive import SecretRule
+from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.library import Memory as OpenedMemory
 from mnemosyned.render import render
 from mnemosyned.requests import Request

@@ -11,7 +11,7 @@ import pytest
 
 from mnemosyned.domain.errors import SummarizerFailed, TokenizerUnusable
 from mnemosyned.domain.model_ports import TextModel
-from mnemosyned.domain.tokens import Chars4
+from mnemosyned.domain.text.token_estimate import Chars4
 from mnemosyned.tokenizers import open_counter
 from mnemosyned.tokenizers.model import ModelCounter
 

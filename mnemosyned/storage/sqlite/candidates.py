@@ -16,7 +16,7 @@ from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from mnemosyned.domain.recall import Corpus
-from mnemosyned.domain.terms import Terms
+from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite.filters import Narrow
 
 WALKED_MAX = 8_000

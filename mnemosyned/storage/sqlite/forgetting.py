@@ -8,8 +8,8 @@ from contextlib import closing
 from typing import Any
 
 from mnemosyned.domain.forgetting import Choice, Removal, naming
-from mnemosyned.domain.spellings import spellings
-from mnemosyned.domain.terms import Terms
+from mnemosyned.domain.text.accent_variants import spellings
+from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.candidates import any_of
 from mnemosyned.storage.sqlite.emptied import empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from mnemosyned.domain.terms import grams
+from mnemosyned.domain.text.terms import grams
 
 
 def index_grams(connection: sqlite3.Connection, table: str, seq: int | None, content: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Detail, DetailKind, Memory
-from mnemosyned.domain.secret_forms import Secret, formed
-from mnemosyned.domain.secret_sentences import spoken
+from mnemosyned.domain.secrets.formats import Secret, formed
+from mnemosyned.domain.secrets.sentences import spoken
 
 KNOWN_CHARS_MIN = 6
 """A secret at least this long is masked wherever it stands, not only where a rule saw it."""

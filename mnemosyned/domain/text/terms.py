@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from string import ascii_letters
 
-from mnemosyned.domain.inflections import other_forms
-from mnemosyned.domain.little_words import little
-from mnemosyned.domain.spellings import spellings
-from mnemosyned.domain.stemming import WORD, fold
-from mnemosyned.domain.stopwords import FUNCTION_WORDS, STOP_WORDS
+from mnemosyned.domain.text.accent_variants import spellings
+from mnemosyned.domain.text.foreign_stopwords import little
+from mnemosyned.domain.text.irregular_forms import other_forms
+from mnemosyned.domain.text.stemming import WORD, fold
+from mnemosyned.domain.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TERMS_MAX = 48
 """A longer question is cut here: each further word costs time and adds little."""

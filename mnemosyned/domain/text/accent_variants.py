@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from mnemosyned.domain.stemming import fold
+from mnemosyned.domain.text.stemming import fold
 
 SPELLINGS_MAX = 32
 _ACCENTED = dict(zip("αεηιουωϊϋ", "άέήίόύώΐΰ", strict=True))

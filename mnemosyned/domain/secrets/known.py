@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mnemosyned.domain.memory import Detail
-from mnemosyned.domain.sensitive import KNOWN_CHARS_MIN, SECRET_KINDS, masked
+from mnemosyned.domain.secrets.masking import KNOWN_CHARS_MIN, SECRET_KINDS, masked
 
 FEW = 16
 """So many are searched for one by one in less time than it takes to look up a text's parts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mnemosyned.domain.stemming import stem
+from mnemosyned.domain.text.stemming import stem
 
 _FAMILIES = """
     arise arose arisen, awake awoke awoken, beat beaten, become became, begin began begun,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from mnemosyned.domain.terms import Terms
-from mnemosyned.domain.word_cache import forgettable
+from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.word_cache import forgettable
 
 SNIPPET_CHARS = 200
 

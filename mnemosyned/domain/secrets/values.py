@@ -6,7 +6,7 @@ import re
 from math import log2
 from typing import NamedTuple
 
-from mnemosyned.domain.secret_words import NO_PASSWORDS, PROSE
+from mnemosyned.domain.secrets.words import NO_PASSWORDS, PROSE
 
 PASSWORD_CHARS_MIN = 4
 VALUE_CHARS_MAX = 4_096

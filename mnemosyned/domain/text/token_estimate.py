@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
 
-from mnemosyned.domain.language import languages
-from mnemosyned.domain.word_cache import WordCache
+from mnemosyned.domain.text.language import languages
+from mnemosyned.domain.text.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4
 MARGIN = 0.2

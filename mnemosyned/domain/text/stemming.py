@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from mnemosyned.domain.word_cache import WordCache
+from mnemosyned.domain.text.word_cache import WordCache
 
 WORD = re.compile(r"[^\W_]+")
 STEMMED_CHARS_MAX = 64

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from mnemosyned.domain.cues import (
+from mnemosyned.domain.text.cue_words import (
     ACKNOWLEDGEMENT,
     ANSWERS,
     CALENDAR,
@@ -25,8 +25,8 @@ from mnemosyned.domain.cues import (
     TITLES,
     UNITS,
 )
-from mnemosyned.domain.stopwords import COMMON_WORDS, STOP_WORDS
-from mnemosyned.domain.word_cache import WordCache
+from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
+from mnemosyned.domain.text.word_cache import WordCache
 
 SENTENCE_CHARS_MAX = 320
 CHUNKS_KEPT = 1 << 14

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mnemosyned.domain.stopwords import FUNCTION_WORDS
+from mnemosyned.domain.text.stopwords import FUNCTION_WORDS
 
 _LITTLE = (
     """der die das den dem des ein eine einen einem einer und oder aber ist sind war waren wird

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from mnemosyned.domain.known_secrets import KnownSecrets
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
 from mnemosyned.domain.recall import Shown
-from mnemosyned.domain.sensitive import masked_memory, secrets
+from mnemosyned.domain.secrets.known import KnownSecrets
+from mnemosyned.domain.secrets.masking import masked_memory, secrets
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500

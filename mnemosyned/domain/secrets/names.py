@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from mnemosyned.domain.secret_words import (
+from mnemosyned.domain.secrets.words import (
     ADVERBS,
     AMBIGUOUS,
     COPULAS,

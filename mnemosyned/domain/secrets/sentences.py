@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from mnemosyned.domain.memory import DetailKind
-from mnemosyned.domain.secret_forms import Secret
-from mnemosyned.domain.secret_names import (
+from mnemosyned.domain.secrets.formats import Secret
+from mnemosyned.domain.secrets.names import (
     EDGES,
     TOKEN,
     WINDOW_CHARS,
@@ -23,7 +23,7 @@ from mnemosyned.domain.secret_names import (
     past,
     words_of,
 )
-from mnemosyned.domain.secret_values import (
+from mnemosyned.domain.secrets.values import (
     Value,
     is_possible,
     is_random,
@@ -32,7 +32,7 @@ from mnemosyned.domain.secret_values import (
     value_at,
     whole,
 )
-from mnemosyned.domain.secret_words import (
+from mnemosyned.domain.secrets.words import (
     ADVERBS,
     AND_NOW,
     AS,

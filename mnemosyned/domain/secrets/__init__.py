@@ -1,0 +1,1 @@
+"""Finds and masks secrets: passwords, keys, tokens, card numbers; and finds exact values."""

@@ -1,0 +1,1 @@
+"""How text is read: words, sentences, stems, languages, exact values."""
