@@ -16,6 +16,7 @@ from mnemosyned.archivist import Archivist
 from mnemosyned.backups import backup_target
 from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.hits import hits
 from mnemosyned.domain.instants import in_zone
@@ -27,7 +28,6 @@ from mnemosyned.domain.recall import Query
 from mnemosyned.domain.secrets.exact_values import current, masked_episode, masked_shown
 from mnemosyned.domain.secrets.masking import SecretRule, masked_memory
 from mnemosyned.domain.text.terms import telling, terms
-from mnemosyned.domain.when import times
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.history import with_history
 from mnemosyned.lessons import Lessons

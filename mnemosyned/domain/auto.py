@@ -32,7 +32,7 @@ from mnemosyned.domain.condensed import (
     written,
 )
 from mnemosyned.domain.counting import FullCounter, MessageCounter
-from mnemosyned.domain.dates import anchor, relative
+from mnemosyned.domain.dates.relative import anchor, relative
 from mnemosyned.domain.extract import extract
 from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
 from mnemosyned.domain.memory import Detail, Memory

@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from mnemosyned.domain import dates
+from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from mnemosyned.domain.calendar_names import COUNTS
+from mnemosyned.domain.dates.names import COUNTS
 
 NUMBER_WORDS = {
     word: value for word, value in COUNTS.items() if len(word) > 2 or not word.isascii()

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from mnemosyned.domain import dates
+from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.extract import KEYWORDS, Extract
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from mnemosyned.domain.calendar_names import COUNTS, MONTHS, WEEKDAYS
+from mnemosyned.domain.dates.names import COUNTS, MONTHS, WEEKDAYS
 from mnemosyned.domain.instants import day_at
 
 SPAN_DAYS_MAX = 62

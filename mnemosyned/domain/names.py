@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from mnemosyned.domain.calendar_names import MONTHS, WEEKDAYS
+from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
 from mnemosyned.domain.text.cue_words import FOREIGN_COMMON, TITLES
 from mnemosyned.domain.text.language import languages
 from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
-from mnemosyned.domain.dates import WEEKDAYS, day
+from mnemosyned.domain.dates.relative import WEEKDAYS, day
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.text.invisible import plain_lines
 from mnemosyned.domain.windows import Piece

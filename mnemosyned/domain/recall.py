@@ -13,8 +13,8 @@ from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 # Clients load this module for its hits alone, and must start fast.
 if TYPE_CHECKING:
+    from mnemosyned.domain.dates.questions import Span
     from mnemosyned.domain.text.terms import Terms
-    from mnemosyned.domain.when import Span
 
 LINES_MAX = 3
 """So many of an episode's originals are shown, and more where each earns a place by itself."""

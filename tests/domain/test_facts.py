@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain import dates
+from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.text.cue_words import RULING
 from mnemosyned.domain.text.tokenizer import (
     SENTENCE_CHARS_MAX,

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mnemosyned
-from mnemosyned.domain import dates
+from mnemosyned.domain.dates import relative as dates
+from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.extract import extract
 from mnemosyned.domain.framing import framed
 from mnemosyned.domain.grounding import Sources
@@ -24,7 +25,6 @@ from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.domain.items import MemoryItem, consolidate_memories
 from mnemosyned.domain.prompt import shown
 from mnemosyned.domain.pyramid import Level, begin_of, edge, end_of, key_of
-from mnemosyned.domain.when import times
 from mnemosyned.domain.windows import whole
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.typesetting import when

@@ -8,12 +8,12 @@ from fakes import NOON
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.recall import LINES_MAX, Corpus, Found, Match, Place, Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.variety import ALIKE_MAX, crowded
-from mnemosyned.domain.when import Span
 
 COUNT = 10_000
 

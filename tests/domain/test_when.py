@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain import when
-from mnemosyned.domain.when import SPANS_MAX, Span, times
+from mnemosyned.domain.dates import questions as when
+from mnemosyned.domain.dates.questions import SPANS_MAX, Span, times
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
 

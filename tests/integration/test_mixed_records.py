@@ -11,13 +11,13 @@ import pytest
 from mixed import NOW, Asked, Record, Year, year
 
 from mnemosyned.domain import ranking, reading
+from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.memory import DEFAULT_SESSION, Memory
 from mnemosyned.domain.ports import Draft, MemoryStore
 from mnemosyned.domain.ranking import rank
 from mnemosyned.domain.reading import READ_CHARS_MAX
 from mnemosyned.domain.recall import Found, Query
 from mnemosyned.domain.text.terms import terms
-from mnemosyned.domain.when import times
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
 

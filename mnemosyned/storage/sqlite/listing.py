@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.recall import Query
-from mnemosyned.domain.when import Span
 from mnemosyned.storage.sqlite.filters import among, in_force
 from mnemosyned.storage.sqlite.rows import instant_text
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from mnemosyned.domain.calendar_names import COUNTS, MONTHS, WEEKDAYS
-from mnemosyned.domain.dates import MONTHS as IN_ENGLISH
+from mnemosyned.domain.dates.names import COUNTS, MONTHS, WEEKDAYS
+from mnemosyned.domain.dates.relative import MONTHS as IN_ENGLISH
 from mnemosyned.domain.text.stemming import WORD
 
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from mnemosyned.domain.dates import MONTHS
+from mnemosyned.domain.dates.relative import MONTHS
+from mnemosyned.domain.dates.translated import in_english
 from mnemosyned.domain.instants import in_zone, shift, shift_months
-from mnemosyned.domain.spoken_times import in_english
 from mnemosyned.domain.text.foreign_stopwords import LITTLE_WORDS
 from mnemosyned.domain.text.stemming import WORD, fold, stem
 from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS

@@ -1,0 +1,1 @@
+"""Times in words: of a question, a sentence, a translation."""
