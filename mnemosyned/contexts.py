@@ -22,10 +22,10 @@ from mnemosyned.domain.messages import Message, text, ties, when
 from mnemosyned.domain.model_ports import SummarizerState
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.quoting import Quoted
-from mnemosyned.domain.recall import Hit
 from mnemosyned.domain.relevance import relevant
 from mnemosyned.domain.retelling import Summarize
 from mnemosyned.domain.rounds import RoundsPolicy
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mnemosyned.domain.ports import MemoryStore
-from mnemosyned.domain.recall import Hit, Line
+from mnemosyned.domain.search.query import Hit, Line
 from mnemosyned.domain.secrets.masking import masked_memory
 
 

@@ -18,13 +18,13 @@ from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
-from mnemosyned.domain.hits import hits
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, Memory
 from mnemosyned.domain.model_ports import EmbedderStanding
 from mnemosyned.domain.ports import Clock, Draft, MemoryStore
-from mnemosyned.domain.ranking import rank
-from mnemosyned.domain.recall import Query
+from mnemosyned.domain.search.hits import hits
+from mnemosyned.domain.search.query import Query
+from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.secrets.exact_values import current, masked_episode, masked_shown
 from mnemosyned.domain.secrets.masking import SecretRule, masked_memory
 from mnemosyned.domain.text.terms import telling, terms

@@ -19,7 +19,7 @@ from mnemosyned.domain.memory import (
     TierTotals,
 )
 from mnemosyned.domain.model_ports import EmbedderStanding, Standing
-from mnemosyned.domain.recall import Hit
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.requests import (
     TEXT_MAX,
     Instant,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
 from mnemosyned.domain.memory import Detail, Memory
-from mnemosyned.domain.recall import Match, Query
+from mnemosyned.domain.search.query import Match, Query
 
 K = TypeVar("K")
 

@@ -14,7 +14,7 @@ from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Ret
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.pyramid import Child, Level
-from mnemosyned.domain.recall import Found, Place, Query, Shown
+from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
 
 

@@ -23,8 +23,8 @@ from mnemosyned.domain.model_ports import (
     Spoken,
     VectorStore,
 )
-from mnemosyned.domain.nearness import spoken
-from mnemosyned.domain.recall import Found, Match, Nearness, Query
+from mnemosyned.domain.search.query import Found, Match, Nearness, Query
+from mnemosyned.domain.search.semantic import spoken
 from mnemosyned.embedders.index import VectorIndex
 from mnemosyned.logs import logger
 

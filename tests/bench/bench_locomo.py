@@ -48,7 +48,7 @@ from bench.report import Report
 from mnemosyned import Client
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.model_ports import EmbedderState
-from mnemosyned.domain.recall import Hit
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.verbs import BATCH_MAX
 
 BEFORE_BARS = {"within": 0.76, "all ten": 0.70}

@@ -10,11 +10,11 @@ import pytest
 from fakes import NOON, consolidate, keep, memory, promotion, trio, working_ids
 
 from mnemosyned.domain.errors import IdTaken
-from mnemosyned.domain.hits import hits
 from mnemosyned.domain.memory import Acknowledged, Memory, Tier
 from mnemosyned.domain.ports import Draft, MemoryStore
-from mnemosyned.domain.ranking import rank
-from mnemosyned.domain.recall import Query
+from mnemosyned.domain.search.hits import hits
+from mnemosyned.domain.search.query import Query
+from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.text.terms import terms
 
 MANY = 237

@@ -8,11 +8,11 @@ from fakes import NOON, consolidate, keep, memory, promotion
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemosyned.domain.hits import hits
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports import MemoryStore
-from mnemosyned.domain.ranking import rank
-from mnemosyned.domain.recall import LINES_MAX, Hit, Query
+from mnemosyned.domain.search.hits import hits
+from mnemosyned.domain.search.query import LINES_MAX, Hit, Query
+from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.text.terms import terms
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fakes import NOON, consolidate, keep, memory, promotion
 
-from mnemosyned.domain.recall import Query
+from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite import SqliteStore
 

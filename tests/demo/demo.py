@@ -25,7 +25,7 @@ from demo.stage import PATIENCE_S, WIDTH, ClaimFailed, Stage, Story
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.recall import Hit, Line
+from mnemosyned.domain.search.query import Hit, Line
 from mnemosyned.verbs import Remember
 
 WEEK = Path(__file__).with_name("week.jsonl")

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.consolidation import make_episode
-from mnemosyned.domain.hits import hits
 from mnemosyned.domain.memory import Memory, Tier
-from mnemosyned.domain.recall import Hit, Parts, Place, Query, Shown
+from mnemosyned.domain.search.hits import hits
+from mnemosyned.domain.search.query import Hit, Parts, Place, Query, Shown
 from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
 from mnemosyned.domain.text.terms import Terms, terms
 

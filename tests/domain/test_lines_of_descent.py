@@ -1,7 +1,7 @@
 """One place for what an episode, its day, its week and its month all tell."""
 
-from mnemosyned.domain.recall import Place
-from mnemosyned.domain.variety import one_of_each_line
+from mnemosyned.domain.search.dedup import one_of_each_line
+from mnemosyned.domain.search.query import Place
 
 EPISODE, OTHER, DAY, NEXT_DAY, WEEK = 1, 2, 10, 11, 20
 ABOVE = {EPISODE: DAY, OTHER: DAY, DAY: WEEK, NEXT_DAY: WEEK}

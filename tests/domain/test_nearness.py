@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.nearness import MEANING_SHARE, spoken, with_meaning
-from mnemosyned.domain.recall import Nearness, Parts
+from mnemosyned.domain.search.query import Nearness, Parts
+from mnemosyned.domain.search.semantic import MEANING_SHARE, spoken, with_meaning
 
 
 def order(worth: dict[int, Parts]) -> list[int]:

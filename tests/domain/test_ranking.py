@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
-from mnemosyned.domain.ranking import rank
-from mnemosyned.domain.recall import LINES_MAX, Corpus, Found, Match, Place, Query
+from mnemosyned.domain.search.dedup import ALIKE_MAX, crowded
+from mnemosyned.domain.search.query import LINES_MAX, Corpus, Found, Match, Place, Query
+from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.text.terms import terms
-from mnemosyned.domain.variety import ALIKE_MAX, crowded
 
 COUNT = 10_000
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.recall import Found, Query
+from mnemosyned.domain.search.query import Found, Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite import filters
 from mnemosyned.storage.sqlite.candidates import GAP_MIN, STRETCHES_MAX, stretches

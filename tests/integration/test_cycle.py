@@ -13,7 +13,7 @@ from mnemosyned.domain.consolidation import (
     Trigger,
 )
 from mnemosyned.domain.memory import Episode
-from mnemosyned.domain.recall import Query
+from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore

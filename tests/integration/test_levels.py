@@ -13,7 +13,7 @@ from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.domain.model_ports import Summary
 from mnemosyned.domain.ports import Fold
-from mnemosyned.domain.recall import Hit
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

@@ -15,7 +15,7 @@ from life import NOW, Asked, Life, life
 from mnemosyned.assembly import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.recall import Hit
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.terms import telling
 from mnemosyned.service import MemoryService
 from mnemosyned.verbs import Recall, Remember, RememberMany, Sleep

@@ -10,13 +10,14 @@ from statistics import mean
 import pytest
 from mixed import NOW, Asked, Record, Year, year
 
-from mnemosyned.domain import ranking, reading
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.memory import DEFAULT_SESSION, Memory
 from mnemosyned.domain.ports import Draft, MemoryStore
-from mnemosyned.domain.ranking import rank
-from mnemosyned.domain.reading import READ_CHARS_MAX
-from mnemosyned.domain.recall import Found, Query
+from mnemosyned.domain.search import bm25 as reading
+from mnemosyned.domain.search import ranking
+from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
+from mnemosyned.domain.search.query import Found, Query
+from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fakes import NOON, FakeClock
 
-from mnemosyned.domain.recall import Hit
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.service import MemoryService
 from mnemosyned.verbs import Recall, Remember, Sleep
 

@@ -13,7 +13,7 @@ from fakes import NOON, consolidate, keep, memory, promotion, working_ids
 
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.recall import Query
+from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import SqliteStore, open_store

@@ -21,7 +21,7 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.pyramid import Level, begin_of, edge
-from mnemosyned.domain.recall import Hit
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepPolicy
 from mnemosyned.verbs import Recall, Remember, RememberMany, Status

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain
 
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
-from mnemosyned.domain.recall import Shown
+from mnemosyned.domain.search.query import Shown
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.secrets.masking import masked_memory, secrets
 

@@ -15,7 +15,7 @@ from heapq import nlargest
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
-from mnemosyned.domain.recall import Corpus
+from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite.filters import Narrow
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.recall import Query
+from mnemosyned.domain.search.query import Query
 from mnemosyned.storage.sqlite.rows import instant_text
 
 FEW_MAX = 5_000

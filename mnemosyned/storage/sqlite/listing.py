@@ -11,7 +11,7 @@ from typing import Any
 
 from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.recall import Query
+from mnemosyned.domain.search.query import Query
 from mnemosyned.storage.sqlite.filters import among, in_force
 from mnemosyned.storage.sqlite.rows import instant_text
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
 from mnemosyned.domain.pyramid import distinct
-from mnemosyned.domain.ranking import NEIGHBOUR_SHARES
-from mnemosyned.domain.reading import READ_CHARS_MAX
-from mnemosyned.domain.recall import Corpus, Found, Match, Place, Query, Shown
-from mnemosyned.domain.variety import crowded
+from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
+from mnemosyned.domain.search.dedup import crowded
+from mnemosyned.domain.search.query import Corpus, Found, Match, Place, Query, Shown
+from mnemosyned.domain.search.ranking import NEIGHBOUR_SHARES
 from mnemosyned.storage.sqlite.candidates import (
     Frequencies,
     Room,

@@ -23,7 +23,7 @@ from mnemosyned.domain.ports import (
     Remembered,
 )
 from mnemosyned.domain.pyramid import Level
-from mnemosyned.domain.recall import Found, Place, Query, Shown
+from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
 from mnemosyned.storage.sqlite import (
     changes,

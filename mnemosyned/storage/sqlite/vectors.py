@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from mnemosyned.domain.model_ports import Spoken, VectorStore
-from mnemosyned.domain.recall import Match, Query
+from mnemosyned.domain.search.query import Match, Query
 from mnemosyned.storage.sqlite.connections import Readers, Writer
 from mnemosyned.storage.sqlite.search import matches_at
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mnemosyned.domain.recall import Nearness, Parts
+from mnemosyned.domain.search.query import Nearness, Parts
 
 MEANING_SHARE = 0.3
 """What the nearest candidate gains, as a share of the best worth by words. None passes the best by

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.recall import LINES_MAX, Match, Place
+from mnemosyned.domain.search.query import LINES_MAX, Match, Place
 
 FOLDED_PER_PLACE = 8
 """For each place of the answer, so many of the best are compared with what is shown."""

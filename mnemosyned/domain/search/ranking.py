@@ -10,11 +10,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
-from mnemosyned.domain.nearness import with_meaning
-from mnemosyned.domain.reading import READ_CHARS_MAX, Reader
-from mnemosyned.domain.recall import BEGINNING, LINES_MAX, Found, Match, Parts, Place, Query
-from mnemosyned.domain.sources import asked_of, is_asked_of
-from mnemosyned.domain.variety import folded, one_of_each_line
+from mnemosyned.domain.search.bm25 import READ_CHARS_MAX, Reader
+from mnemosyned.domain.search.dedup import folded, one_of_each_line
+from mnemosyned.domain.search.query import BEGINNING, LINES_MAX, Found, Match, Parts, Place, Query
+from mnemosyned.domain.search.semantic import with_meaning
+from mnemosyned.domain.search.source_hints import asked_of, is_asked_of
 
 NEIGHBOUR_SHARES = (0.6, 0.4)
 """What a term is worth that stands one and two places beside: an answer often follows the line

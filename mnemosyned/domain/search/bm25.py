@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.domain.recall import Corpus
+from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.stemming import WORD, beginning, fold, stem
 from mnemosyned.domain.text.terms import Terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.recall import Hit, Line, Place, Query, Shown
+from mnemosyned.domain.search.query import Hit, Line, Place, Query, Shown
 from mnemosyned.domain.text.snippets import snippet
 
 

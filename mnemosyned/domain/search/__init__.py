@@ -1,0 +1,1 @@
+"""What a match is worth: queries, scores, ranking, de-duplication."""
