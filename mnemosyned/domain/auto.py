@@ -33,15 +33,15 @@ from mnemosyned.domain.condensed import (
 )
 from mnemosyned.domain.counting import FullCounter, MessageCounter
 from mnemosyned.domain.dates.relative import anchor, relative
-from mnemosyned.domain.extract import extract
 from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
 from mnemosyned.domain.memory import Detail, Memory
 from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
-from mnemosyned.domain.prompt import harmless
 from mnemosyned.domain.retelling import Summarize, retold
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.stubs import stubbed
+from mnemosyned.domain.summary.extract import extract
+from mnemosyned.domain.summary.prompt import harmless
 from mnemosyned.domain.telling import fitting
 from mnemosyned.domain.text.token_estimate import Estimated
 

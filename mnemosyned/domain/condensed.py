@@ -8,7 +8,7 @@ from typing import Any
 
 from mnemosyned.domain.keyfacts import bullets, from_bullets, unique
 from mnemosyned.domain.messages import Message, PartKind, digest, parts, text
-from mnemosyned.domain.prompt import harmless, harmless_line
+from mnemosyned.domain.summary.prompt import harmless, harmless_line
 from mnemosyned.domain.telling import fitting
 
 SESSION_HEADER = "[Session context consolidated]"

@@ -15,9 +15,9 @@ from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.keyfacts import bullets, unique
 from mnemosyned.domain.messages import Message
-from mnemosyned.domain.prompt import harmless_line
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.masking import masked
+from mnemosyned.domain.summary.prompt import harmless_line
 
 GROUP_MIN = 3
 MIN_OLD = 5

@@ -14,7 +14,7 @@ from mnemosyned.domain.messages import (
     text,
     tool_names,
 )
-from mnemosyned.domain.prompt import harmless, harmless_line
+from mnemosyned.domain.summary.prompt import harmless, harmless_line
 
 KEYWORDS = (
     "result:", "decided:", "found:", "error:", "success:",

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from mnemosyned.domain.counting import MessageCounter
 from mnemosyned.domain.keyfacts import bullets
-from mnemosyned.domain.prompt import harmless, harmless_line
 from mnemosyned.domain.secrets.masking import masked
+from mnemosyned.domain.summary.prompt import harmless, harmless_line
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 
 MEMORY_HEADING = "## Relevant Memory"

@@ -18,8 +18,8 @@ from mnemosyned.domain.messages import (
     parts,
     stubbed_text,
 )
-from mnemosyned.domain.prompt import harmless_line
 from mnemosyned.domain.secrets.exact_values import details
+from mnemosyned.domain.summary.prompt import harmless_line
 
 STUBBED_CHARS_MIN = 800
 """A shorter result stays: a stub, which is never longer than this, would save little."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.extract import KEYWORDS, extract
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import Summarizer, Summary
+from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 RATIO = 1 / 3

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 
-from mnemosyned.domain.answer import clean, completed
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.extract import CHARS_MAX, CHARS_MIN, Extract, extract
-from mnemosyned.domain.framing import Framed, framed
-from mnemosyned.domain.grounding import UNGROUNDED, Fault, Problem, check
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import Summarizer, Summary, TextModel
-from mnemosyned.domain.prompt import (
+from mnemosyned.domain.summary.chunking import Piece, parts, whole
+from mnemosyned.domain.summary.clean_answer import clean, completed
+from mnemosyned.domain.summary.episode_text import Framed, framed
+from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, Extract, extract
+from mnemosyned.domain.summary.grounding import UNGROUNDED, Fault, Problem, check
+from mnemosyned.domain.summary.prompt import (
     Message,
     combine_messages,
     retry_messages,
@@ -21,7 +22,6 @@ from mnemosyned.domain.prompt import (
     shown_summary,
     summary_messages,
 )
-from mnemosyned.domain.windows import Piece, parts, whole
 from mnemosyned.summarizers.aaak import AaakSummarizer
 
 TEMPERATURE = 0.1

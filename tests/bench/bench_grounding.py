@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report import Report
 
-from mnemosyned.domain.grounding import Verdict, check
-from mnemosyned.domain.windows import Piece
+from mnemosyned.domain.summary.chunking import Piece
+from mnemosyned.domain.summary.grounding import Verdict, check
 
 TUNED_ON = 5
 REJECTED_MAX = 0.1

@@ -25,7 +25,7 @@ from bench.model_summaries import first_sessions, hold_useless, score
 from bench.report import Report
 from bench.retention import Conversation, Render, Session, characters, load, retention
 
-from mnemosyned.domain.extract import KEYWORDS, extract
+from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.tokenizer import sentences
 from mnemosyned.summarizers.aaak import RATIO, AaakSummarizer, decode
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.extract import KEYWORDS
+from mnemosyned.domain.summary.extract import KEYWORDS
 from mnemosyned.summarizers.aaak import CODES, decode, encode
 
 PIECES = st.sampled_from(

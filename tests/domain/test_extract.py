@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.extract import CHARS_MAX, CHARS_MIN, extract
 from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, extract
 
 NINE = datetime(2026, 3, 3, 9, tzinfo=UTC)
 RATIO = 1 / 3

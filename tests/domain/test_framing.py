@@ -8,9 +8,9 @@ import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.extract import KEYWORDS, extract
-from mnemosyned.domain.framing import Framed, framed
 from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.summary.episode_text import Framed, framed
+from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)

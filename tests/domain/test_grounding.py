@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mnemosyned.domain.grounding import Fault, check
-from mnemosyned.domain.windows import Piece
+from mnemosyned.domain.summary.chunking import Piece
+from mnemosyned.domain.summary.grounding import Fault, check
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 

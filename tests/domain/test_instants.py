@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 import mnemosyned
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.dates.questions import times
-from mnemosyned.domain.extract import extract
-from mnemosyned.domain.framing import framed
-from mnemosyned.domain.grounding import Sources
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.domain.items import MemoryItem, consolidate_memories
-from mnemosyned.domain.prompt import shown
 from mnemosyned.domain.pyramid import Level, begin_of, edge, end_of, key_of
-from mnemosyned.domain.windows import whole
+from mnemosyned.domain.summary.chunking import whole
+from mnemosyned.domain.summary.episode_text import framed
+from mnemosyned.domain.summary.extract import extract
+from mnemosyned.domain.summary.grounding import Sources
+from mnemosyned.domain.summary.prompt import shown
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.typesetting import when
 

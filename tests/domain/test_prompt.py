@@ -3,15 +3,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mnemosyned.domain.answer import clean, completed
-from mnemosyned.domain.prompt import (
+from mnemosyned.domain.summary.chunking import Piece
+from mnemosyned.domain.summary.clean_answer import clean, completed
+from mnemosyned.domain.summary.prompt import (
     combine_messages,
     harmless,
     retry_messages,
     shown,
     summary_messages,
 )
-from mnemosyned.domain.windows import Piece
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUMMARY = "Caroline prefers tea and moved the deploy to Friday."

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.windows import Piece, covered, parts, whole
+from mnemosyned.domain.summary.chunking import Piece, covered, parts, whole
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fakes import FakeClock, FakeSummarizer, keep, memory
 
-from mnemosyned.domain import windows
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.domain.model_ports import Summary
 from mnemosyned.domain.ports import Fold
 from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.summary import chunking as windows
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

@@ -6,7 +6,7 @@ import pytest
 from meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.extract import KEYWORDS, extract
+from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, tokens
 from mnemosyned.summarizers.model import ModelSummarizer
 

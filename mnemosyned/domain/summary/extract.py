@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
 from mnemosyned.domain.dates import relative as dates
-from mnemosyned.domain.extract import KEYWORDS, Extract
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.summary.extract import KEYWORDS, Extract
+from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.text.tokenizer import Kind, Token, sentences, tokens
 
 TOLD_MIN = 0.25

@@ -11,13 +11,13 @@ from datetime import UTC, tzinfo
 from enum import StrEnum
 from functools import cached_property
 
-from mnemosyned.domain.figures import number_words, numbers
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.mentions import Calendar, mentions
-from mnemosyned.domain.names import names, written
+from mnemosyned.domain.summary.chunking import Piece
+from mnemosyned.domain.summary.date_mentions import Calendar, mentions
+from mnemosyned.domain.summary.names import names, written
+from mnemosyned.domain.summary.numbers import number_words, numbers
 from mnemosyned.domain.text.language import foreign_language, foreign_script
 from mnemosyned.domain.text.tokenizer import PATTERNS, Kind, sentences
-from mnemosyned.domain.windows import Piece
 
 RUNAWAY = 4
 SAME_SENTENCES_MAX = 2

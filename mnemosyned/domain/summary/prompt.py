@@ -8,8 +8,8 @@ from datetime import UTC, tzinfo
 
 from mnemosyned.domain.dates.relative import WEEKDAYS, day
 from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.summary.chunking import Piece
 from mnemosyned.domain.text.invisible import plain_lines
-from mnemosyned.domain.windows import Piece
 
 CHARS_PER_WORD = 6
 WORDS_MIN = 15

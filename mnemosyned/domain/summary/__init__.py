@@ -1,0 +1,1 @@
+"""What a summary keeps, and what a model's summary may say."""
