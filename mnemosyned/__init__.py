@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mnemosyned.client import Client
-    from mnemosyned.domain.auto import AutoPolicy
-    from mnemosyned.domain.budget import TokenBudget
-    from mnemosyned.domain.compaction import MemoryConsolidator, should_compact
-    from mnemosyned.domain.condensed import sendable
-    from mnemosyned.domain.context import ContextManager
-    from mnemosyned.domain.errors import MnemosynedError
-    from mnemosyned.domain.items import (
+    from mnemosyned.domain.conversation.auto_policy import AutoPolicy
+    from mnemosyned.domain.conversation.budget import TokenBudget
+    from mnemosyned.domain.conversation.context import ContextManager
+    from mnemosyned.domain.conversation.key_facts import extract_facts
+    from mnemosyned.domain.conversation.memory_items import (
         ConsolidationTrigger,
         MemoryItem,
         consolidate_memories,
         extract_preservable_details,
     )
-    from mnemosyned.domain.keyfacts import extract_facts
-    from mnemosyned.domain.quoting import PastSummary, Quoted
-    from mnemosyned.domain.rounds import RoundsPolicy
+    from mnemosyned.domain.conversation.policy import MemoryConsolidator, should_compact
+    from mnemosyned.domain.conversation.rounds_policy import RoundsPolicy
+    from mnemosyned.domain.conversation.sections import PastSummary, Quoted
+    from mnemosyned.domain.conversation.summary_message import sendable
+    from mnemosyned.domain.errors import MnemosynedError
     from mnemosyned.library import Memory
     from mnemosyned.verbs import Remember
 
@@ -48,24 +48,24 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AutoPolicy": "mnemosyned.domain.auto",
+    "AutoPolicy": "mnemosyned.domain.conversation.auto_policy",
     "Client": "mnemosyned.client",
-    "ConsolidationTrigger": "mnemosyned.domain.items",
-    "ContextManager": "mnemosyned.domain.context",
+    "ConsolidationTrigger": "mnemosyned.domain.conversation.memory_items",
+    "ContextManager": "mnemosyned.domain.conversation.context",
     "Memory": "mnemosyned.library",
-    "MemoryConsolidator": "mnemosyned.domain.compaction",
-    "MemoryItem": "mnemosyned.domain.items",
+    "MemoryConsolidator": "mnemosyned.domain.conversation.policy",
+    "MemoryItem": "mnemosyned.domain.conversation.memory_items",
     "MnemosynedError": "mnemosyned.domain.errors",
-    "PastSummary": "mnemosyned.domain.quoting",
-    "Quoted": "mnemosyned.domain.quoting",
+    "PastSummary": "mnemosyned.domain.conversation.sections",
+    "Quoted": "mnemosyned.domain.conversation.sections",
     "Remember": "mnemosyned.verbs",
-    "RoundsPolicy": "mnemosyned.domain.rounds",
-    "TokenBudget": "mnemosyned.domain.budget",
-    "consolidate_memories": "mnemosyned.domain.items",
-    "extract_facts": "mnemosyned.domain.keyfacts",
-    "extract_preservable_details": "mnemosyned.domain.items",
-    "sendable": "mnemosyned.domain.condensed",
-    "should_compact": "mnemosyned.domain.compaction",
+    "RoundsPolicy": "mnemosyned.domain.conversation.rounds_policy",
+    "TokenBudget": "mnemosyned.domain.conversation.budget",
+    "consolidate_memories": "mnemosyned.domain.conversation.memory_items",
+    "extract_facts": "mnemosyned.domain.conversation.key_facts",
+    "extract_preservable_details": "mnemosyned.domain.conversation.memory_items",
+    "sendable": "mnemosyned.domain.conversation.summary_message",
+    "should_compact": "mnemosyned.domain.conversation.policy",
 }
 
 

@@ -6,16 +6,29 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.domain.archiving import WORDLESS, as_memory, as_message, as_said, times
-from mnemosyned.domain.compaction import Compaction
-from mnemosyned.domain.condensed import KIND, Condensed, Shape, condensed, is_summary, written
+from mnemosyned.domain.conversation.as_memories import (
+    WORDLESS,
+    as_memory,
+    as_message,
+    as_said,
+    times,
+)
+from mnemosyned.domain.conversation.key_facts import extract_facts
+from mnemosyned.domain.conversation.messages import Message, digest, is_plain, text, when
+from mnemosyned.domain.conversation.policy import Compaction
+from mnemosyned.domain.conversation.summary_message import (
+    KIND,
+    Condensed,
+    Shape,
+    condensed,
+    is_summary,
+    written,
+)
+from mnemosyned.domain.conversation.tool_stubs import is_stub_of, pointer
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.keyfacts import extract_facts
 from mnemosyned.domain.memory import Episode, Memory
-from mnemosyned.domain.messages import Message, digest, is_plain, text, when
 from mnemosyned.domain.ports import Clock, Compacted, Compacting, Draft, MemoryStore, Taken
 from mnemosyned.domain.secrets.masking import SecretRule, masked, masked_memory, masked_values
-from mnemosyned.domain.stubs import is_stub_of, pointer
 from mnemosyned.verbs import Expand, Expanded
 
 Written = tuple[Message, Condensed]

@@ -8,23 +8,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mnemosyned.archivist import Archivist
-from mnemosyned.domain.auto import AutoPolicy
-from mnemosyned.domain.budget import TokenBudget
-from mnemosyned.domain.compaction import THRESHOLD, MemoryConsolidator, Policy
-from mnemosyned.domain.condensed import sendable
-from mnemosyned.domain.context import Context as Window
-from mnemosyned.domain.context import ContextManager
-from mnemosyned.domain.counting import FullCounter, MessageCounter
+from mnemosyned.domain.conversation.auto_policy import AutoPolicy
+from mnemosyned.domain.conversation.budget import TokenBudget
+from mnemosyned.domain.conversation.context import Context as Window
+from mnemosyned.domain.conversation.context import ContextManager
+from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
+from mnemosyned.domain.conversation.messages import Message, text, ties, when
+from mnemosyned.domain.conversation.model_summary import Summarize
+from mnemosyned.domain.conversation.policy import THRESHOLD, MemoryConsolidator, Policy
+from mnemosyned.domain.conversation.rounds_policy import RoundsPolicy
+from mnemosyned.domain.conversation.sections import Quoted
+from mnemosyned.domain.conversation.summary_message import sendable
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.learnings import Learning
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.messages import Message, text, ties, when
 from mnemosyned.domain.model_ports import SummarizerState
 from mnemosyned.domain.ports import Clock, MemoryStore
-from mnemosyned.domain.quoting import Quoted
 from mnemosyned.domain.relevance import relevant
-from mnemosyned.domain.retelling import Summarize
-from mnemosyned.domain.rounds import RoundsPolicy
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from mnemosyned.config import MODEL_TOKENIZER, Config
 from mnemosyned.contexts import WindowSettings, estimating
-from mnemosyned.domain.budget import TokenBudget
 from mnemosyned.domain.consolidation import GroupLimits
-from mnemosyned.domain.counting import FullCounter, MessageCounter
+from mnemosyned.domain.conversation.budget import TokenBudget
+from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.model_ports import Summarizer

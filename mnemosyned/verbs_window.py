@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.budget import Breakdown, MemoryPlace
+from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace
 from mnemosyned.domain.learnings import Learning, LearningKind
 from mnemosyned.domain.memory import DEFAULT_SESSION
 from mnemosyned.requests import Name, Names, PageSize, Request

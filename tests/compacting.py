@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mnemosyned.domain.archiving import as_message
+from mnemosyned.domain.conversation.as_memories import as_message
 from mnemosyned.service import MemoryService
 from mnemosyned.verbs import Expand
 from mnemosyned.verbs_window import Compact, Shortened

@@ -24,8 +24,8 @@ from bench.corpus import fresh
 from bench.report import Report
 
 from mnemosyned import AutoPolicy, ContextManager, MemoryConsolidator, RoundsPolicy, TokenBudget
-from mnemosyned.domain.counting import FullCounter
-from mnemosyned.domain.messages import Message
+from mnemosyned.domain.conversation.message_tokens import FullCounter
+from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.text.token_estimate import Estimated
 
 MESSAGES = 10_000

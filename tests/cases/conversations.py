@@ -20,10 +20,10 @@ from mnemosyned import (
     extract_facts,
     should_compact,
 )
-from mnemosyned.domain.compaction import Audit
-from mnemosyned.domain.condensed import NO_FACTS, condensed, is_summary
-from mnemosyned.domain.counting import FullCounter
-from mnemosyned.domain.messages import Message, text, ties
+from mnemosyned.domain.conversation.message_tokens import FullCounter
+from mnemosyned.domain.conversation.messages import Message, text, ties
+from mnemosyned.domain.conversation.policy import Audit
+from mnemosyned.domain.conversation.summary_message import NO_FACTS, condensed, is_summary
 from mnemosyned.domain.text.token_estimate import Chars4
 
 Facts = dict[str, Any]

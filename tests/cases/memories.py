@@ -22,9 +22,9 @@ from mnemosyned import (
     extract_preservable_details,
 )
 from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier
-from mnemosyned.domain.messages import Message
 from mnemosyned.domain.model_ports import Summarizer, Summary
 from mnemosyned.domain.pyramid import Child, periods
 from mnemosyned.service import MemoryService

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mnemosyned import AutoPolicy, extract_facts
-from mnemosyned.domain import retelling
-from mnemosyned.domain.condensed import condensed, is_summary
-from mnemosyned.domain.counting import FullCounter
-from mnemosyned.domain.messages import STUB, Message, text
+from mnemosyned.domain.conversation import model_summary as retelling
+from mnemosyned.domain.conversation.message_tokens import FullCounter
+from mnemosyned.domain.conversation.messages import STUB, Message, text
+from mnemosyned.domain.conversation.summary_message import condensed, is_summary
 from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())

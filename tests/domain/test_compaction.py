@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mnemosyned import MemoryConsolidator, RoundsPolicy, sendable, should_compact
-from mnemosyned.domain.condensed import HEADERS, Condensed, condensed, is_summary
-from mnemosyned.domain.counting import FullCounter
-from mnemosyned.domain.messages import Message, text
+from mnemosyned.domain.conversation.message_tokens import FullCounter
+from mnemosyned.domain.conversation.messages import Message, text
+from mnemosyned.domain.conversation.summary_message import HEADERS, Condensed, condensed, is_summary
 from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())

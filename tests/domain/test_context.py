@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mnemosyned import ContextManager, MemoryConsolidator, PastSummary, Quoted, TokenBudget
-from mnemosyned.domain.condensed import condensed, is_summary
-from mnemosyned.domain.messages import Message, text
+from mnemosyned.domain.conversation.messages import Message, text
+from mnemosyned.domain.conversation.summary_message import condensed, is_summary
 
 SMALL = TokenBudget(1_000, 0, 0, memory_fraction=0.2, learnings_fraction=0.1, fresh_tail_count=2)
 

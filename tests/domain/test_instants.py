@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mnemosyned
+from mnemosyned.domain.conversation.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
-from mnemosyned.domain.items import MemoryItem, consolidate_memories
 from mnemosyned.domain.pyramid import Level, begin_of, edge, end_of, key_of
 from mnemosyned.domain.summary.chunking import whole
 from mnemosyned.domain.summary.episode_text import framed

@@ -9,9 +9,9 @@ import pytest
 from fakes import NOON
 
 from mnemosyned import ConsolidationTrigger, MemoryItem, MnemosynedError, consolidate_memories
-from mnemosyned.domain import items as module
-from mnemosyned.domain.items import Reason, consolidation_prompt
-from mnemosyned.domain.messages import Message
+from mnemosyned.domain.conversation import memory_items as module
+from mnemosyned.domain.conversation.memory_items import Reason, consolidation_prompt
+from mnemosyned.domain.conversation.messages import Message
 
 ALWAYS = ConsolidationTrigger(count_threshold=0)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mnemosyned.domain.counting import MEDIA_TOKENS, FullCounter, SeedCounter
-from mnemosyned.domain.messages import (
+from mnemosyned.domain.conversation.message_tokens import MEDIA_TOKENS, FullCounter, SeedCounter
+from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
     is_intent,

@@ -2,11 +2,16 @@
 
 import pytest
 
-from mnemosyned.domain.condensed import Shape, written
-from mnemosyned.domain.counting import SeedCounter
-from mnemosyned.domain.keyfacts import extract_facts
-from mnemosyned.domain.quoting import PastSummary, Quoted, learnings_section, memory_section
-from mnemosyned.domain.stubs import STUBBED_CHARS_MIN, stubbed
+from mnemosyned.domain.conversation.key_facts import extract_facts
+from mnemosyned.domain.conversation.message_tokens import SeedCounter
+from mnemosyned.domain.conversation.sections import (
+    PastSummary,
+    Quoted,
+    learnings_section,
+    memory_section,
+)
+from mnemosyned.domain.conversation.summary_message import Shape, written
+from mnemosyned.domain.conversation.tool_stubs import STUBBED_CHARS_MIN, stubbed
 from mnemosyned.domain.summary.prompt import harmless, harmless_line
 
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]

@@ -20,13 +20,13 @@ from mnemosyned import (
     extract_facts,
     sendable,
 )
-from mnemosyned.domain.budget import MemoryPlace
-from mnemosyned.domain.compaction import Policy
-from mnemosyned.domain.condensed import is_summary
-from mnemosyned.domain.counting import FullCounter, MessageCounter, SeedCounter
-from mnemosyned.domain.keyfacts import bullets, from_bullets
-from mnemosyned.domain.messages import Message, is_intent, is_system, message_id, ties
-from mnemosyned.domain.stubs import pointer
+from mnemosyned.domain.conversation.budget import MemoryPlace
+from mnemosyned.domain.conversation.key_facts import bullets, from_bullets
+from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter, SeedCounter
+from mnemosyned.domain.conversation.messages import Message, is_intent, is_system, message_id, ties
+from mnemosyned.domain.conversation.policy import Policy
+from mnemosyned.domain.conversation.summary_message import is_summary
+from mnemosyned.domain.conversation.tool_stubs import pointer
 from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())

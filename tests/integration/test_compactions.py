@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mnemosyned import sendable
-from mnemosyned.domain.condensed import is_summary
+from mnemosyned.domain.conversation.summary_message import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service import MemoryService

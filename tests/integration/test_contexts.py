@@ -6,7 +6,7 @@ import pytest
 from fakes import FakeClock
 
 from mnemosyned.contexts import WindowSettings
-from mnemosyned.domain.budget import TokenBudget
+from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.service import Limits, MemoryService
 from mnemosyned.verbs import Remember, Sleep

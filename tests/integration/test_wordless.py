@@ -11,7 +11,7 @@ import pytest
 from compacting import Messages, back, blocks, compacted, missing
 from fakes import FakeClock, holding
 
-from mnemosyned.domain.archiving import WORDLESS, as_message
+from mnemosyned.domain.conversation.as_memories import WORDLESS, as_message
 from mnemosyned.domain.memory import Memory, content_hash
 from mnemosyned.paths import shipped
 from mnemosyned.service import MemoryService

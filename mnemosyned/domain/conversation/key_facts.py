@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mnemosyned.domain.messages import (
+from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
     is_plain,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from mnemosyned.domain.conversation.messages import Message, PartKind, parts, when
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.messages import Message, PartKind, parts, when
 
 REST, WHOLE = "rest_of_message", "message"
 """The keys of the metadata for what role and content do not hold, or else for all of a message."""

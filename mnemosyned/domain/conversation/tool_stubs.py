@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mnemosyned.domain.condensed import VALUE_SEPARATOR, VALUES
-from mnemosyned.domain.keyfacts import NAMELESS, beginning
-from mnemosyned.domain.messages import (
+from mnemosyned.domain.conversation.key_facts import NAMELESS, beginning
+from mnemosyned.domain.conversation.messages import (
     STUB,
     TOOL_ROLES,
     Message,
@@ -18,6 +17,7 @@ from mnemosyned.domain.messages import (
     parts,
     stubbed_text,
 )
+from mnemosyned.domain.conversation.summary_message import VALUE_SEPARATOR, VALUES
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.summary.prompt import harmless_line
 

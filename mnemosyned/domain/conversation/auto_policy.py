@@ -11,8 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from mnemosyned.domain.budget import share
-from mnemosyned.domain.compaction import (
+from mnemosyned.domain.conversation.budget import share
+from mnemosyned.domain.conversation.key_facts import SHORT_CHARS, facts_of, unique
+from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    PartKind,
+    message_id,
+    parts,
+    text,
+    tool_names,
+    when,
+)
+from mnemosyned.domain.conversation.model_summary import Summarize, retold
+from mnemosyned.domain.conversation.policy import (
     KEEP_RECENT,
     MAX_TOKENS,
     THRESHOLD,
@@ -22,7 +34,7 @@ from mnemosyned.domain.compaction import (
     Verdict,
     at_threshold,
 )
-from mnemosyned.domain.condensed import (
+from mnemosyned.domain.conversation.summary_message import (
     POINTER,
     Condensed,
     Shape,
@@ -31,18 +43,14 @@ from mnemosyned.domain.condensed import (
     summary_message,
     written,
 )
-from mnemosyned.domain.counting import FullCounter, MessageCounter
+from mnemosyned.domain.conversation.telling import fitting
+from mnemosyned.domain.conversation.tool_stubs import stubbed
 from mnemosyned.domain.dates.relative import anchor, relative
-from mnemosyned.domain.keyfacts import SHORT_CHARS, facts_of, unique
 from mnemosyned.domain.memory import Detail, Memory
-from mnemosyned.domain.messages import Message, PartKind, message_id, parts, text, tool_names, when
-from mnemosyned.domain.retelling import Summarize, retold
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.known import KnownSecrets
-from mnemosyned.domain.stubs import stubbed
 from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.summary.prompt import harmless
-from mnemosyned.domain.telling import fitting
 from mnemosyned.domain.text.token_estimate import Estimated
 
 TARGET = 0.6

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mnemosyned.domain.conversation.key_facts import NAMELESS
+from mnemosyned.domain.conversation.messages import TIME_KEYS, Message, PartKind, parts, tool_names
 from mnemosyned.domain.errors import reason_of
-from mnemosyned.domain.keyfacts import NAMELESS
 from mnemosyned.domain.memory import Detail
-from mnemosyned.domain.messages import TIME_KEYS, Message, PartKind, parts, tool_names
 from mnemosyned.domain.secrets.known import KnownSecrets
 
 EARLIER_ROLE = "summary"

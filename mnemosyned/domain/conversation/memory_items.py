@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from mnemosyned.domain.conversation.key_facts import bullets, unique
+from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.keyfacts import bullets, unique
-from mnemosyned.domain.messages import Message
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.masking import masked
 from mnemosyned.domain.summary.prompt import harmless_line

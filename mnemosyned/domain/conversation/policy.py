@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from mnemosyned.domain.budget import exact
-from mnemosyned.domain.condensed import (
+from mnemosyned.domain.conversation.budget import exact
+from mnemosyned.domain.conversation.key_facts import bullets, extract_facts, unique
+from mnemosyned.domain.conversation.message_tokens import (
+    MessageCounter,
+    SeedCounter,
+    estimate_tokens,
+)
+from mnemosyned.domain.conversation.messages import Message, message_id, pinned, ties
+from mnemosyned.domain.conversation.summary_message import (
     NO_FACTS,
     SESSION_HEADER,
     Condensed,
@@ -18,10 +25,7 @@ from mnemosyned.domain.condensed import (
     merged,
     summary_message,
 )
-from mnemosyned.domain.counting import MessageCounter, SeedCounter, estimate_tokens
-from mnemosyned.domain.keyfacts import bullets, extract_facts, unique
 from mnemosyned.domain.memory import Detail
-from mnemosyned.domain.messages import Message, message_id, pinned, ties
 
 KEEP_RECENT = 4
 THRESHOLD = 0.8

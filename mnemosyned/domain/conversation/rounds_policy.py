@@ -12,21 +12,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from mnemosyned.domain.compaction import KEEP_RECENT, Archived, Compaction, Verdict
-from mnemosyned.domain.condensed import (
-    ROUND_HEADER,
-    Condensed,
-    Shape,
-    body_of,
-    condensed,
-    is_summary,
-    merged,
-    summary_message,
-    written,
-)
-from mnemosyned.domain.counting import FullCounter, MessageCounter
-from mnemosyned.domain.keyfacts import extract_facts, unique
-from mnemosyned.domain.messages import (
+from mnemosyned.domain.conversation.key_facts import extract_facts, unique
+from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
+from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
     Ties,
@@ -38,7 +26,19 @@ from mnemosyned.domain.messages import (
     text,
     ties,
 )
-from mnemosyned.domain.retelling import Summarize, retold
+from mnemosyned.domain.conversation.model_summary import Summarize, retold
+from mnemosyned.domain.conversation.policy import KEEP_RECENT, Archived, Compaction, Verdict
+from mnemosyned.domain.conversation.summary_message import (
+    ROUND_HEADER,
+    Condensed,
+    Shape,
+    body_of,
+    condensed,
+    is_summary,
+    merged,
+    summary_message,
+    written,
+)
 from mnemosyned.domain.text.token_estimate import Estimated
 
 TOKEN_LIMIT = 80_000

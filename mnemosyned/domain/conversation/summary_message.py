@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mnemosyned.domain.keyfacts import bullets, from_bullets, unique
-from mnemosyned.domain.messages import Message, PartKind, digest, parts, text
+from mnemosyned.domain.conversation.key_facts import bullets, from_bullets, unique
+from mnemosyned.domain.conversation.messages import Message, PartKind, digest, parts, text
+from mnemosyned.domain.conversation.telling import fitting
 from mnemosyned.domain.summary.prompt import harmless, harmless_line
-from mnemosyned.domain.telling import fitting
 
 SESSION_HEADER = "[Session context consolidated]"
 ROUND_HEADER = "[Summary]:"

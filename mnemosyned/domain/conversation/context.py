@@ -7,12 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mnemosyned.domain.budget import Breakdown, MemoryPlace, TokenBudget
-from mnemosyned.domain.compaction import Compaction, Policy
-from mnemosyned.domain.counting import MessageCounter, SeedCounter
-from mnemosyned.domain.messages import Message
-from mnemosyned.domain.pruning import Pruning
-from mnemosyned.domain.quoting import PastSummary, Quoted, learnings_section, memory_section
+from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace, TokenBudget
+from mnemosyned.domain.conversation.message_tokens import MessageCounter, SeedCounter
+from mnemosyned.domain.conversation.messages import Message
+from mnemosyned.domain.conversation.policy import Compaction, Policy
+from mnemosyned.domain.conversation.sections import (
+    PastSummary,
+    Quoted,
+    learnings_section,
+    memory_section,
+)
+from mnemosyned.domain.conversation.window import Pruning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

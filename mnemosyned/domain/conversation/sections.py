@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Self
 
-from mnemosyned.domain.counting import MessageCounter
-from mnemosyned.domain.keyfacts import bullets
+from mnemosyned.domain.conversation.key_facts import bullets
+from mnemosyned.domain.conversation.message_tokens import MessageCounter
 from mnemosyned.domain.secrets.masking import masked
 from mnemosyned.domain.summary.prompt import harmless, harmless_line
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN

@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, time
 from itertools import takewhile
 from typing import Any
 
-from mnemosyned.domain.condensed import KIND, MEMORY_KIND, is_summary, shrunk
-from mnemosyned.domain.counting import MessageCounter
-from mnemosyned.domain.messages import Message, message_id, pinned, ties, when
-from mnemosyned.domain.quoting import PastSummary
+from mnemosyned.domain.conversation.message_tokens import MessageCounter
+from mnemosyned.domain.conversation.messages import Message, message_id, pinned, ties, when
+from mnemosyned.domain.conversation.sections import PastSummary
+from mnemosyned.domain.conversation.summary_message import KIND, MEMORY_KIND, is_summary, shrunk
 
 SUMMARY_TOKENS_MIN = 200
 """What the summary of compacted messages gets, even where the fresh tail takes everything."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from mnemosyned.domain.messages import Message, PartKind, is_plain, parts
+from mnemosyned.domain.conversation.messages import Message, PartKind, is_plain, parts
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN, Chars4, TokenCounter
 
 MEDIA_TOKENS = 1_600

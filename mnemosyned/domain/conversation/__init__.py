@@ -1,0 +1,1 @@
+"""A conversation and its context, made to fit a window of tokens."""
