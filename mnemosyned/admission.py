@@ -19,8 +19,8 @@ from mnemosyned.domain.errors import (
     SecretRefused,
 )
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.instructions import stated_in
-from mnemosyned.domain.learnings import Learning
+from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.domain.learnings.recognize import stated_in
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.ports import Draft
 from mnemosyned.domain.secrets.masking import SecretRule, admitted, masked

@@ -20,11 +20,11 @@ from mnemosyned.domain.conversation.rounds_policy import RoundsPolicy
 from mnemosyned.domain.conversation.sections import Quoted
 from mnemosyned.domain.conversation.summary_message import sendable
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.learnings import Learning
+from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.domain.learnings.select import relevant
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.model_ports import SummarizerState
 from mnemosyned.domain.ports import Clock, MemoryStore
-from mnemosyned.domain.relevance import relevant
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms

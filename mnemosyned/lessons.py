@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mnemosyned.admission import lesson
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.learnings import Learning
+from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports import Clock, MemoryStore
 from mnemosyned.domain.secrets.masking import SecretRule

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace
-from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import DEFAULT_SESSION
 from mnemosyned.requests import Name, Names, PageSize, Request
 

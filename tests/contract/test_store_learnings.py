@@ -6,8 +6,8 @@ import pytest
 from fakes import NOON, consolidate, keep, memory, promotion
 
 from mnemosyned.domain.errors import IdTaken, NotFound
-from mnemosyned.domain.instructions import stated_in
-from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.learnings.learning import Learning, LearningKind
+from mnemosyned.domain.learnings.recognize import stated_in
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports import Draft, MemoryStore
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.instructions import SENTENCES_MAX, STATED_MAX, standing
-from mnemosyned.domain.learnings import LearningKind
+from mnemosyned.domain.learnings.learning import LearningKind
+from mnemosyned.domain.learnings.recognize import SENTENCES_MAX, STATED_MAX, standing
 
 LABELLED = Path(__file__).with_name("instructions_labelled.txt")
 PRECISION_MIN, RECALL_MIN = 0.9, 0.8

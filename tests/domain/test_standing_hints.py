@@ -14,11 +14,11 @@ from domain.test_instructions import SENTENCES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemosyned.domain import instructions
-from mnemosyned.domain.instructions import standing
-from mnemosyned.domain.standing import common_rules, rules_of
-from mnemosyned.domain.standing_hints import REQUEST, hinted, languages
-from mnemosyned.domain.standing_words import LANGUAGES
+from mnemosyned.domain.learnings import recognize as instructions
+from mnemosyned.domain.learnings.prefilter import REQUEST, hinted, languages
+from mnemosyned.domain.learnings.recognize import standing
+from mnemosyned.domain.learnings.rule_tables import LANGUAGES
+from mnemosyned.domain.learnings.rules import common_rules, rules_of
 
 TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.instructions import standing
-from mnemosyned.domain.learnings import Learning, LearningKind
-from mnemosyned.domain.relevance import relevant
-from mnemosyned.domain.superseding import Holding, contradict
+from mnemosyned.domain.learnings.conflicts import Holding, contradict
+from mnemosyned.domain.learnings.learning import Learning, LearningKind
+from mnemosyned.domain.learnings.recognize import standing
+from mnemosyned.domain.learnings.select import relevant
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Chars4
 

@@ -7,8 +7,8 @@ import pytest
 from fakes import FakeClock, holding
 
 from mnemosyned.domain.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
-from mnemosyned.domain.learnings import LearningKind
-from mnemosyned.domain.relevance import relevant
+from mnemosyned.domain.learnings.learning import LearningKind
+from mnemosyned.domain.learnings.select import relevant
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated

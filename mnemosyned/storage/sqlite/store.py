@@ -11,7 +11,7 @@ from pathlib import Path
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
-from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import Episode, Memory, Tier, TierTotals
 from mnemosyned.domain.ports import (
     Compacted,

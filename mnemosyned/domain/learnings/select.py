@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from mnemosyned.domain.learnings import Learning, LearningKind
-from mnemosyned.domain.meaning import stems
+from mnemosyned.domain.learnings.learning import Learning, LearningKind
+from mnemosyned.domain.learnings.subject import stems
 from mnemosyned.domain.text.terms import Terms, terms
 
 SHOWN_MAX = 5

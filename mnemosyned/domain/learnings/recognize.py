@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.domain.learnings import Learning, LearningKind
+from mnemosyned.domain.learnings.learning import Learning, LearningKind
+from mnemosyned.domain.learnings.prefilter import REQUEST, hinted, languages
+from mnemosyned.domain.learnings.rule_tables import LANGUAGES
+from mnemosyned.domain.learnings.rules import Common, common_rules, rules_of
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.secrets.masking import masked
-from mnemosyned.domain.standing import Common, common_rules, rules_of
-from mnemosyned.domain.standing_hints import REQUEST, hinted, languages
-from mnemosyned.domain.standing_words import LANGUAGES
 
 USER_ROLES = frozenset({"user", "human"})
 """Whose words can be instructions; what an agent or a tool says is none."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from mnemosyned.domain.learnings import LearningKind
-from mnemosyned.domain.standing_words import LANGUAGES, PARTS
+from mnemosyned.domain.learnings.learning import LearningKind
+from mnemosyned.domain.learnings.rule_tables import LANGUAGES, PARTS
 
 _PART = re.compile(r"<([a-z_]+)>")
 

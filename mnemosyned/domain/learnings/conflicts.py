@@ -8,8 +8,15 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
 
-from mnemosyned.domain.learnings import Learning, LearningKind
-from mnemosyned.domain.meaning import ALIKE, CHOICES, OF_SOMETHING, Meaning, alike, meaning
+from mnemosyned.domain.learnings.learning import Learning, LearningKind
+from mnemosyned.domain.learnings.subject import (
+    ALIKE,
+    CHOICES,
+    OF_SOMETHING,
+    Meaning,
+    alike,
+    meaning,
+)
 
 _WORD = re.compile(r"\w+")
 

@@ -1,0 +1,1 @@
+"""Standing instructions: recognized, compared, chosen for a context."""
