@@ -22,7 +22,7 @@ from mnemosyned.domain.instants import shift
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.recognize import stated_in
 from mnemosyned.domain.memory import Memory, new_id
-from mnemosyned.domain.ports import Draft
+from mnemosyned.domain.ports.store import Draft
 from mnemosyned.domain.secrets.masking import SecretRule, admitted, masked
 from mnemosyned.verbs import METADATA_BYTES_MAX, Remember
 

@@ -20,8 +20,8 @@ from mnemosyned.config import (
     LlmConfig,
 )
 from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
-from mnemosyned.domain.model_ports import Summarizer, TextModel, VectorStore
-from mnemosyned.domain.ports import Clock
+from mnemosyned.domain.ports.models import Summarizer, TextModel, VectorStore
+from mnemosyned.domain.ports.store import Clock
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped

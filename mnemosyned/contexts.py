@@ -23,8 +23,8 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.select import relevant
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import SummarizerState
-from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.ports.models import SummarizerState
+from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms

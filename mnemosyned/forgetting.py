@@ -22,10 +22,10 @@ from mnemosyned.domain.errors import (
     StorageFailed,
     WordsPruned,
 )
-from mnemosyned.domain.forgetting import Choice, Foreseen, Prunable, Removal, Retention
 from mnemosyned.domain.memory import Episode, Memory
-from mnemosyned.domain.ports import Clock, MemoryStore
-from mnemosyned.domain.pyramid import Level
+from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.retention import Choice, Foreseen, Prunable, Removal, Retention
+from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.masking import masked_memory
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import Terms, terms

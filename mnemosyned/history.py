@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.query import Hit, Line
 from mnemosyned.domain.secrets.masking import masked_memory
 

@@ -8,7 +8,7 @@ from mnemosyned.admission import lesson
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
-from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.requests import names
 from mnemosyned.verbs_window import Learn, Learned, LearningList, Learnings

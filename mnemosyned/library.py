@@ -11,7 +11,7 @@ from mnemosyned.assembly import open_memory
 from mnemosyned.client import Client
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import DatabaseInUse
-from mnemosyned.domain.ports import Clock
+from mnemosyned.domain.ports.store import Clock
 from mnemosyned.requests import Request, checked
 from mnemosyned.storage.sqlite.ownership import owner_of
 from mnemosyned.verbs import Caller, Verbs

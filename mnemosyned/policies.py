@@ -11,8 +11,8 @@ from mnemosyned.domain.consolidation import GroupLimits
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
-from mnemosyned.domain.forgetting import Retention
-from mnemosyned.domain.model_ports import Summarizer
+from mnemosyned.domain.ports.models import Summarizer
+from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.service import Limits

@@ -11,7 +11,7 @@ import click
 
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
-from mnemosyned.domain.model_ports import EmbedderState, Standing, SummarizerState
+from mnemosyned.domain.ports.models import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.render_keeping import REMEDY, backed_up, forgotten, pinned, pruned, restored
 from mnemosyned.render_sleep import cycle, logged, on_logged

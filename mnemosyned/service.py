@@ -20,8 +20,8 @@ from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, Memory
-from mnemosyned.domain.model_ports import EmbedderStanding
-from mnemosyned.domain.ports import Clock, Draft, MemoryStore
+from mnemosyned.domain.ports.models import EmbedderStanding
+from mnemosyned.domain.ports.store import Clock, Draft, MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.ranking import rank

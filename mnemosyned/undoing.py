@@ -15,9 +15,9 @@ from mnemosyned.domain.consolidation import (
     Trigger,
 )
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound
-from mnemosyned.domain.forgetting import Returned, undone_group
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.retention import Returned, undone_group
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
 from mnemosyned.steps import in_steps

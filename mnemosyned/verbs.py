@@ -18,7 +18,7 @@ from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
-from mnemosyned.domain.model_ports import EmbedderStanding, Standing
+from mnemosyned.domain.ports.models import EmbedderStanding, Standing
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.requests import (
     TEXT_MAX,

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.forgetting import Foreseen
+from mnemosyned.domain.retention import Foreseen
 from mnemosyned.requests import Instant, Name, Names, Question, Request
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Summary, TextModel
+from mnemosyned.domain.ports.models import Summary, TextModel
 
 
 @dataclass

@@ -15,8 +15,8 @@ from typing import Any
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, Memory
-from mnemosyned.domain.model_ports import Embedder, Summarizer, Summary
-from mnemosyned.domain.ports import Draft, MemoryStore, Promotion
+from mnemosyned.domain.ports.models import Embedder, Summarizer, Summary
+from mnemosyned.domain.ports.store import Draft, MemoryStore, Promotion
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 from fakes import memory
 
 from mnemosyned.domain.memory import Episode, Memory
-from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 
 TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ago=1))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.model_ports import Embedder
+from mnemosyned.domain.ports.models import Embedder
 from mnemosyned.summarizers.llama import LlamaModel
 
 PIECE_BYTES = 1 << 20

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Self
 
 from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
-from mnemosyned.domain.model_ports import (
+from mnemosyned.domain.ports.models import (
     Embedder,
     EmbedderStanding,
     EmbedderState,

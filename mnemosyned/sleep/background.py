@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
 from mnemosyned.domain.instants import in_zone, shift
-from mnemosyned.domain.model_ports import SummarizerState
-from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.ports.models import SummarizerState
+from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.triggers import Machine, ModelWork

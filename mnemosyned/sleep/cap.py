@@ -6,7 +6,7 @@ import threading
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
-from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.timekeeping import Judgement, Sighting, judge
 from mnemosyned.logs import logger
 from mnemosyned.sleep.machine import boot_id, uptime_s

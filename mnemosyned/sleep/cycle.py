@@ -22,8 +22,8 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.errors import SleepInProgress, StorageFailed, SummarizerFailed
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import Memory, new_id
-from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary
-from mnemosyned.domain.ports import Clock, MemoryStore
+from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
 from mnemosyned.sleep.company import Company

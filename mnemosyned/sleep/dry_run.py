@@ -20,9 +20,9 @@ from mnemosyned.domain.consolidation import (
     plan,
     whole,
 )
-from mnemosyned.domain.model_ports import Summarizer, SummarizerState
-from mnemosyned.domain.ports import Foldable, MemoryStore
-from mnemosyned.domain.pyramid import Child, Period, begin_of, edge
+from mnemosyned.domain.ports.models import Summarizer, SummarizerState
+from mnemosyned.domain.ports.store import Foldable, MemoryStore
+from mnemosyned.domain.rollup import Child, Period, begin_of, edge
 from mnemosyned.sleep.budget import CHARS_PER_TOKEN
 from mnemosyned.sleep.fold import FOLDABLE_MAX, SEPARATOR, UPPER, LevelPolicy, folding, report
 from mnemosyned.sleep.run import cycle_report, unfinished

@@ -18,9 +18,9 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
 from mnemosyned.domain.memory import Episode, Memory, new_id
-from mnemosyned.domain.model_ports import Summarizer, SummarizerState, Summary
-from mnemosyned.domain.ports import Clock, Fold, Foldable, MemoryStore
-from mnemosyned.domain.pyramid import FOLD_MIN, Level, Period, begin_of, edge, parts, periods
+from mnemosyned.domain.ports.models import Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports.store import Clock, Fold, Foldable, MemoryStore
+from mnemosyned.domain.rollup import FOLD_MIN, Level, Period, begin_of, edge, parts, periods
 from mnemosyned.domain.summary.extract import KEYWORDS
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter

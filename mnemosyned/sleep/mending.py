@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from mnemosyned.domain.consolidation import UNSPOKEN, VERBATIM, WORDLESS
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
-from mnemosyned.domain.forgetting import Emptied
 from mnemosyned.domain.memory import Detail, Episode, Memory
-from mnemosyned.domain.model_ports import Summarizer, Summary
-from mnemosyned.domain.ports import MemoryStore
-from mnemosyned.domain.pyramid import Level
+from mnemosyned.domain.ports.models import Summarizer, Summary
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.retention import Emptied
+from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.exact_values import without_secrets
 from mnemosyned.logs import logger
 from mnemosyned.sleep.fold import SEPARATOR, LevelPolicy, as_memory, at_once

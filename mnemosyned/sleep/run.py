@@ -21,9 +21,9 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Memory, new_id
-from mnemosyned.domain.model_ports import Digest, Summarizer, Summary, spoken_of
-from mnemosyned.domain.ports import Clock, MemoryStore, Promotion
-from mnemosyned.domain.pyramid import Level, begin_of, key_of
+from mnemosyned.domain.ports.models import Digest, Summarizer, Summary, spoken_of
+from mnemosyned.domain.ports.store import Clock, MemoryStore, Promotion
+from mnemosyned.domain.rollup import Level, begin_of, key_of
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
 from mnemosyned.sleep.company import Company

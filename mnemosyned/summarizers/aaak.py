@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Summarizer, Summary
+from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.stopwords import STOP_WORDS
 

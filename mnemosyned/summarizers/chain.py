@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary, TextModel
-from mnemosyned.domain.ports import Clock
+from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary, TextModel
+from mnemosyned.domain.ports.store import Clock
 from mnemosyned.logs import logger
 
 COOL_DOWN = timedelta(minutes=1)

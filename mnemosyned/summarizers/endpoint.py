@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.model_ports import TextModel
+from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.logs import logger
 from mnemosyned.summarizers.wire import Address, Line
 

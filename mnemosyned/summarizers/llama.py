@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.model_ports import TextModel
+from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.logs import logger
 from mnemosyned.summarizers.llama_worker import (
     REPLIES,

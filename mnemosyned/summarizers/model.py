@@ -8,7 +8,7 @@ from functools import partial
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Summarizer, Summary, TextModel
+from mnemosyned.domain.ports.models import Summarizer, Summary, TextModel
 from mnemosyned.domain.summary.chunking import Piece, parts, whole
 from mnemosyned.domain.summary.clean_answer import clean, completed
 from mnemosyned.domain.summary.episode_text import Framed, framed

@@ -19,7 +19,7 @@ import msgspec
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Digest, Summary
+from mnemosyned.domain.ports.models import Digest, Summary
 from mnemosyned.logs import logger
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.worker import ANSWERS, Answer, Task, read_frame, write_frame

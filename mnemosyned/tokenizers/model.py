@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.model_ports import TextModel
+from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.domain.text.token_estimate import TokenCounter
 from mnemosyned.logs import logger
 

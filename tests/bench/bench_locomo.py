@@ -47,7 +47,7 @@ from bench.report import Report
 
 from mnemosyned import Client
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.model_ports import EmbedderState
+from mnemosyned.domain.ports.models import EmbedderState
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.verbs import BATCH_MAX
 

@@ -29,7 +29,7 @@ from bench.report import Report
 from gguf import canned_model
 
 from mnemosyned import Client
-from mnemosyned.domain.model_ports import SummarizerState
+from mnemosyned.domain.ports.models import SummarizerState
 
 SIZE, CALLS, ROUNDS = 5_000, 900, 6
 GROUPS, GROUP = 300, 3

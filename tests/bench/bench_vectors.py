@@ -25,7 +25,7 @@ from bench.databases import MIGRATIONS
 from bench.measure import say, timed
 from bench.report import OUTPUT, Report
 
-from mnemosyned.domain.model_ports import VectorStore
+from mnemosyned.domain.ports.models import VectorStore
 from mnemosyned.embedders.index import VectorIndex
 from mnemosyned.embedders.matrix import Matrix
 from mnemosyned.storage.sqlite import open_store

@@ -18,8 +18,8 @@ from bench.retention import Conversation, Session, characters, retention
 from mnemosyned.assembly import make_summarizer
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import preview
-from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState
-from mnemosyned.domain.ports import Clock
+from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState
+from mnemosyned.domain.ports.store import Clock
 
 USELESS = {"says nothing": "nothing", "repeats how it began": "begins"}
 """Models by what they do, and the name under which the tests' endpoint does it."""

@@ -25,8 +25,8 @@ from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier
-from mnemosyned.domain.model_ports import Summarizer, Summary
-from mnemosyned.domain.pyramid import Child, periods
+from mnemosyned.domain.ports.models import Summarizer, Summary
+from mnemosyned.domain.rollup import Child, periods
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore

@@ -10,7 +10,7 @@ from stored import TRIO, counts, got, got_episode
 from mnemosyned.domain.consolidation import GroupStatus
 from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
 from mnemosyned.domain.memory import Memory, Tier
-from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 
 # ------------------------------------------------------------------ remember
 

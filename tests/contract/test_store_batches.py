@@ -11,7 +11,7 @@ from fakes import NOON, consolidate, keep, memory, promotion, trio, working_ids
 
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.memory import Acknowledged, Memory, Tier
-from mnemosyned.domain.ports import Draft, MemoryStore
+from mnemosyned.domain.ports.store import Draft, MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.ranking import rank

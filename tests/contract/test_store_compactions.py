@@ -5,7 +5,7 @@ from datetime import timedelta
 from fakes import NOON, consolidate, keep, memory, promotion
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Compacted, Compacting, Draft, MemoryStore, Taken
+from mnemosyned.domain.ports.store import Compacted, Compacting, Draft, MemoryStore, Taken
 
 
 def taken(id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0) -> Taken:

@@ -7,7 +7,7 @@ from fakes import consolidate, keep, memory, promotion
 
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
-from mnemosyned.domain.ports import MemoryStore, Promotion
+from mnemosyned.domain.ports.store import MemoryStore, Promotion
 
 ONE = memory("1", "keep 42 and 42%", hours_ago=3)
 TWO = memory("2", "keep 42 at https://a.b/c", hours_ago=2)

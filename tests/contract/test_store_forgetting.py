@@ -8,7 +8,7 @@ from stored import TRIO, counts, got_episode
 
 from mnemosyned.domain.errors import BatchChanged, NotFound
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 
 
 def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:

@@ -9,7 +9,7 @@ from mnemosyned.domain.errors import IdTaken, NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.recognize import stated_in
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Draft, MemoryStore
+from mnemosyned.domain.ports.store import Draft, MemoryStore
 
 
 def lesson(id: str, text: str, *, hours_ago: float = 0, source: str | None = None) -> Learning:

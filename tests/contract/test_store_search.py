@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports import MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import LINES_MAX, Hit, Query
 from mnemosyned.domain.search.ranking import rank

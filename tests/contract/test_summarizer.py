@@ -9,7 +9,7 @@ from fakes import FakeClock
 from meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.model_ports import Summarizer
+from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import ChainSummarizer
 from mnemosyned.summarizers.endpoint import EndpointModel

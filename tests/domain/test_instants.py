@@ -20,7 +20,7 @@ from mnemosyned.domain.conversation.memory_items import MemoryItem, consolidate_
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
-from mnemosyned.domain.pyramid import Level, begin_of, edge, end_of, key_of
+from mnemosyned.domain.rollup import Level, begin_of, edge, end_of, key_of
 from mnemosyned.domain.summary.chunking import whole
 from mnemosyned.domain.summary.episode_text import framed
 from mnemosyned.domain.summary.extract import extract

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.pyramid import Child, Level, begin_of, end_of, parts, periods
+from mnemosyned.domain.rollup import Child, Level, begin_of, end_of, parts, periods
 
 
 def child(date: str, **changes: object) -> Child:

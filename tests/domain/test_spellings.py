@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.forgetting import naming
+from mnemosyned.domain.retention import naming
 from mnemosyned.domain.text.accent_variants import SPELLINGS_MAX, spellings
 
 

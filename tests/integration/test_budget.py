@@ -21,8 +21,8 @@ from mnemosyned.domain.consolidation import (
     whole,
 )
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.model_ports import Standing, SummarizerState
-from mnemosyned.domain.ports import Promotion
+from mnemosyned.domain.ports.models import Standing, SummarizerState
+from mnemosyned.domain.ports.store import Promotion
 from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep import company as company_module

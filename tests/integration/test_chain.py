@@ -11,7 +11,7 @@ from chained import DEAD, REFUSED, FakeModel, Primary, fail
 from fakes import FakeClock, FakeSummarizer, memory, trio
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.model_ports import SummarizerState, Summary
+from mnemosyned.domain.ports.models import SummarizerState, Summary
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import (
     COOL_DOWN,

@@ -10,7 +10,7 @@ from endpoints import begins, serving, unused_port, waits
 from fakes import FakeClock
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import SummarizerState, Summary
+from mnemosyned.domain.ports.models import SummarizerState, Summary
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import ChainSummarizer
 from mnemosyned.summarizers.endpoint import EndpointModel

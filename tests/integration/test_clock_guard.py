@@ -12,8 +12,8 @@ from fakes import NOON, FakeClock, keep, memory, trio
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ClockJumped, StorageFailed
-from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.retention import Retention
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.render import render
 from mnemosyned.service import About, Limits, MemoryService

@@ -11,7 +11,7 @@ from fakes import FakeClock, FakeSummarizer
 
 from mnemosyned.contexts import WindowSettings
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Standing, SummarizerState
+from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs import Remember, Sleep

@@ -14,7 +14,7 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import Memory, Tier
-from mnemosyned.domain.model_ports import Summary
+from mnemosyned.domain.ports.models import Summary
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 

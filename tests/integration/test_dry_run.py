@@ -11,7 +11,7 @@ from fakes import FakeClock, keep, memory
 
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.ports import Draft
+from mnemosyned.domain.ports.store import Draft
 from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep import cycle as cycles

@@ -10,7 +10,7 @@ import pytest
 from fakes import FakeClock, FakeSummarizer, keep, trio
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Standing, Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary
 from mnemosyned.sleep import final
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.sleep.final import RULES_S, final_consolidation

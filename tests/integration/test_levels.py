@@ -10,8 +10,8 @@ from fakes import FakeClock, FakeSummarizer, keep, memory
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.domain.model_ports import Summary
-from mnemosyned.domain.ports import Fold
+from mnemosyned.domain.ports.models import Summary
+from mnemosyned.domain.ports.store import Fold
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.summary import chunking as windows
 from mnemosyned.service import MemoryService

@@ -12,7 +12,7 @@ from mixed import NOW, Asked, Record, Year, year
 
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.memory import DEFAULT_SESSION, Memory
-from mnemosyned.domain.ports import Draft, MemoryStore
+from mnemosyned.domain.ports.store import Draft, MemoryStore
 from mnemosyned.domain.search import bm25 as reading
 from mnemosyned.domain.search import ranking
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX

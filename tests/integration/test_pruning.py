@@ -12,8 +12,8 @@ from fakes import NOON, FakeClock, keep, memory, trio
 
 from mnemosyned.domain.consolidation import WORDLESS
 from mnemosyned.domain.errors import IdTaken, WordsPruned
-from mnemosyned.domain.forgetting import Retention
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.retention import Retention
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.render import render
 from mnemosyned.service import MemoryService

@@ -12,7 +12,7 @@ import pytest
 from fakes import trio
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.domain.model_ports import Digest, Summary
+from mnemosyned.domain.ports.models import Digest, Summary
 from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.sharing import HELPERS, SHARED_MIN, SharingSummarizer
 

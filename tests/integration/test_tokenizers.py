@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mnemosyned.domain.errors import SummarizerFailed, TokenizerUnusable
-from mnemosyned.domain.model_ports import TextModel
+from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.domain.text.token_estimate import Chars4
 from mnemosyned.tokenizers import open_counter
 from mnemosyned.tokenizers.model import ModelCounter

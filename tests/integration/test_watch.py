@@ -11,7 +11,7 @@ from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_i
 
 from mnemosyned.domain.consolidation import Activity, CycleReport, CycleStatus, Selection, Trigger
 from mnemosyned.domain.errors import SleepInProgress
-from mnemosyned.domain.model_ports import Standing, SummarizerState
+from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.sleep import machine
 from mnemosyned.sleep.background import Background, BackgroundPolicy
 from mnemosyned.sleep.cycle import SleepCycle

@@ -20,7 +20,7 @@ from mnemosyned.assembly import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.pyramid import Level, begin_of, edge
+from mnemosyned.domain.rollup import Level, begin_of, edge
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepPolicy

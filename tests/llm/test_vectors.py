@@ -10,9 +10,9 @@ from asking_by_meaning import WAIT_S, Open, contents, embedded, eventually, say
 from fakes import FakeClock, FakeEmbedder, memory
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.domain.forgetting import Retention
-from mnemosyned.domain.model_ports import EmbedderState
-from mnemosyned.domain.ports import Draft
+from mnemosyned.domain.ports.models import EmbedderState
+from mnemosyned.domain.ports.store import Draft
+from mnemosyned.domain.retention import Retention
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Detail
-from mnemosyned.domain.ports import Promotion
+from mnemosyned.domain.ports.store import Promotion
 from mnemosyned.storage.sqlite.grams import index_grams
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,

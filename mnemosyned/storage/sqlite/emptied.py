@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.forgetting import Emptied
 from mnemosyned.domain.memory import Episode, Tier
+from mnemosyned.domain.retention import Emptied
 from mnemosyned.storage.sqlite.grams import index_grams, unindex_grams
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from mnemosyned.domain.forgetting import Choice, Removal, naming
+from mnemosyned.domain.retention import Choice, Removal, naming
 from mnemosyned.domain.text.accent_variants import spellings
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite import learnings

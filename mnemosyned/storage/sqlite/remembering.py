@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.memory import Acknowledged, Memory, content_hash
-from mnemosyned.domain.ports import Draft, Remembered
+from mnemosyned.domain.ports.store import Draft, Remembered
 from mnemosyned.storage.sqlite import learnings
 from mnemosyned.storage.sqlite.indexing import index_memories
 from mnemosyned.storage.sqlite.marks import note, supersede

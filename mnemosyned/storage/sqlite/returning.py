@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import groupby
 
 from mnemosyned.domain.errors import BatchChanged, WordsPruned
-from mnemosyned.domain.forgetting import Prunable, Removal, Retention, Returned
 from mnemosyned.domain.instants import shift
+from mnemosyned.domain.retention import Prunable, Removal, Retention, Returned
 from mnemosyned.storage.sqlite.emptied import delete_episode, empty
 from mnemosyned.storage.sqlite.forgetting import leave_secrets
 from mnemosyned.storage.sqlite.indexing import unindex_memory

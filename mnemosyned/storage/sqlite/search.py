@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
-from mnemosyned.domain.pyramid import distinct
+from mnemosyned.domain.rollup import distinct
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.dedup import crowded
 from mnemosyned.domain.search.query import Corpus, Found, Match, Place, Query, Shown

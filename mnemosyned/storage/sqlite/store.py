@@ -10,10 +10,9 @@ from pathlib import Path
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.ports import (
+from mnemosyned.domain.ports.store import (
     Compacted,
     Compacting,
     Draft,
@@ -22,7 +21,8 @@ from mnemosyned.domain.ports import (
     Promotion,
     Remembered,
 )
-from mnemosyned.domain.pyramid import Level
+from mnemosyned.domain.retention import Choice, Emptied, Prunable, Removal, Retention, Returned
+from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
 from mnemosyned.storage.sqlite import (

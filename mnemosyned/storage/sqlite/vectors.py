@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.model_ports import Spoken, VectorStore
+from mnemosyned.domain.ports.models import Spoken, VectorStore
 from mnemosyned.domain.search.query import Match, Query
 from mnemosyned.storage.sqlite.connections import Readers, Writer
 from mnemosyned.storage.sqlite.search import matches_at

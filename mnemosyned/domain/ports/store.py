@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
-from mnemosyned.domain.forgetting import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
-from mnemosyned.domain.pyramid import Child, Level
+from mnemosyned.domain.retention import Choice, Emptied, Prunable, Removal, Retention, Returned
+from mnemosyned.domain.rollup import Child, Level
 from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
 

@@ -1,0 +1,1 @@
+"""What the domain needs from outside: a store, models, a clock."""
