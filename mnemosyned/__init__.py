@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mnemosyned.domain.conversation.summary_message import sendable
     from mnemosyned.domain.errors import MnemosynedError
     from mnemosyned.library import Memory
-    from mnemosyned.verbs import Remember
+    from mnemosyned.verbs.memories import Remember
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,7 +58,7 @@ _HOMES = {
     "MnemosynedError": "mnemosyned.domain.errors",
     "PastSummary": "mnemosyned.domain.conversation.sections",
     "Quoted": "mnemosyned.domain.conversation.sections",
-    "Remember": "mnemosyned.verbs",
+    "Remember": "mnemosyned.verbs.memories",
     "RoundsPolicy": "mnemosyned.domain.conversation.rounds_policy",
     "TokenBudget": "mnemosyned.domain.conversation.budget",
     "consolidate_memories": "mnemosyned.domain.conversation.memory_items",

@@ -24,7 +24,7 @@ from mnemosyned.domain.learnings.recognize import stated_in
 from mnemosyned.domain.memory import Memory, new_id
 from mnemosyned.domain.ports.store import Draft
 from mnemosyned.domain.secrets.masking import SecretRule, admitted, masked
-from mnemosyned.verbs import METADATA_BYTES_MAX, Remember
+from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """How far ahead of ours another clock may be before its time counts as the future."""

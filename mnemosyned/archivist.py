@@ -29,7 +29,7 @@ from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, Memory
 from mnemosyned.domain.ports.store import Clock, Compacted, Compacting, Draft, MemoryStore, Taken
 from mnemosyned.domain.secrets.masking import SecretRule, masked, masked_memory, masked_values
-from mnemosyned.verbs import Expand, Expanded
+from mnemosyned.verbs.memories import Expand, Expanded
 
 Written = tuple[Message, Condensed]
 """A summary that a compaction wrote, and what it holds."""

@@ -16,10 +16,10 @@ from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.render import render
-from mnemosyned.requests import Request
 from mnemosyned.typesetting import ask, say
-from mnemosyned.verbs import Sleep
-from mnemosyned.verbs_keeping import Forgotten, Prune, Pruned
+from mnemosyned.verbs.memories import Sleep
+from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.retention import Forgotten, Prune, Pruned
 
 R = TypeVar("R")
 

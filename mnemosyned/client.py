@@ -24,10 +24,10 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
-from mnemosyned.requests import Request, checked, parse_result
-from mnemosyned.verbs import VERBS, Remember, RememberMany, Sleep, Verbs
-from mnemosyned.verbs_keeping import Backup, Forget, Prune, Restore
-from mnemosyned.verbs_window import Compact
+from mnemosyned.verbs.conversation import Compact
+from mnemosyned.verbs.memories import VERBS, Remember, RememberMany, Sleep, Verbs
+from mnemosyned.verbs.request import Request, checked, parse_result
+from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
 
 R = TypeVar("R")
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import config_dir, default_socket, models_dir, state_dir
-from mnemosyned.plainly import plainly
+from mnemosyned.verbs.validation import plainly
 
 if TYPE_CHECKING:
     from yaml.nodes import Node

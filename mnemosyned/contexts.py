@@ -30,10 +30,10 @@ from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.logs import logger
-from mnemosyned.requests import QUERY_CHARS_MAX, names
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.verbs import Recall, Recalled
-from mnemosyned.verbs_window import Assembled, Compact, Context, Shortened
+from mnemosyned.verbs.conversation import Assembled, Compact, Context, Shortened
+from mnemosyned.verbs.memories import Recall, Recalled
+from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
 
 RECALLED_MAX = 30
 """More hits than fit into memory's share of a usual window."""

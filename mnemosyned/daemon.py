@@ -22,7 +22,7 @@ from mnemosyned.server.listener import listening
 from mnemosyned.server.loop import EventLoop
 from mnemosyned.systemd import notify, watchdog_s
 from mnemosyned.typesetting import say
-from mnemosyned.verbs import Status
+from mnemosyned.verbs.memories import Status
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78

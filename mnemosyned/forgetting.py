@@ -32,14 +32,14 @@ from mnemosyned.domain.text.terms import Terms, terms
 from mnemosyned.domain.text.word_cache import empty_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.purging import WORDS_REMAIN, Purger
-from mnemosyned.requests import names
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.mending import mend
 from mnemosyned.steps import chunks, in_steps
 from mnemosyned.undoing import Undoing
-from mnemosyned.verbs import Sleep
-from mnemosyned.verbs_keeping import (
+from mnemosyned.verbs.memories import Sleep
+from mnemosyned.verbs.request import names
+from mnemosyned.verbs.retention import (
     Forget,
     Forgotten,
     Pin,

@@ -12,8 +12,8 @@ from typing import BinaryIO
 import msgspec
 
 from mnemosyned.domain.errors import MalformedJson, MnemosynedError
-from mnemosyned.requests import parse
-from mnemosyned.verbs import Caller, Remember, RememberMany
+from mnemosyned.verbs.memories import Caller, Remember, RememberMany
+from mnemosyned.verbs.request import parse
 
 BATCH = 500
 PROBLEMS_SHOWN_MAX = 20

@@ -10,8 +10,8 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.requests import names
-from mnemosyned.verbs_window import Learn, Learned, LearningList, Learnings
+from mnemosyned.verbs.conversation import Learn, Learned, LearningList, Learnings
+from mnemosyned.verbs.request import names
 
 
 class Lessons:

@@ -12,9 +12,9 @@ from mnemosyned.client import Client
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import DatabaseInUse
 from mnemosyned.domain.ports.store import Clock
-from mnemosyned.requests import Request, checked
 from mnemosyned.storage.sqlite.ownership import owner_of
-from mnemosyned.verbs import Caller, Verbs
+from mnemosyned.verbs.memories import Caller, Verbs
+from mnemosyned.verbs.request import Request, checked
 
 R = TypeVar("R")
 

@@ -37,9 +37,9 @@ from mnemosyned.typesetting import (
     width,
     wrapped,
 )
-from mnemosyned.verbs import Expanded, Got, Logged, Recalled, SleepStatus, Stats
-from mnemosyned.verbs_keeping import BackedUp, Forgotten, Pinned, Pruned, Restored
-from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
+from mnemosyned.verbs.conversation import Assembled, Learned, LearningList, Shortened
+from mnemosyned.verbs.memories import Expanded, Got, Logged, Recalled, SleepStatus, Stats
+from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Restored
 
 
 def render(result: object) -> str:

@@ -25,7 +25,7 @@ from mnemosyned.typesetting import (
     width,
     wrapped,
 )
-from mnemosyned.verbs import Logged
+from mnemosyned.verbs.memories import Logged
 
 GROUPS_SHOWN_MAX = 12
 LOG_LIMIT_MAX = 1_000

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from mnemosyned.typesetting import LINE_CHARS, cut, indented, table, when, wrapped
-from mnemosyned.verbs_window import Assembled, Learned, LearningList, Shortened
+from mnemosyned.verbs.conversation import Assembled, Learned, LearningList, Shortened
 
 
 def learned(result: Learned) -> str:

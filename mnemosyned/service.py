@@ -31,12 +31,12 @@ from mnemosyned.domain.text.terms import telling, terms
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.history import with_history
 from mnemosyned.lessons import Lessons
-from mnemosyned.requests import Request, names
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.cap import Cap
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
-from mnemosyned.verbs import (
+from mnemosyned.verbs.conversation import Compact, Context, Learn, Learnings, Shortened
+from mnemosyned.verbs.memories import (
     Expand,
     Expanded,
     Get,
@@ -53,8 +53,8 @@ from mnemosyned.verbs import (
     Stats,
     Status,
 )
-from mnemosyned.verbs_keeping import BackedUp, Backup, Forget, Pin, Prune, Restore
-from mnemosyned.verbs_window import Compact, Context, Learn, Learnings, Shortened
+from mnemosyned.verbs.request import Request, names
+from mnemosyned.verbs.retention import BackedUp, Backup, Forget, Pin, Prune, Restore
 
 # Loaded by who has an embedding model.
 if TYPE_CHECKING:

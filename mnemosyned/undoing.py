@@ -21,7 +21,7 @@ from mnemosyned.domain.retention import Returned, undone_group
 from mnemosyned.logs import logger
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
 from mnemosyned.steps import in_steps
-from mnemosyned.verbs import Sleep
+from mnemosyned.verbs.memories import Sleep
 
 UNDO_CHUNK = 8
 """So many episodes, each of up to `sleep.group_entries_max` memories."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from mnemosyned.service import MemoryService
-from mnemosyned.verbs import Recalled, Remember, Status
+from mnemosyned.verbs.memories import Recalled, Remember, Status
 
 WAIT_S = 10.0
 Open = Callable[..., MemoryService]

@@ -6,8 +6,8 @@ from typing import Any
 
 from mnemosyned.domain.conversation.as_memories import as_message
 from mnemosyned.service import MemoryService
-from mnemosyned.verbs import Expand
-from mnemosyned.verbs_window import Compact, Shortened
+from mnemosyned.verbs.conversation import Compact, Shortened
+from mnemosyned.verbs.memories import Expand
 
 Messages = list[dict[str, Any]]
 

@@ -17,8 +17,8 @@ from mnemosyned.domain.memory import Memory
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Remember, Sleep
-from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
+from mnemosyned.verbs.memories import Remember, Sleep
+from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
 
 WORDS = {
     "words": "Zqxjv48213Kwyz",

@@ -20,13 +20,13 @@ from mnemosyned.domain.errors import (
     UnknownVerb,
 )
 from mnemosyned.logs import logger
-from mnemosyned.requests import Request, parse, parse_text
 from mnemosyned.server.connection import Response
 from mnemosyned.server.listener import connections_allowed
 from mnemosyned.server.loop import EventLoop
 from mnemosyned.server.protocol import HttpRequest
 from mnemosyned.service import MemoryService
-from mnemosyned.verbs import ALIASES, VERBS
+from mnemosyned.verbs.memories import ALIASES, VERBS
+from mnemosyned.verbs.request import Request, parse, parse_text
 
 PREFIX = "/v1/"
 

@@ -25,7 +25,7 @@ from e2e.consistency import damage, depths
 from msgspec.structs import replace
 
 from mnemosyned import Client, Remember
-from mnemosyned.verbs import BATCH_MAX
+from mnemosyned.verbs.memories import BATCH_MAX
 
 MEMORIES, FORGETS, PEACE = 100_000, 2_000, 5_000
 WRITERS, READERS = 4, 2

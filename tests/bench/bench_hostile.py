@@ -27,9 +27,9 @@ from bench.report import Report
 
 from mnemosyned import Memory
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.requests import QUERY_CHARS_MAX
-from mnemosyned.verbs import Remember
-from mnemosyned.verbs_window import LEARNING_CHARS_MAX
+from mnemosyned.verbs.conversation import LEARNING_CHARS_MAX
+from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.request import QUERY_CHARS_MAX
 
 T = TypeVar("T")
 

@@ -49,7 +49,7 @@ from mnemosyned import Client
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import EmbedderState
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.verbs import BATCH_MAX
+from mnemosyned.verbs.memories import BATCH_MAX
 
 BEFORE_BARS = {"within": 0.76, "all ten": 0.70}
 CYCLES_MAX = 50

@@ -31,7 +31,7 @@ from fakes import FakeClock
 
 from mnemosyned import Memory, Remember
 from mnemosyned.contexts import estimating
-from mnemosyned.verbs_window import Assembled
+from mnemosyned.verbs.conversation import Assembled
 
 WINDOW = 4_000
 SINGLE_FACT = 4

@@ -33,7 +33,7 @@ from bench.measure import Memories, as_request, say, timed
 from bench.plot import Series, bars, short
 from bench.report import OUTPUT, Report
 
-from mnemosyned.verbs import Get, RememberMany
+from mnemosyned.verbs.memories import Get, RememberMany
 
 SMALL = 10_000
 ROUNDS, SINGLES, BATCH = 12, 100, 1_000

@@ -12,7 +12,7 @@ from typing import Any
 
 from mnemosyned import Client
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.requests import Request
+from mnemosyned.verbs.request import Request
 
 ANSWER_TIMEOUT_S = 60.0
 JOIN_TIMEOUT_S = 10.0

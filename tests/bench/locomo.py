@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mnemosyned.verbs import Remember
+from mnemosyned.verbs.memories import Remember
 
 CATEGORIES = {1: "several facts", 2: "time", 3: "common sense", 4: "single fact"}
 TUNED_ON = 5

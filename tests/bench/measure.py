@@ -15,7 +15,7 @@ from bench.corpus import Entry, Question
 
 from mnemosyned import Client, Memory
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.verbs import BATCH_MAX, Remember
+from mnemosyned.verbs.memories import BATCH_MAX, Remember
 
 P = ParamSpec("P")
 T = TypeVar("T")

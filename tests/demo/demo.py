@@ -26,7 +26,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit, Line
-from mnemosyned.verbs import Remember
+from mnemosyned.verbs.memories import Remember
 
 WEEK = Path(__file__).with_name("week.jsonl")
 QUESTION = "What is the Wi-Fi code at the cabin?"

@@ -17,9 +17,9 @@ from typing import Any
 
 from mnemosyned.client import Client
 from mnemosyned.library import Memory
-from mnemosyned.requests import Request
-from mnemosyned.verbs import Recall, Remember, RememberMany, Status
-from mnemosyned.verbs_window import Compact, Context
+from mnemosyned.verbs.conversation import Compact, Context
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Status
+from mnemosyned.verbs.request import Request
 
 SWITCH_S = 0.0001
 """Python's own interval is 5 ms: threads that switch this often meet what is half done."""

@@ -17,7 +17,7 @@ from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_roo
 from e2e.programs import BIN
 from e2e.terminals import on_terminal, popen
 
-from mnemosyned.verbs import ALIASES, VERBS
+from mnemosyned.verbs.memories import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
 

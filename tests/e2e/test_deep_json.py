@@ -7,7 +7,7 @@ from e2e.daemons import Daemon, kept
 
 from mnemosyned import Client
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.requests import DEPTH_MAX
+from mnemosyned.verbs.request import DEPTH_MAX
 
 pytestmark = pytest.mark.e2e
 

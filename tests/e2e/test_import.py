@@ -15,7 +15,7 @@ from e2e.daemons import Daemon, kept
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Acknowledged
 from mnemosyned.importing import BATCH, import_lines
-from mnemosyned.verbs import Caller, RememberedMany, RememberMany
+from mnemosyned.verbs.memories import Caller, RememberedMany, RememberMany
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ from e2e.daemons import Daemon, Json, running
 from e2e.surfaces import InPython, InTheShell, OverHttp, Surface
 
 from mnemosyned import Memory
-from mnemosyned.verbs import ALIASES, VERBS
+from mnemosyned.verbs.memories import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,7 @@ from urllib.parse import quote_from_bytes, urlencode
 from fuzz.values import NUMBERS, any_text, any_time, anything, encoded, nested
 from msgspec import inspect
 
-from mnemosyned.verbs import ALIASES, VERBS
+from mnemosyned.verbs.memories import ALIASES, VERBS
 
 Fields = dict[str, Any]
 

@@ -32,7 +32,7 @@ from mnemosyned.sleep.budget import Budget
 from mnemosyned.sleep.company import GIVE_WAY_S, REST_MAX_S, REST_TIMES, Company
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Sleep, Status
+from mnemosyned.verbs.memories import Sleep, Status
 
 
 class Slow(FakeSummarizer):

@@ -16,9 +16,9 @@ from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.verbs import Expand, Get, Recall, Remember, RememberMany, Sleep
-from mnemosyned.verbs_keeping import Forget, Prune, Restore
-from mnemosyned.verbs_window import Compact, Context
+from mnemosyned.verbs.conversation import Compact, Context
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany, Sleep
+from mnemosyned.verbs.retention import Forget, Prune, Restore
 
 DAYS, PER_DAY = 4, 9
 DAY = timedelta(days=1)

@@ -10,7 +10,7 @@ from mnemosyned.domain.memory import Acknowledged, Tier
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Remember, RememberMany, Sleep
+from mnemosyned.verbs.memories import Remember, RememberMany, Sleep
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from mnemosyned.summarizers.aaak import AaakSummarizer
 from mnemosyned.summarizers.chain import STOPPING, ChainSummarizer
 from mnemosyned.summarizers.endpoint import EndpointModel
 from mnemosyned.summarizers.model import ModelSummarizer
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.retention import Forget
 
 
 def with_endpoint(url: str, clock: FakeClock) -> tuple[ChainSummarizer, Primary]:

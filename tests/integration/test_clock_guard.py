@@ -20,8 +20,8 @@ from mnemosyned.service import About, Limits, MemoryService
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Recall, Remember, Sleep, Status
-from mnemosyned.verbs_keeping import Prune
+from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
+from mnemosyned.verbs.retention import Prune
 
 YEAR = Retention(keep=timedelta(days=365))
 

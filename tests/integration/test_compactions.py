@@ -19,9 +19,9 @@ from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Expand, Recall, Remember, Sleep, Status
-from mnemosyned.verbs_keeping import Forget
-from mnemosyned.verbs_window import Learnings
+from mnemosyned.verbs.conversation import Learnings
+from mnemosyned.verbs.memories import Expand, Recall, Remember, Sleep, Status
+from mnemosyned.verbs.retention import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"
 

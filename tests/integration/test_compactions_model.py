@@ -14,8 +14,8 @@ from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.verbs import Remember, Sleep
-from mnemosyned.verbs_window import Shortened
+from mnemosyned.verbs.conversation import Shortened
+from mnemosyned.verbs.memories import Remember, Sleep
 
 
 class Model(FakeSummarizer):

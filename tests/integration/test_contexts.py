@@ -9,9 +9,9 @@ from mnemosyned.contexts import WindowSettings
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.service import Limits, MemoryService
-from mnemosyned.verbs import Remember, Sleep
-from mnemosyned.verbs_keeping import Forget
-from mnemosyned.verbs_window import Context, Learn, Learnings
+from mnemosyned.verbs.conversation import Context, Learn, Learnings
+from mnemosyned.verbs.memories import Remember, Sleep
+from mnemosyned.verbs.retention import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"
 

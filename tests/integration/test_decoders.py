@@ -30,9 +30,9 @@ def use(kind):
 """
 USES = """
 from mnemosyned.config import Config
-from mnemosyned.requests import result_type
+from mnemosyned.verbs.request import result_type
 from mnemosyned.summarizers import endpoint, llama_worker, worker
-from mnemosyned.verbs import VERBS
+from mnemosyned.verbs.memories import VERBS
 
 for verb in VERBS.values():
     use(verb)

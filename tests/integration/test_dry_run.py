@@ -16,7 +16,7 @@ from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep import cycle as cycles
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Sleep
+from mnemosyned.verbs.memories import Sleep
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.retention import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"
 CJK = "鑫淼焱垚"

@@ -34,8 +34,8 @@ from mnemosyned.paths import shipped
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.verbs import Remember
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.retention import Forget
 
 
 @pytest.fixture

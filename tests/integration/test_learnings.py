@@ -15,9 +15,9 @@ from mnemosyned.domain.text.token_estimate import Estimated
 from mnemosyned.render import render
 from mnemosyned.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Remember, RememberMany, Sleep
-from mnemosyned.verbs_keeping import Forget
-from mnemosyned.verbs_window import Learn, Learnings
+from mnemosyned.verbs.conversation import Learn, Learnings
+from mnemosyned.verbs.memories import Remember, RememberMany, Sleep
+from mnemosyned.verbs.retention import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"
 

@@ -17,8 +17,8 @@ from mnemosyned.domain.summary import chunking as windows
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Expand, Recall, Sleep
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.memories import Expand, Recall, Sleep
+from mnemosyned.verbs.retention import Forget
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -24,7 +24,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.library import Memory
-from mnemosyned.verbs import Remember
+from mnemosyned.verbs.memories import Remember
 
 WRITER = """
 import os, sys, threading

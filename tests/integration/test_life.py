@@ -18,7 +18,7 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.terms import telling
 from mnemosyned.service import MemoryService
-from mnemosyned.verbs import Recall, Remember, RememberMany, Sleep
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Sleep
 
 PLACES = 10
 Shown = list[frozenset[str]]

@@ -32,9 +32,9 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.requests import Request
-from mnemosyned.verbs import Expand, Get, Recall, Remember, Sleep
-from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, Sleep
+from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
 
 R = TypeVar("R")
 

@@ -16,8 +16,8 @@ from mnemosyned.config import Config
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed
 from mnemosyned.domain.memory import Memory
 from mnemosyned.logs import ROOT, configure_logs, logger
-from mnemosyned.verbs import Recall, Remember, RememberMany, Sleep, Status
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Sleep, Status
+from mnemosyned.verbs.retention import Forget
 
 Form = Literal["json", "console"]
 TOLD = "Zqxjv48213Kwyz"

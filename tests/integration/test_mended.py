@@ -10,7 +10,7 @@ from fakes import FakeClock
 
 from mnemosyned import Memory
 from mnemosyned.sleep import fold
-from mnemosyned.verbs import Remember
+from mnemosyned.verbs.memories import Remember
 
 MONDAY = datetime(2026, 3, 2, 7, tzinfo=UTC)
 WHO = ("Ada", "Bela", "Chiara", "Dov")

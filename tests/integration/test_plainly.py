@@ -9,9 +9,9 @@ import pytest
 
 from mnemosyned.config import keys, load_config
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, InvalidTime
-from mnemosyned.plainly import plainly
-from mnemosyned.requests import parse, parse_text
-from mnemosyned.verbs import VERBS
+from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.request import parse, parse_text
+from mnemosyned.verbs.validation import plainly
 
 REQUESTS = [
     ("recall", '{"query": "x", "limit": 101}', "limit must be at most 100"),

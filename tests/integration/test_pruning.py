@@ -19,8 +19,8 @@ from mnemosyned.render import render
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Expand, Get, Recall, Remember
-from mnemosyned.verbs_keeping import Forget, Prune, Restore
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
+from mnemosyned.verbs.retention import Forget, Prune, Restore
 
 
 def test_the_archive_keeps_everything_by_default(

@@ -21,8 +21,8 @@ from mnemosyned.service import MemoryService
 from mnemosyned.sleep.company import BUSY_ANSWERS, Company
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
-from mnemosyned.verbs import Recall, Sleep
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.memories import Recall, Sleep
+from mnemosyned.verbs.retention import Forget
 
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 DEPTH_READABLE = 2_000

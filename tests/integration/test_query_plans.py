@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mnemosyned import Memory
-from mnemosyned.verbs import Remember
+from mnemosyned.verbs.memories import Remember
 
 GROWING = ("working_memory", "archive", "detail", "episodic_memory", "compacted")
 WHOLE = "EXCEPT SELECT"

@@ -11,7 +11,7 @@ from fakes import NOON, FakeClock
 
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.service import MemoryService
-from mnemosyned.verbs import Recall, Remember, Sleep
+from mnemosyned.verbs.memories import Recall, Remember, Sleep
 
 
 def keep(service: MemoryService, id: str, content: str, **fields: Any) -> None:  # noqa: ANN401

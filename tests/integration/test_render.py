@@ -18,7 +18,7 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.render import render
 from mnemosyned.typesetting import counted, when
-from mnemosyned.verbs import Logged
+from mnemosyned.verbs.memories import Logged
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 

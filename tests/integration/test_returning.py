@@ -16,8 +16,8 @@ from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Recall, Remember, Sleep, Status
-from mnemosyned.verbs_keeping import Forget, Pin, Prune, Restore
+from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
+from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
 
 # ------------------------------------------------------------------- restore
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mnemosyned.service import MemoryService
-from mnemosyned.verbs import Recall, Remember, Sleep
+from mnemosyned.verbs.memories import Recall, Remember, Sleep
 
 TEXTS = {
     "chinese": ("我们周末在西湖边吃了面条", "西湖 面条"),

@@ -14,13 +14,13 @@ from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.library import Memory as OpenedMemory
 from mnemosyned.render import render
-from mnemosyned.requests import Request
 from mnemosyned.service import Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.verbs import Expand, Get, Log, Recall, Remember, RememberMany
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.memories import Expand, Get, Log, Recall, Remember, RememberMany
+from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.retention import Forget
 
 SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."

@@ -10,11 +10,10 @@ from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.domain.memory import Tier
-from mnemosyned.requests import Request, checked
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import (
+from mnemosyned.verbs.memories import (
     METADATA_BYTES_MAX,
     Expand,
     Get,
@@ -25,7 +24,8 @@ from mnemosyned.verbs import (
     Sleep,
     Status,
 )
-from mnemosyned.verbs_keeping import Forget
+from mnemosyned.verbs.request import Request, checked
+from mnemosyned.verbs.retention import Forget
 
 TOKYO = "+09:00"
 BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [

@@ -19,9 +19,9 @@ from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.connections import Writer, open_writer
 from mnemosyned.undoing import UNDO_CHUNK
-from mnemosyned.verbs import Remember, Sleep, Status
-from mnemosyned.verbs_keeping import Forget, Prune, Restore
-from mnemosyned.verbs_window import Learn, Learnings
+from mnemosyned.verbs.conversation import Learn, Learnings
+from mnemosyned.verbs.memories import Remember, Sleep, Status
+from mnemosyned.verbs.retention import Forget, Prune, Restore
 
 FULL = "the disk is full: free space, then try again"
 

@@ -13,8 +13,8 @@ from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Expand, Get, Recall, Remember, RememberMany
-from mnemosyned.verbs_keeping import Forget, Pin
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
+from mnemosyned.verbs.retention import Forget, Pin
 
 ROME, PARIS, OSLO = "the office is in Rome", "the office is in Paris", "the office is in Oslo"
 

@@ -16,8 +16,8 @@ from mnemosyned.domain.memory import Memory, content_hash
 from mnemosyned.paths import shipped
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.verbs import Expand, Recall, Remember, Sleep
-from mnemosyned.verbs_keeping import Forget, Prune
+from mnemosyned.verbs.memories import Expand, Recall, Remember, Sleep
+from mnemosyned.verbs.retention import Forget, Prune
 
 SPEAKER, SESSION = "Zqxjvarathustra", "Zqxjvsession"
 WORDLESS_CONTENTS: tuple[object, ...] = ("", " ", "\n\t\r\n", "\u3000", "\u2028", None, [])

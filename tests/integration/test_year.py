@@ -24,7 +24,7 @@ from mnemosyned.domain.rollup import Level, begin_of, edge
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.service import MemoryService
 from mnemosyned.sleep.cycle import SleepPolicy
-from mnemosyned.verbs import Recall, Remember, RememberMany, Status
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Status
 
 pytestmark = pytest.mark.slow
 

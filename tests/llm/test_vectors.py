@@ -16,8 +16,8 @@ from mnemosyned.domain.retention import Retention
 from mnemosyned.forgetting import Forgetting
 from mnemosyned.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Recall, Remember, Sleep, Status
-from mnemosyned.verbs_keeping import Forget, Prune
+from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
+from mnemosyned.verbs.retention import Forget, Prune
 
 pytestmark = pytest.mark.llm
 

@@ -8,8 +8,8 @@ from fakes import FakeClock, FakeEmbedder
 
 from mnemosyned.embedders import vectors as module
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs import Recall, Sleep, Status
-from mnemosyned.verbs_keeping import Forget, Restore
+from mnemosyned.verbs.memories import Recall, Sleep, Status
+from mnemosyned.verbs.retention import Forget, Restore
 
 pytestmark = pytest.mark.llm
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.retention import Foreseen
-from mnemosyned.requests import Instant, Name, Names, Question, Request
+from mnemosyned.verbs.request import Instant, Name, Names, Question, Request
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]
 Characters = Annotated[int, Meta(ge=0)]

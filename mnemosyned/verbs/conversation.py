@@ -10,7 +10,7 @@ from msgspec import Meta
 from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import DEFAULT_SESSION
-from mnemosyned.requests import Name, Names, PageSize, Request
+from mnemosyned.verbs.request import Name, Names, PageSize, Request
 
 MESSAGES_MAX = 100_000
 TOKENS_MAX = 100_000_000

@@ -20,7 +20,8 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.ports.models import EmbedderStanding, Standing
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.requests import (
+from mnemosyned.verbs.conversation import Compact, Context, Learn, Learnings
+from mnemosyned.verbs.request import (
     TEXT_MAX,
     Instant,
     Name,
@@ -31,8 +32,7 @@ from mnemosyned.requests import (
     Reveal,
     prepare,
 )
-from mnemosyned.verbs_keeping import Backup, Forget, Pin, Prune, Restore
-from mnemosyned.verbs_window import Compact, Context, Learn, Learnings
+from mnemosyned.verbs.retention import Backup, Forget, Pin, Prune, Restore
 
 R = TypeVar("R")
 P = ParamSpec("P")

@@ -18,7 +18,7 @@ from mnemosyned.domain.errors import (
     MalformedJson,
     MnemosynedError,
 )
-from mnemosyned.plainly import plainly
+from mnemosyned.verbs.validation import plainly
 
 R = TypeVar("R")
 

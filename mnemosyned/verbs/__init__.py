@@ -1,0 +1,1 @@
+"""What can be asked: the requests of every verb and their results."""
