@@ -22,7 +22,6 @@ from mnemosyned.config import (
 from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
 from mnemosyned.domain.ports.models import Summarizer, TextModel, VectorStore
 from mnemosyned.domain.ports.store import Clock
-from mnemosyned.forgetting import Forgetting
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
 from mnemosyned.policies import (
@@ -33,7 +32,8 @@ from mnemosyned.policies import (
     sleep_policy,
     sleep_triggers,
 )
-from mnemosyned.service import About, MemoryService, SystemClock
+from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.service import About, MemoryService, SystemClock
 from mnemosyned.sleep import final
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.clock_guard import ClockGuard

@@ -6,7 +6,6 @@ from datetime import time, timedelta
 from pathlib import Path
 
 from mnemosyned.config import MODEL_TOKENIZER, Config
-from mnemosyned.contexts import WindowSettings, estimating
 from mnemosyned.domain.consolidation import GroupLimits
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
@@ -15,7 +14,8 @@ from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
-from mnemosyned.service import Limits
+from mnemosyned.service.conversation import WindowSettings, estimating
+from mnemosyned.service.service import Limits
 from mnemosyned.sleep.background import BackgroundPolicy
 from mnemosyned.sleep.budget import Budget
 from mnemosyned.sleep.cycle import SleepPolicy

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recalled, Remember, Status
 
 WAIT_S = 10.0

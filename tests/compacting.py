@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mnemosyned.domain.conversation.as_memories import as_message
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Compact, Shortened
 from mnemosyned.verbs.memories import Expand
 

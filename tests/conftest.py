@@ -9,9 +9,9 @@ import pytest
 from fakes import FakeClock, FakeSummarizer
 from hypothesis import HealthCheck, settings
 
-from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
-from mnemosyned.service import About, Limits, MemoryService
+from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.service import About, Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 

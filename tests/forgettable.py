@@ -14,7 +14,7 @@ from fakes import NOON, FakeClock, holding, memory
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import Memory
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Remember, Sleep

@@ -24,7 +24,7 @@ from mnemosyned.server.connection import Response
 from mnemosyned.server.listener import connections_allowed
 from mnemosyned.server.loop import EventLoop
 from mnemosyned.server.protocol import HttpRequest
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import ALIASES, VERBS
 from mnemosyned.verbs.request import Request, parse, parse_text
 

@@ -30,7 +30,7 @@ from bench.report import Report
 from fakes import FakeClock
 
 from mnemosyned import Memory, Remember
-from mnemosyned.contexts import estimating
+from mnemosyned.service.conversation import estimating
 from mnemosyned.verbs.conversation import Assembled
 
 WINDOW = 4_000

@@ -27,7 +27,7 @@ from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.rollup import Child, periods
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer

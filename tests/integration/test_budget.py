@@ -24,7 +24,7 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.domain.ports.store import Promotion
 from mnemosyned.render import render
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import company as company_module
 from mnemosyned.sleep import cycle as cycle_module
 from mnemosyned.sleep import run as run_module

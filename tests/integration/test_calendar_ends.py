@@ -12,7 +12,7 @@ from fakes import NOON, FakeClock
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.render import render
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer

@@ -7,7 +7,7 @@ from fakes import FakeSummarizer, keep, memory, trio, working_ids
 
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.memory import Acknowledged, Tier
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Remember, RememberMany, Sleep

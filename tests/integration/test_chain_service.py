@@ -13,7 +13,7 @@ from fakes import FakeClock, keep, memory, trio
 
 from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.memory import Episode
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer

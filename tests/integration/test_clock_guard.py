@@ -14,9 +14,9 @@ from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ClockJumped, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention
-from mnemosyned.forgetting import Forgetting
 from mnemosyned.render import render
-from mnemosyned.service import About, Limits, MemoryService
+from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.service import About, Limits, MemoryService
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

@@ -17,7 +17,7 @@ from mnemosyned import sendable
 from mnemosyned.domain.conversation.summary_message import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import Expand, Recall, Remember, Sleep, Status

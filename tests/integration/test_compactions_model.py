@@ -9,10 +9,10 @@ import pytest
 from compacting import compacted, missing, rounds
 from fakes import FakeClock, FakeSummarizer
 
-from mnemosyned.contexts import WindowSettings
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.models import Standing, SummarizerState
-from mnemosyned.service import MemoryService
+from mnemosyned.service.conversation import WindowSettings
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.memories import Remember, Sleep

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from fakes import FakeClock
 
-from mnemosyned.contexts import WindowSettings
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.service import Limits, MemoryService
+from mnemosyned.service.conversation import WindowSettings
+from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.verbs.conversation import Context, Learn, Learnings
 from mnemosyned.verbs.memories import Remember, Sleep
 from mnemosyned.verbs.retention import Forget

@@ -13,7 +13,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.store import Draft
 from mnemosyned.render import render
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import cycle as cycles
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Sleep

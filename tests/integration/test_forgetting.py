@@ -7,12 +7,12 @@ import pytest
 from fakes import holding, keep, memory
 from forgettable import everything
 
-from mnemosyned import forgetting
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import Memory
 from mnemosyned.render import render
-from mnemosyned.service import MemoryService
+from mnemosyned.service import retention as forgetting
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.retention import Forget

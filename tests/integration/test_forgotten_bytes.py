@@ -29,9 +29,9 @@ from forgettable import (
 
 from mnemosyned import Memory as Library
 from mnemosyned.domain.memory import Episode, Memory
-from mnemosyned.forgetting import Forgetting
 from mnemosyned.paths import shipped
-from mnemosyned.service import MemoryService
+from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.verbs.memories import Remember

@@ -13,7 +13,7 @@ from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated
 from mnemosyned.render import render
-from mnemosyned.service import Limits, MemoryService
+from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.conversation import Learn, Learnings
 from mnemosyned.verbs.memories import Remember, RememberMany, Sleep

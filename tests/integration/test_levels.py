@@ -14,7 +14,7 @@ from mnemosyned.domain.ports.models import Summary
 from mnemosyned.domain.ports.store import Fold
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.summary import chunking as windows
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Recall, Sleep

@@ -17,7 +17,7 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.terms import telling
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Sleep
 
 PLACES = 10

@@ -14,9 +14,9 @@ from mnemosyned.domain.consolidation import WORDLESS
 from mnemosyned.domain.errors import IdTaken, WordsPruned
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention
-from mnemosyned.forgetting import Forgetting
 from mnemosyned.render import render
-from mnemosyned.service import MemoryService
+from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember

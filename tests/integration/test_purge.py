@@ -16,8 +16,8 @@ from fakes import holding, keep, memory
 from mnemosyned import Memory as Library
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.purging import Purger
-from mnemosyned.service import MemoryService
+from mnemosyned.service.purging import Purger
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.company import BUSY_ANSWERS, Company
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
@@ -202,7 +202,7 @@ class Slow:
             return scrub()
 
         monkeypatch.setattr(store, "scrub", run)
-        monkeypatch.setattr("mnemosyned.purging.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("mnemosyned.service.purging.time.monotonic", lambda: self.now)
 
 
 @pytest.fixture
@@ -256,8 +256,8 @@ def test_without_a_background_no_purge_waits(store: SqliteStore, slow: Slow) -> 
 def test_a_planned_purge_comes_by_itself(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.purging.REST_FREE_S", 0.0)
-    monkeypatch.setattr("mnemosyned.purging.WAIT_MAX_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.purging.REST_FREE_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.purging.WAIT_MAX_S", 0.0)
     purger = purging(store, busy=lambda: True, background=True)
     purged = threading.Event()
     scrub: Callable[[], bool] = store.scrub
@@ -279,7 +279,7 @@ def test_a_planned_purge_comes_by_itself(
 def test_a_planned_purge_comes_once_nobody_else_is_served(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.purging.REST_FREE_S", -10.0)  # minutes of rest
+    monkeypatch.setattr("mnemosyned.service.purging.REST_FREE_S", -10.0)  # minutes of rest
     served = threading.Event()
     served.set()
     purger = purging(store, busy=served.is_set, background=True)
@@ -310,7 +310,7 @@ def test_the_close_purges_what_still_waits(store: SqliteStore, slow: Slow) -> No
 def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.purging.START_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.purging.START_S", 0.0)
     keep(store, memory("1", "zqxjv"))
     store.forget(["1"])
     purger = purging(store, busy=lambda: True, background=True)

@@ -10,7 +10,7 @@ import pytest
 from fakes import NOON, FakeClock
 
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember, Sleep
 
 

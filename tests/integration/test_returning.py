@@ -12,7 +12,7 @@ from fakes import FakeClock, keep, memory, trio, working_ids
 from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.domain.memory import Episode, Tier
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.storage.sqlite import SqliteStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember, Sleep
 
 TEXTS = {

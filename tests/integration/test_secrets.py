@@ -14,7 +14,7 @@ from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.library import Memory as OpenedMemory
 from mnemosyned.render import render
-from mnemosyned.service import Limits, MemoryService
+from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.aaak import AaakSummarizer

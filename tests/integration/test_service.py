@@ -10,7 +10,7 @@ from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.domain.memory import Tier
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import (

@@ -13,12 +13,12 @@ from fakes import FakeClock, keep, memory, trio, working_ids
 
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
-from mnemosyned.forgetting import CHUNK, Forgetting
 from mnemosyned.render import remarks, render
-from mnemosyned.service import MemoryService
+from mnemosyned.service.retention import CHUNK, Forgetting
+from mnemosyned.service.service import MemoryService
+from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.connections import Writer, open_writer
-from mnemosyned.undoing import UNDO_CHUNK
 from mnemosyned.verbs.conversation import Learn, Learnings
 from mnemosyned.verbs.memories import Remember, Sleep, Status
 from mnemosyned.verbs.retention import Forget, Prune, Restore

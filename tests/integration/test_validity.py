@@ -10,7 +10,7 @@ from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_i
 from mnemosyned.domain.consolidation import UNSPOKEN, Trigger
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany

@@ -14,7 +14,7 @@ from fakes import FakeClock, holding
 from mnemosyned.domain.conversation.as_memories import WORDLESS, as_message
 from mnemosyned.domain.memory import Memory, content_hash
 from mnemosyned.paths import shipped
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.verbs.memories import Expand, Recall, Remember, Sleep
 from mnemosyned.verbs.retention import Forget, Prune

@@ -22,7 +22,7 @@ from mnemosyned.domain.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.rollup import Level, begin_of, edge
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.service import MemoryService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepPolicy
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Status
 

@@ -9,8 +9,8 @@ from fakes import FakeClock, FakeEmbedder
 
 from mnemosyned.embedders import vectors as module
 from mnemosyned.embedders.vectors import Vectors
-from mnemosyned.forgetting import Forgetting
-from mnemosyned.service import About, Limits, MemoryService
+from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.service import About, Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 

@@ -13,8 +13,8 @@ from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.domain.ports.models import EmbedderState
 from mnemosyned.domain.ports.store import Draft
 from mnemosyned.domain.retention import Retention
-from mnemosyned.forgetting import Forgetting
-from mnemosyned.service import MemoryService
+from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
 from mnemosyned.verbs.retention import Forget, Prune

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mnemosyned.archivist import Archivist
 from mnemosyned.domain.conversation.auto_policy import AutoPolicy
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.context import Context as Window
@@ -30,6 +29,7 @@ from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.logs import logger
+from mnemosyned.service.compactions import Archivist
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Assembled, Compact, Context, Shortened
 from mnemosyned.verbs.memories import Recall, Recalled

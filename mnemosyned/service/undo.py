@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from mnemosyned.admission import check_text
 from mnemosyned.domain.consolidation import (
     CycleReport,
     CycleStatus,
@@ -19,8 +18,9 @@ from mnemosyned.domain.instants import shift
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.retention import Returned, undone_group
 from mnemosyned.logs import logger
+from mnemosyned.service.intake import check_text
+from mnemosyned.service.steps import in_steps
 from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
-from mnemosyned.steps import in_steps
 from mnemosyned.verbs.memories import Sleep
 
 UNDO_CHUNK = 8

@@ -12,8 +12,6 @@ from operator import or_
 from pathlib import Path
 
 from mnemosyned import heap
-from mnemosyned.admission import check_text, utc
-from mnemosyned.backups import backups_beside, file_bytes
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import (
     ClockJumped,
@@ -31,12 +29,14 @@ from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import Terms, terms
 from mnemosyned.domain.text.word_cache import empty_word_caches
 from mnemosyned.logs import logger
-from mnemosyned.purging import WORDS_REMAIN, Purger
+from mnemosyned.service.backups import backups_beside, file_bytes
+from mnemosyned.service.intake import check_text, utc
+from mnemosyned.service.purging import WORDS_REMAIN, Purger
+from mnemosyned.service.steps import chunks, in_steps
+from mnemosyned.service.undo import Undoing
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.mending import mend
-from mnemosyned.steps import chunks, in_steps
-from mnemosyned.undoing import Undoing
 from mnemosyned.verbs.memories import Sleep
 from mnemosyned.verbs.request import names
 from mnemosyned.verbs.retention import (

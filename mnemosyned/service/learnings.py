@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mnemosyned.admission import lesson
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.service.intake import lesson
 from mnemosyned.verbs.conversation import Learn, Learned, LearningList, Learnings
 from mnemosyned.verbs.request import names
 

@@ -11,10 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mnemosyned.admission import Admission, check_text, utc
-from mnemosyned.archivist import Archivist
-from mnemosyned.backups import backup_target
-from mnemosyned.contexts import Contexts, WindowSettings
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
@@ -28,9 +24,13 @@ from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.secrets.exact_values import current, masked_episode, masked_shown
 from mnemosyned.domain.secrets.masking import SecretRule, masked_memory
 from mnemosyned.domain.text.terms import telling, terms
-from mnemosyned.forgetting import Forgetting
-from mnemosyned.history import with_history
-from mnemosyned.lessons import Lessons
+from mnemosyned.service.backups import backup_target
+from mnemosyned.service.compactions import Archivist
+from mnemosyned.service.conversation import Contexts, WindowSettings
+from mnemosyned.service.history import with_history
+from mnemosyned.service.intake import Admission, check_text, utc
+from mnemosyned.service.learnings import Lessons
+from mnemosyned.service.retention import Forgetting
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.cap import Cap
 from mnemosyned.sleep.cycle import SleepCycle

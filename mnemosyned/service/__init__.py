@@ -1,0 +1,1 @@
+"""How each verb is done."""
