@@ -21,7 +21,7 @@ from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import visible
 from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.render import remarks, render
-from mnemosyned.typesetting import say, say_json
+from mnemosyned.terminal import say, say_json
 from mnemosyned.verbs.memories import VERBS, Recalled
 from mnemosyned.verbs.request import Request, parse_text
 from mnemosyned.verbs.retention import Forget, Prune

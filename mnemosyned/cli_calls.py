@@ -16,7 +16,7 @@ from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.render import render
-from mnemosyned.typesetting import ask, say
+from mnemosyned.terminal import ask, say
 from mnemosyned.verbs.memories import Sleep
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forgotten, Prune, Pruned

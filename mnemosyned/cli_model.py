@@ -12,7 +12,7 @@ from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.models.setting import write_setting
 from mnemosyned.models.shelf import KNOWN, Shelf, by_hand
 from mnemosyned.paths import config_dir
-from mnemosyned.typesetting import ask, say
+from mnemosyned.terminal import ask, say
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from mnemosyned import __version__, heap
+from mnemosyned import __version__
+from mnemosyned import process_memory as heap
 from mnemosyned.assembly import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.domain.errors import ConfigInvalid, DatabaseReplaced, MnemosynedError, StorageFailed
@@ -21,7 +22,7 @@ from mnemosyned.server.http import serving
 from mnemosyned.server.listener import listening
 from mnemosyned.server.loop import EventLoop
 from mnemosyned.systemd import notify, watchdog_s
-from mnemosyned.typesetting import say
+from mnemosyned.terminal import say
 from mnemosyned.verbs.memories import Status
 
 EXIT_FAILED = 1

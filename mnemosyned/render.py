@@ -23,7 +23,7 @@ from mnemosyned.render_window import (
     on_learnings,
     shortened,
 )
-from mnemosyned.typesetting import (
+from mnemosyned.terminal import (
     LINE_CHARS,
     counted,
     cut,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mnemosyned.typesetting import counted, span, when, wrapped
+from mnemosyned.terminal import counted, span, when, wrapped
 from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Restored
 
 REMEDY = "If the date is right: mnem archive prune --believe-clock"

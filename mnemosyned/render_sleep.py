@@ -15,7 +15,7 @@ from mnemosyned.domain.consolidation import (
     LogEntry,
 )
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.typesetting import (
+from mnemosyned.terminal import (
     counted,
     cut,
     level_name,

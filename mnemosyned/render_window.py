@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from mnemosyned.typesetting import LINE_CHARS, cut, indented, table, when, wrapped
+from mnemosyned.terminal import LINE_CHARS, cut, indented, table, when, wrapped
 from mnemosyned.verbs.conversation import Assembled, Learned, LearningList, Shortened
 
 

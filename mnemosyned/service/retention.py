@@ -11,7 +11,7 @@ from functools import partial, reduce
 from operator import or_
 from pathlib import Path
 
-from mnemosyned import heap
+from mnemosyned import process_memory as heap
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import (
     ClockJumped,

@@ -27,7 +27,7 @@ from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.summary.grounding import Sources
 from mnemosyned.domain.summary.prompt import shown
 from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.typesetting import when
+from mnemosyned.terminal import when
 
 spoken = st.sampled_from(SPOKEN)
 LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 
-from mnemosyned import heap
+from mnemosyned import process_memory as heap
 
 FREED = """
 import threading

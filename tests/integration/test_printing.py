@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mnemosyned
-from mnemosyned.typesetting import DEPTH_MAX, say, say_json, seen
+from mnemosyned.terminal import DEPTH_MAX, say, say_json, seen
 
 ROOT = Path(mnemosyned.__file__).parent
 PRINTING = {"echo", "secho", "confirm", "prompt", "echo_via_pager", "pause", "print", "show"}

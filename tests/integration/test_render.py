@@ -17,7 +17,7 @@ from mnemosyned.domain.consolidation import (
     Trigger,
 )
 from mnemosyned.render import render
-from mnemosyned.typesetting import counted, when
+from mnemosyned.terminal import counted, when
 from mnemosyned.verbs.memories import Logged
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
