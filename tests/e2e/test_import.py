@@ -12,9 +12,9 @@ from typing import cast
 import pytest
 from e2e.daemons import Daemon, kept
 
+from mnemosyned.cli.importer import BATCH, import_lines
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Acknowledged
-from mnemosyned.importing import BATCH, import_lines
 from mnemosyned.verbs.memories import Caller, RememberedMany, RememberMany
 
 pytestmark = pytest.mark.e2e

@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 from fakes import FakeSummarizer, keep, memory, pending, trio, working_ids
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import (
     Batch,
     CycleStatus,
@@ -23,7 +24,6 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.domain.ports.store import Promotion
-from mnemosyned.render import render
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import company as company_module
 from mnemosyned.sleep import cycle as cycle_module

@@ -9,9 +9,9 @@ import pytest
 from ends import FIRST, LAST, SPOKEN, ZONES
 from fakes import NOON, FakeClock
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Episode, Memory, Tier
-from mnemosyned.render import render
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

@@ -10,11 +10,11 @@ import pytest
 from archived import original, slept
 from fakes import NOON, FakeClock, keep, memory, trio
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ClockJumped, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention
-from mnemosyned.render import render
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import About, Limits, MemoryService
 from mnemosyned.sleep.clock_guard import ClockGuard

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fakes import FakeClock, keep, memory
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.store import Draft
-from mnemosyned.render import render
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import cycle as cycles
 from mnemosyned.storage.sqlite import SqliteStore

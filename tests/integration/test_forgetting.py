@@ -7,10 +7,10 @@ import pytest
 from fakes import holding, keep, memory
 from forgettable import everything
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import Memory
-from mnemosyned.render import render
 from mnemosyned.service import retention as forgetting
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle

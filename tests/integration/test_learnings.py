@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from fakes import FakeClock, holding
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
 from mnemosyned.domain.learnings.learning import LearningKind
 from mnemosyned.domain.learnings.select import relevant
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated
-from mnemosyned.render import render
 from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.conversation import Learn, Learnings

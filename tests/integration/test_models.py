@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mnemosyned.cli_model import model as command
+from mnemosyned.cli.model import model as command
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
 from mnemosyned.models import shelf as shelf_module
 from mnemosyned.models.fetch import check_url

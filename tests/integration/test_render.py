@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import (
     CycleReport,
     CycleStatus,
@@ -16,7 +17,6 @@ from mnemosyned.domain.consolidation import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.render import render
 from mnemosyned.terminal import counted, when
 from mnemosyned.verbs.memories import Logged
 

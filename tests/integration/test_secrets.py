@@ -7,13 +7,13 @@ import pytest
 from fakes import FakeClock, FakeSummarizer, holding
 
 from mnemosyned.assembly import open_memory
+from mnemosyned.cli.show_memories import render
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.library import Memory as OpenedMemory
-from mnemosyned.render import render
 from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

@@ -11,9 +11,9 @@ import click
 import pytest
 from fakes import FakeClock, keep, memory, trio, working_ids
 
+from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
-from mnemosyned.render import remarks, render
 from mnemosyned.service.retention import CHUNK, Forgetting
 from mnemosyned.service.service import MemoryService
 from mnemosyned.service.undo import UNDO_CHUNK

@@ -9,13 +9,7 @@ from typing import Any
 
 import click
 
-from mnemosyned.domain.consolidation import CycleReport
-from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
-from mnemosyned.domain.ports.models import EmbedderState, Standing, SummarizerState
-from mnemosyned.domain.search.query import Hit
-from mnemosyned.render_keeping import REMEDY, backed_up, forgotten, pinned, pruned, restored
-from mnemosyned.render_sleep import cycle, logged, on_logged
-from mnemosyned.render_window import (
+from mnemosyned.cli.show_conversation import (
     assembled,
     learned,
     learnings,
@@ -23,6 +17,12 @@ from mnemosyned.render_window import (
     on_learnings,
     shortened,
 )
+from mnemosyned.cli.show_retention import REMEDY, backed_up, forgotten, pinned, pruned, restored
+from mnemosyned.cli.show_sleep import cycle, logged, on_logged
+from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
+from mnemosyned.domain.ports.models import EmbedderState, Standing, SummarizerState
+from mnemosyned.domain.search.query import Hit
 from mnemosyned.terminal import (
     LINE_CHARS,
     counted,

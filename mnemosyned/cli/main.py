@@ -14,13 +14,13 @@ import msgspec
 from click.shell_completion import get_completion_class
 
 from mnemosyned import __version__
-from mnemosyned.cli_calls import called, confirmed, on_interrupt
+from mnemosyned.cli.calls import called, confirmed, on_interrupt
+from mnemosyned.cli.importer import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
+from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import visible
-from mnemosyned.importing import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
-from mnemosyned.render import remarks, render
 from mnemosyned.terminal import say, say_json
 from mnemosyned.verbs.memories import VERBS, Recalled
 from mnemosyned.verbs.request import Request, parse_text
@@ -55,7 +55,7 @@ class _Mnem(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "model":
-            from mnemosyned.cli_model import model  # noqa: PLC0415
+            from mnemosyned.cli.model import model  # noqa: PLC0415
 
             return model
         return super().get_command(ctx, cmd_name)

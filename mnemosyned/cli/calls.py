@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from mnemosyned.cli.show_memories import render
 from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
-from mnemosyned.render import render
 from mnemosyned.terminal import ask, say
 from mnemosyned.verbs.memories import Sleep
 from mnemosyned.verbs.request import Request

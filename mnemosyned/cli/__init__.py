@@ -1,0 +1,1 @@
+"""The shell client `mnem`."""
