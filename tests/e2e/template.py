@@ -22,7 +22,7 @@ from pathlib import Path
 import sqlite_utils  # noqa: F401 a daemon loads it for a new database, and nearly all here are new
 
 from mnemosyned.cli.main import main as mnem
-from mnemosyned.daemon import main as mnemosyned
+from mnemosyned.daemon.main import main as mnemosyned
 
 Program = Callable[[], int | None]
 PROGRAMS: dict[str, Program] = {"mnem": mnem, "mnemosyned": mnemosyned}

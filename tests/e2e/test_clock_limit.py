@@ -24,7 +24,7 @@ def late():
 
 
 time.time = late
-from mnemosyned.daemon import main
+from mnemosyned.daemon.main import main
 main()
 """
 

@@ -1,0 +1,1 @@
+"""The process: its life and its supervisor."""
