@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self, TypeVar
 
-from mnemosyned.assembly import open_memory
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.client import Client
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import DatabaseInUse

@@ -13,7 +13,7 @@ import click
 
 from mnemosyned import __version__
 from mnemosyned import process_memory as heap
-from mnemosyned.assembly import OpenMemory, check_settings, final_consolidation, open_memory
+from mnemosyned.assembly.build import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.daemon.systemd import notify, watchdog_s
 from mnemosyned.domain.errors import ConfigInvalid, DatabaseReplaced, MnemosynedError, StorageFailed

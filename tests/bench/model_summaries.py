@@ -15,7 +15,7 @@ from bench.measure import say
 from bench.report import Report
 from bench.retention import Conversation, Session, characters, retention
 
-from mnemosyned.assembly import make_summarizer
+from mnemosyned.assembly.build import make_summarizer
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState

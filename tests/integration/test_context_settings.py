@@ -9,7 +9,7 @@ import pytest
 from integration.test_tokenizers import vocabulary
 
 from mnemosyned import Memory
-from mnemosyned.assembly import check_settings
+from mnemosyned.assembly.build import check_settings
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import ConfigInvalid
 

@@ -12,7 +12,7 @@ import pytest
 from fakes import FakeClock
 from life import NOW, Asked, Life, life
 
-from mnemosyned.assembly import open_memory
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit

@@ -27,7 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mnemosyned.assembly import OpenMemory, open_memory
+from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned

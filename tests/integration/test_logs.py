@@ -11,7 +11,7 @@ import pytest
 import structlog
 from fakes import FakeClock, FakeSummarizer, trio
 
-from mnemosyned.assembly import OpenMemory, open_memory
+from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed
 from mnemosyned.domain.memory import Memory

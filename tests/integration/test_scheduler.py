@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fakes import NOON, FakeClock
 
-from mnemosyned.assembly import final_consolidation, open_memory
+from mnemosyned.assembly.build import final_consolidation, open_memory
 from mnemosyned.config import Config, SleepConfig, load_config
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress, StorageFailed

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fakes import FakeClock, FakeSummarizer, holding
 
-from mnemosyned.assembly import open_memory
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.show_memories import render
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import Trigger

@@ -16,7 +16,7 @@ import pytest
 from bench.corpus import Corpus
 from fakes import FakeClock
 
-from mnemosyned.assembly import open_memory
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.memory import Tier

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING
 from tzlocal import get_localzone
 
 from mnemosyned import __version__
+from mnemosyned.assembly.policies import (
+    background_policy,
+    retention,
+    service_limits,
+    set_schedule,
+    sleep_policy,
+    sleep_triggers,
+)
 from mnemosyned.config import (
     API_KEY_VARIABLE,
     NO_MODEL,
@@ -24,14 +32,6 @@ from mnemosyned.domain.ports.models import Summarizer, TextModel, VectorStore
 from mnemosyned.domain.ports.store import Clock
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
-from mnemosyned.policies import (
-    background_policy,
-    retention,
-    service_limits,
-    set_schedule,
-    sleep_policy,
-    sleep_triggers,
-)
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import About, MemoryService, SystemClock
 from mnemosyned.sleep import final

@@ -1,0 +1,1 @@
+"""Where the parts meet: builds a memory from its settings."""
