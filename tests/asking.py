@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.summarizers.endpoint import EndpointModel
+from mnemosyned.models.endpoint import EndpointModel
 
 SECRET = "the cabin's code is larch-4471"  # noqa: S105 what a memory says
 ASKED = [{"role": "user", "content": SECRET}]

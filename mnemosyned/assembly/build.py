@@ -43,10 +43,10 @@ from mnemosyned.sleep.machine import SteadyClock, machine_now
 from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
 from mnemosyned.sleep.watch import Watch
 from mnemosyned.storage.sqlite import bound_caches, open_store
-from mnemosyned.summarizers.sharing import SharingSummarizer
+from mnemosyned.summarizers.parallel import SharingSummarizer
 
 if TYPE_CHECKING:
-    from mnemosyned.embedders.vectors import Vectors
+    from mnemosyned.vectors.indexer import Vectors
 
 CACHE_BYTES_MAX = 12_000_000
 """A little less than one busy connection would fill. Under load all five filled theirs: 48 MB."""
@@ -224,8 +224,8 @@ def make_summarizer(config: Config, clock: Clock, company: Company | None = None
     if model is None:
         return rules
     # Loaded here: without a model the start need not wait for them.
-    from mnemosyned.summarizers.chain import ChainSummarizer  # noqa: PLC0415
-    from mnemosyned.summarizers.model import ModelSummarizer  # noqa: PLC0415
+    from mnemosyned.summarizers.fallback import ChainSummarizer  # noqa: PLC0415
+    from mnemosyned.summarizers.llm import ModelSummarizer  # noqa: PLC0415
 
     primary = ModelSummarizer(model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens)
     return ChainSummarizer(
@@ -240,7 +240,7 @@ def make_summarizer(config: Config, clock: Clock, company: Company | None = None
 def _language_model(llm: LlmConfig) -> TextModel | None:
     """The model that is configured. Raises `ConfigInvalid` for one that must not be asked."""
     if llm.endpoint:
-        from mnemosyned.summarizers.endpoint import EndpointModel, api_key  # noqa: PLC0415
+        from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415
 
         return EndpointModel(
             endpoint=llm.endpoint,
@@ -251,7 +251,7 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             key=api_key(llm.api_key_file, variable=os.environ.get(API_KEY_VARIABLE)),
         )
     if llm.model_path and llm.model_path != NO_MODEL:
-        from mnemosyned.summarizers.llama import LlamaModel  # noqa: PLC0415
+        from mnemosyned.models.llama import LlamaModel  # noqa: PLC0415
 
         return LlamaModel(
             model_path=Path(llm.model_path).expanduser(),
@@ -270,8 +270,8 @@ def _vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
     if not embedding.model_path:
         return None
     # Loaded here: without a model the start need not wait for them.
-    from mnemosyned.embedders.llama import LlamaEmbedder  # noqa: PLC0415
-    from mnemosyned.embedders.vectors import Vectors  # noqa: PLC0415
+    from mnemosyned.models.embedder import LlamaEmbedder  # noqa: PLC0415
+    from mnemosyned.vectors.indexer import Vectors  # noqa: PLC0415
 
     embedder = LlamaEmbedder(
         model_path=Path(embedding.model_path).expanduser(),

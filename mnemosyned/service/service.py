@@ -58,7 +58,7 @@ from mnemosyned.verbs.retention import BackedUp, Backup, Forget, Pin, Prune, Res
 
 # Loaded by who has an embedding model.
 if TYPE_CHECKING:
-    from mnemosyned.embedders.vectors import Vectors
+    from mnemosyned.vectors.indexer import Vectors
 
 R = TypeVar("R")
 

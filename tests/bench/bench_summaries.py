@@ -27,7 +27,7 @@ from bench.retention import Conversation, Render, Session, characters, load, ret
 
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.tokenizer import sentences
-from mnemosyned.summarizers.aaak import RATIO, AaakSummarizer, decode
+from mnemosyned.summarizers.extractive import RATIO, AaakSummarizer, decode
 
 SEEDS = 20
 TUNED_ON = 5

@@ -26,9 +26,9 @@ from bench.measure import say, timed
 from bench.report import OUTPUT, Report
 
 from mnemosyned.domain.ports.models import VectorStore
-from mnemosyned.embedders.index import VectorIndex
-from mnemosyned.embedders.matrix import Matrix
 from mnemosyned.storage.sqlite import open_store
+from mnemosyned.vectors.exact import Matrix
+from mnemosyned.vectors.index import VectorIndex
 
 WIDTH, OF_A_TOPIC = 384, 10
 """Topics grow in number as memories do."""

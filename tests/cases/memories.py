@@ -30,8 +30,8 @@ from mnemosyned.domain.rollup import Child, periods
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.chain import ChainSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.fallback import ChainSummarizer
 
 Facts = dict[str, Any]
 

@@ -10,10 +10,10 @@ from meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.ports.models import Summarizer
-from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.chain import ChainSummarizer
-from mnemosyned.summarizers.endpoint import EndpointModel
-from mnemosyned.summarizers.model import ModelSummarizer
+from mnemosyned.models.endpoint import EndpointModel
+from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.fallback import ChainSummarizer
+from mnemosyned.summarizers.llm import ModelSummarizer
 
 RATIO = 1 / 3
 

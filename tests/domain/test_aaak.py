@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.summary.extract import KEYWORDS
-from mnemosyned.summarizers.aaak import CODES, decode, encode
+from mnemosyned.summarizers.extractive import CODES, decode, encode
 
 PIECES = st.sampled_from(
     [

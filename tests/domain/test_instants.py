@@ -26,7 +26,7 @@ from mnemosyned.domain.summary.episode_text import framed
 from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.summary.grounding import Sources
 from mnemosyned.domain.summary.prompt import shown
-from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
 from mnemosyned.terminal import when
 
 spoken = st.sampled_from(SPOKEN)

@@ -15,7 +15,7 @@ from mnemosyned.domain.memory import Episode, Memory, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany, Sleep
 from mnemosyned.verbs.retention import Forget, Prune, Restore

@@ -12,8 +12,8 @@ from fakes import FakeClock, FakeSummarizer, memory, trio
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import SummarizerState, Summary
-from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.chain import (
+from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.fallback import (
     COOL_DOWN,
     COOL_DOWN_MAX,
     REJECTED_IN_A_ROW_MAX,
@@ -21,7 +21,7 @@ from mnemosyned.summarizers.chain import (
     WAITED_FOR,
     ChainSummarizer,
 )
-from mnemosyned.summarizers.model import ModelSummarizer
+from mnemosyned.summarizers.llm import ModelSummarizer
 
 GROUP = trio("a")
 

@@ -11,10 +11,10 @@ from fakes import FakeClock
 
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.models import SummarizerState, Summary
-from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.chain import ChainSummarizer
-from mnemosyned.summarizers.endpoint import EndpointModel
-from mnemosyned.summarizers.model import ModelSummarizer
+from mnemosyned.models.endpoint import EndpointModel
+from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.fallback import ChainSummarizer
+from mnemosyned.summarizers.llm import ModelSummarizer
 
 K = TypeVar("K")
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)

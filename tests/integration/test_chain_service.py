@@ -13,13 +13,13 @@ from fakes import FakeClock, keep, memory, trio
 
 from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.memory import Episode
+from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.chain import STOPPING, ChainSummarizer
-from mnemosyned.summarizers.endpoint import EndpointModel
-from mnemosyned.summarizers.model import ModelSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.fallback import STOPPING, ChainSummarizer
+from mnemosyned.summarizers.llm import ModelSummarizer
 from mnemosyned.verbs.retention import Forget
 
 

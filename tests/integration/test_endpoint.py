@@ -23,8 +23,8 @@ from endpoints import (
 )
 
 from mnemosyned.domain.errors import ModelUnavailable
-from mnemosyned.summarizers import endpoint
-from mnemosyned.summarizers.endpoint import estimate_tokens
+from mnemosyned.models import endpoint
+from mnemosyned.models.endpoint import estimate_tokens
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from asking import ask, model, refused
 from endpoints import says, serving, unused_port
 
 from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable
-from mnemosyned.summarizers.endpoint import api_key
+from mnemosyned.models.endpoint import api_key
 
 # ------------------------------------------------------------------------ TLS
 

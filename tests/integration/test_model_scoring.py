@@ -14,7 +14,7 @@ from endpoints import PROGRAMS, process, says, serving
 from gguf import canned_model
 
 from mnemosyned.domain.memory import Memory
-from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 SAID = (

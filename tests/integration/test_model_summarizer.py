@@ -8,7 +8,7 @@ from meeting import EPISODE, memories
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, tokens
-from mnemosyned.summarizers.model import ModelSummarizer
+from mnemosyned.summarizers.llm import ModelSummarizer
 
 RATIO = 1 / 3
 GOOD = (

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from mnemosyned.cli.model import model as command
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
-from mnemosyned.models import shelf as shelf_module
-from mnemosyned.models.fetch import check_url
-from mnemosyned.models.shelf import KNOWN, Known, Shelf
+from mnemosyned.models import catalog as shelf_module
+from mnemosyned.models.catalog import KNOWN, Known, Shelf
+from mnemosyned.models.download import check_url
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

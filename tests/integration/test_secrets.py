@@ -17,7 +17,7 @@ from mnemosyned.library import Memory as OpenedMemory
 from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
 from mnemosyned.verbs.memories import Expand, Get, Log, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget

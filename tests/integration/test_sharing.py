@@ -13,8 +13,8 @@ from fakes import trio
 
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.models import Digest, Summary
-from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.sharing import HELPERS, SHARED_MIN, SharingSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.parallel import HELPERS, SHARED_MIN, SharingSummarizer
 
 UTC_ZONE = ZoneInfo("UTC")
 RATIO = 1 / 3

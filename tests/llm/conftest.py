@@ -7,12 +7,12 @@ import pytest
 from asking_by_meaning import WAIT_S, Open
 from fakes import FakeClock, FakeEmbedder
 
-from mnemosyned.embedders import vectors as module
-from mnemosyned.embedders.vectors import Vectors
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import About, Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.vectors import indexer as module
+from mnemosyned.vectors.indexer import Vectors
 
 
 @pytest.fixture

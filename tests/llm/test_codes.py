@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from near import angles, apart, around, nearest, packed
 
-from mnemosyned.embedders import codes as module
-from mnemosyned.embedders.codes import Codes
+from mnemosyned.vectors import binary as module
+from mnemosyned.vectors.binary import Codes
 
 pytestmark = pytest.mark.llm
 

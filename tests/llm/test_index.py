@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from near import ROUNDING, angles, around, cosine, packed
 
-from mnemosyned.embedders import index as module
-from mnemosyned.embedders.index import VectorIndex
+from mnemosyned.vectors import index as module
+from mnemosyned.vectors.index import VectorIndex
 
 pytestmark = pytest.mark.llm
 

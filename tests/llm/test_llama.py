@@ -15,7 +15,7 @@ import pytest
 from gguf import canned_model, keywords_model, random_model
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.summarizers.llama import LlamaModel
+from mnemosyned.models.llama import LlamaModel
 
 pytestmark = pytest.mark.llm
 
@@ -282,7 +282,7 @@ def test_a_process_killed_amid_its_work_fails_that_call_alone(load: Maker, endle
 def test_the_process_ends_with_a_parent_that_is_killed(endless: Path) -> None:
     program = (
         "import sys, threading, time, pathlib\n"
-        "from mnemosyned.summarizers.llama import LlamaModel\n"
+        "from mnemosyned.models.llama import LlamaModel\n"
         "model = LlamaModel(model_path=pathlib.Path(sys.argv[1]), context_tokens=100_000)\n"
         "model.count_tokens('loaded')\n"
         "print(model._child.pid, flush=True)\n"

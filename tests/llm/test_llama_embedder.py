@@ -14,7 +14,7 @@ from e2e.daemons import Daemon, Json, eventually, rows, running
 from gguf import canned_model, meaning_model
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.embedders.llama import LlamaEmbedder
+from mnemosyned.models.embedder import LlamaEmbedder
 
 pytestmark = pytest.mark.llm
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from near import ROUNDING, angles, cosine, packed
 
-from mnemosyned.embedders.matrix import Matrix, cosines
+from mnemosyned.vectors.exact import Matrix, cosines
 
 pytestmark = pytest.mark.llm
 

@@ -6,8 +6,8 @@ import pytest
 from asking_by_meaning import Open, contents, embedded, eventually, say
 from fakes import FakeClock, FakeEmbedder
 
-from mnemosyned.embedders import vectors as module
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.vectors import indexer as module
 from mnemosyned.verbs.memories import Recall, Sleep, Status
 from mnemosyned.verbs.retention import Forget, Restore
 

@@ -22,7 +22,7 @@ from mnemosyned.domain.summary.prompt import (
     shown_summary,
     summary_messages,
 )
-from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
 
 TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
-from mnemosyned.models.fetch import MAGIC, Progress, Wanted, discard, fetch, sha256_of
+from mnemosyned.models.download import MAGIC, Progress, Wanted, discard, fetch, sha256_of
 from mnemosyned.paths import models_dir
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")

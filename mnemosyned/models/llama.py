@@ -20,7 +20,7 @@ import msgspec
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.logs import logger
-from mnemosyned.summarizers.llama_worker import (
+from mnemosyned.models.llama_worker import (
     REPLIES,
     Complete,
     Count,
@@ -29,7 +29,7 @@ from mnemosyned.summarizers.llama_worker import (
     Load,
     Reply,
 )
-from mnemosyned.summarizers.worker import read_frame, write_frame
+from mnemosyned.summarizers.parallel_worker import read_frame, write_frame
 
 MAGIC = b"GGUF"
 TICK_S = 0.2
@@ -328,7 +328,7 @@ def _start() -> subprocess.Popen[bytes]:
     # -P: the folder that the daemon was started in offers no modules. What the library prints may
     # quote a memory: it goes nowhere. Threads that wait by spinning would take each other's time.
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "mnemosyned.summarizers.llama_worker"],
+        [sys.executable, "-P", "-m", "mnemosyned.models.llama_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

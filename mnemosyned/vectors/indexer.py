@@ -25,8 +25,8 @@ from mnemosyned.domain.ports.models import (
 )
 from mnemosyned.domain.search.query import Found, Match, Nearness, Query
 from mnemosyned.domain.search.semantic import spoken
-from mnemosyned.embedders.index import VectorIndex
 from mnemosyned.logs import logger
+from mnemosyned.vectors.index import VectorIndex
 
 BATCH = 32
 """So many memories share a commit."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import Embedder
-from mnemosyned.summarizers.llama import LlamaModel
+from mnemosyned.models.llama import LlamaModel
 
 PIECE_BYTES = 1 << 20
 FORM = "1"

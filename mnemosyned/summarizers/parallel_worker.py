@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from mnemosyned.domain.memory import Detail, Memory
-from mnemosyned.summarizers.aaak import AaakSummarizer
+from mnemosyned.summarizers.extractive import AaakSummarizer
 
 FRAME_BYTES_MAX = 1 << 30
 NICE = 10

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from mnemosyned.embedders.codes import Codes
-from mnemosyned.embedders.matrix import Matrix, cosines
+from mnemosyned.vectors.binary import Codes
+from mnemosyned.vectors.exact import Matrix, cosines
 
 READ = 500
 """So many of the older, by their codes the most likely, are read and scored exactly: some 3 ms, far

@@ -21,8 +21,8 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.models import Digest, Summary
 from mnemosyned.logs import logger
-from mnemosyned.summarizers.aaak import AaakSummarizer
-from mnemosyned.summarizers.worker import ANSWERS, Answer, Task, read_frame, write_frame
+from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.parallel_worker import ANSWERS, Answer, Task, read_frame, write_frame
 
 SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
@@ -59,7 +59,7 @@ class SharingSummarizer(AaakSummarizer):
         self, *, ratio: float, zone: ZoneInfo, present: Callable[[], bool] = lambda: False
     ) -> None:
         super().__init__(ratio=ratio, zone=zone)
-        module = "mnemosyned.summarizers.worker"
+        module = "mnemosyned.summarizers.parallel_worker"
         self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
         self._present = present
         """Whether somebody wants answers of this process; else it takes its share of the work."""

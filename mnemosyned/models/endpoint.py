@@ -18,7 +18,7 @@ import msgspec
 from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.logs import logger
-from mnemosyned.summarizers.wire import Address, Line
+from mnemosyned.models.connection import Address, Line
 
 CONTEXT_TOKENS = 4096
 """The window of an endpoint that nobody stated: what llama-server and Ollama start with."""

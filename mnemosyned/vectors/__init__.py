@@ -1,0 +1,1 @@
+"""What is near in meaning: vectors of memories, indexed and compared."""
