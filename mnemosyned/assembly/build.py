@@ -34,13 +34,13 @@ from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import About, MemoryService, SystemClock
-from mnemosyned.sleep import final
+from mnemosyned.sleep import shutdown as final
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.clock_guard import ClockGuard
-from mnemosyned.sleep.company import Company
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.machine import SteadyClock, machine_now
+from mnemosyned.sleep.host import SteadyClock, machine_now
 from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
+from mnemosyned.sleep.throttle import Company
 from mnemosyned.sleep.watch import Watch
 from mnemosyned.storage.sqlite import bound_caches, open_store
 from mnemosyned.summarizers.parallel import SharingSummarizer

@@ -19,7 +19,7 @@ from mnemosyned.service.service import Limits
 from mnemosyned.sleep.background import BackgroundPolicy
 from mnemosyned.sleep.budget import Budget
 from mnemosyned.sleep.cycle import SleepPolicy
-from mnemosyned.sleep.fold import LevelPolicy
+from mnemosyned.sleep.rollup import LevelPolicy
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.triggers import (
     Age,

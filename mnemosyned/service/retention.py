@@ -36,7 +36,7 @@ from mnemosyned.service.steps import chunks, in_steps
 from mnemosyned.service.undo import Undoing
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.mending import mend
+from mnemosyned.sleep.rewrite import mend
 from mnemosyned.verbs.memories import Sleep
 from mnemosyned.verbs.request import names
 from mnemosyned.verbs.retention import (

@@ -32,7 +32,7 @@ from mnemosyned.service.intake import Admission, check_text, utc
 from mnemosyned.service.learnings import Lessons
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.sleep.background import Background
-from mnemosyned.sleep.cap import Cap
+from mnemosyned.sleep.capacity import Cap
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs.conversation import Compact, Context, Learn, Learnings, Shortened

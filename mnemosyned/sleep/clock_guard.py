@@ -10,7 +10,7 @@ from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.timekeeping import Judgement, Sighting, judge
 from mnemosyned.logs import logger
-from mnemosyned.sleep.machine import boot_id, uptime_s
+from mnemosyned.sleep.host import boot_id, uptime_s
 
 KEPT_EVERY_S = 3_600.0
 """A sighting is kept in the store so often; a crash costs no more of what is known."""

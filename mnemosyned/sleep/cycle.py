@@ -26,10 +26,10 @@ from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
-from mnemosyned.sleep.company import Company
-from mnemosyned.sleep.dry_run import Bounds, dry_report
-from mnemosyned.sleep.fold import FoldRun, LevelPolicy
-from mnemosyned.sleep.run import CycleRun, cycle_report
+from mnemosyned.sleep.consolidate import CycleRun, cycle_report
+from mnemosyned.sleep.preview import Bounds, dry_report
+from mnemosyned.sleep.rollup import FoldRun, LevelPolicy
+from mnemosyned.sleep.throttle import Company
 
 CANDIDATES_MAX = 200_000
 """What one cycle looks at; the rest waits for the next."""

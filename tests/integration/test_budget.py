@@ -25,12 +25,12 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.domain.ports.store import Promotion
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep import company as company_module
+from mnemosyned.sleep import consolidate as run_module
 from mnemosyned.sleep import cycle as cycle_module
-from mnemosyned.sleep import run as run_module
+from mnemosyned.sleep import throttle as company_module
 from mnemosyned.sleep.budget import Budget
-from mnemosyned.sleep.company import GIVE_WAY_S, REST_MAX_S, REST_TIMES, Company
 from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.throttle import GIVE_WAY_S, REST_MAX_S, REST_TIMES, Company
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Sleep, Status
 

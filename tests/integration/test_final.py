@@ -11,9 +11,9 @@ from fakes import FakeClock, FakeSummarizer, keep, trio
 
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary
-from mnemosyned.sleep import final
+from mnemosyned.sleep import shutdown as final
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
-from mnemosyned.sleep.final import RULES_S, final_consolidation
+from mnemosyned.sleep.shutdown import RULES_S, final_consolidation
 from mnemosyned.storage.sqlite import SqliteStore
 
 DEADLINE_S = RULES_S + 240.0

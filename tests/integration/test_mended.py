@@ -9,7 +9,7 @@ import pytest
 from fakes import FakeClock
 
 from mnemosyned import Memory
-from mnemosyned.sleep import fold
+from mnemosyned.sleep import rollup as fold
 from mnemosyned.verbs.memories import Remember
 
 MONDAY = datetime(2026, 3, 2, 7, tzinfo=UTC)

@@ -18,7 +18,7 @@ from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.service.purging import Purger
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.company import BUSY_ANSWERS, Company
+from mnemosyned.sleep.throttle import BUSY_ANSWERS, Company
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.verbs.memories import Recall, Sleep
@@ -362,7 +362,7 @@ def test_status_tells_of_an_index_that_stops_answering(database: Path) -> None:
 
 def test_a_daemon_is_busy_only_while_many_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
-    monkeypatch.setattr("mnemosyned.sleep.company.time.monotonic", lambda: now)
+    monkeypatch.setattr("mnemosyned.sleep.throttle.time.monotonic", lambda: now)
     company = Company()
 
     def answer(count: int) -> bool:

@@ -12,10 +12,10 @@ from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_i
 from mnemosyned.domain.consolidation import Activity, CycleReport, CycleStatus, Selection, Trigger
 from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.ports.models import Standing, SummarizerState
-from mnemosyned.sleep import machine
+from mnemosyned.sleep import host as machine
 from mnemosyned.sleep.background import Background, BackgroundPolicy
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.machine import SteadyClock, machine_now, on_battery
+from mnemosyned.sleep.host import SteadyClock, machine_now, on_battery
 from mnemosyned.sleep.triggers import Age, Count, Idle, Machine, ModelWork, SleepTrigger
 from mnemosyned.sleep.watch import BACK_OFF_MAX_S, REST_S, Watch
 from mnemosyned.storage.sqlite import SqliteStore

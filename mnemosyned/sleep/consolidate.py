@@ -26,7 +26,7 @@ from mnemosyned.domain.ports.store import Clock, MemoryStore, Promotion
 from mnemosyned.domain.rollup import Level, begin_of, key_of
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
-from mnemosyned.sleep.company import Company
+from mnemosyned.sleep.throttle import Company
 
 GROUPS_PER_COMMIT = 8
 COMMIT_AFTER_S = 0.1

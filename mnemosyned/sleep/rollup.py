@@ -24,7 +24,7 @@ from mnemosyned.domain.rollup import FOLD_MIN, Level, Period, begin_of, edge, pa
 from mnemosyned.domain.summary.extract import KEYWORDS
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
-from mnemosyned.sleep.run import record_failure
+from mnemosyned.sleep.consolidate import record_failure
 
 FOLDABLE_MAX = 20_000
 """Summaries looked at together; a longer backlog is folded in several rounds."""

@@ -24,8 +24,8 @@ from mnemosyned.domain.ports.models import Summarizer, SummarizerState
 from mnemosyned.domain.ports.store import Foldable, MemoryStore
 from mnemosyned.domain.rollup import Child, Period, begin_of, edge
 from mnemosyned.sleep.budget import CHARS_PER_TOKEN
-from mnemosyned.sleep.fold import FOLDABLE_MAX, SEPARATOR, UPPER, LevelPolicy, folding, report
-from mnemosyned.sleep.run import cycle_report, unfinished
+from mnemosyned.sleep.consolidate import cycle_report, unfinished
+from mnemosyned.sleep.rollup import FOLDABLE_MAX, SEPARATOR, UPPER, LevelPolicy, folding, report
 
 MODEL_CHARS_PER_S = 40.0
 """What a model reads until its own pace is in the log: TinyLlama on one core, 1,000 memories in

@@ -15,7 +15,7 @@ from mnemosyned.domain.retention import Emptied
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.exact_values import without_secrets
 from mnemosyned.logs import logger
-from mnemosyned.sleep.fold import SEPARATOR, LevelPolicy, as_memory, at_once
+from mnemosyned.sleep.rollup import SEPARATOR, LevelPolicy, as_memory, at_once
 
 MENDED_MAX = 1_000_000
 TRIES_MAX = 1_000
