@@ -12,7 +12,7 @@ from mnemosyned.client import Client
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import DatabaseInUse
 from mnemosyned.domain.ports.store import Clock
-from mnemosyned.storage.sqlite.ownership import owner_of
+from mnemosyned.storage.sqlite.database.ownership import owner_of
 from mnemosyned.verbs.memories import Caller, Verbs
 from mnemosyned.verbs.request import Request, checked
 

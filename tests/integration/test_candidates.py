@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Found, Query
 from mnemosyned.domain.text.terms import terms
-from mnemosyned.storage.sqlite import filters
-from mnemosyned.storage.sqlite.candidates import GAP_MIN, STRETCHES_MAX, stretches
-from mnemosyned.storage.sqlite.search import CANDIDATES_MIN
+from mnemosyned.storage.sqlite.search import filters
+from mnemosyned.storage.sqlite.search.candidates import GAP_MIN, STRETCHES_MAX, stretches
+from mnemosyned.storage.sqlite.search.search import CANDIDATES_MIN
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 COMMON = {"amber": 0.005, "birch": 0.03, "cobalt": 0.1, "delta": 0.4, "ember": 0.7}

@@ -18,7 +18,8 @@ from mnemosyned.domain.errors import (
     StorageFailed,
 )
 from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite import SqliteStore, custody, open_store
+from mnemosyned.storage.sqlite import SqliteStore, open_store
+from mnemosyned.storage.sqlite.database import custody
 
 
 def reopened(database: Path) -> list[str]:

@@ -12,7 +12,7 @@ from fakes import keep, memory
 
 from mnemosyned.domain.errors import IdTaken, StorageFailed
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.storage.sqlite.connections import COMMIT_SHARE_MAX, Writer, open_writer
+from mnemosyned.storage.sqlite.database.connections import COMMIT_SHARE_MAX, Writer, open_writer
 
 THREADS = 16
 EACH = 20

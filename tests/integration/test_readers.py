@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.storage.sqlite import connections
-from mnemosyned.storage.sqlite.connections import Readers, open_writer
+from mnemosyned.storage.sqlite.database import connections
+from mnemosyned.storage.sqlite.database.connections import Readers, open_writer
 
 
 def test_a_read_does_not_wait_for_ever_for_its_turn(

@@ -15,8 +15,8 @@ from sqlite_utils.cli import cli
 from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
-from mnemosyned.storage.sqlite.connections import open_writer
-from mnemosyned.storage.sqlite.remembering import SAID_BEFORE
+from mnemosyned.storage.sqlite.database.connections import open_writer
+from mnemosyned.storage.sqlite.insert import SAID_BEFORE
 
 LATEST = int(max(shipped("migrations").glob("*.sql")).name[:4])
 

@@ -18,7 +18,7 @@ from mnemosyned.service.retention import CHUNK, Forgetting
 from mnemosyned.service.service import MemoryService
 from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.storage.sqlite.connections import Writer, open_writer
+from mnemosyned.storage.sqlite.database.connections import Writer, open_writer
 from mnemosyned.verbs.conversation import Learn, Learnings
 from mnemosyned.verbs.memories import Remember, Sleep, Status
 from mnemosyned.verbs.retention import Forget, Prune, Restore

@@ -10,7 +10,7 @@ from typing import Any
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.conflicts import Holding
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.storage.sqlite.purge import request_purge
+from mnemosyned.storage.sqlite.database.purge import request_purge
 from mnemosyned.storage.sqlite.rows import instant, instant_text
 
 COMPARED_MAX = 300

@@ -25,41 +25,37 @@ from mnemosyned.domain.retention import Choice, Emptied, Prunable, Removal, Rete
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
-from mnemosyned.storage.sqlite import (
-    changes,
-    clock,
-    compactions,
-    forgetting,
-    learnings,
-    levels,
-    marks,
-    returning,
-    tiers,
-)
-from mnemosyned.storage.sqlite import emptied as emptying
+from mnemosyned.storage.sqlite import clock, compactions, learnings
+from mnemosyned.storage.sqlite import consolidation as changes
+from mnemosyned.storage.sqlite import deletion as forgetting
+from mnemosyned.storage.sqlite import memories as tiers
+from mnemosyned.storage.sqlite import rewrites as emptying
+from mnemosyned.storage.sqlite import rollups as levels
+from mnemosyned.storage.sqlite import state as marks
+from mnemosyned.storage.sqlite import undo as returning
 from mnemosyned.storage.sqlite.activity import activity
-from mnemosyned.storage.sqlite.candidates import Frequencies
-from mnemosyned.storage.sqlite.checkpoints import Checkpoints
-from mnemosyned.storage.sqlite.connections import (
+from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
+from mnemosyned.storage.sqlite.database.connections import (
     Readers,
     Writer,
     open_writer,
 )
-from mnemosyned.storage.sqlite.copies import back_up
-from mnemosyned.storage.sqlite.custody import Custody
-from mnemosyned.storage.sqlite.database_file import DatabaseFile
-from mnemosyned.storage.sqlite.failures import storage_failed
-from mnemosyned.storage.sqlite.fulltext import failing_indexes
-from mnemosyned.storage.sqlite.purge import Purge
-from mnemosyned.storage.sqlite.remembering import remember
+from mnemosyned.storage.sqlite.database.copies import back_up
+from mnemosyned.storage.sqlite.database.custody import Custody
+from mnemosyned.storage.sqlite.database.failures import storage_failed
+from mnemosyned.storage.sqlite.database.file import DatabaseFile
+from mnemosyned.storage.sqlite.database.fulltext import failing_indexes
+from mnemosyned.storage.sqlite.database.purge import Purge
+from mnemosyned.storage.sqlite.database.schema import schema_version
+from mnemosyned.storage.sqlite.insert import remember
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
     LOG_FIELDS,
     episode_from,
     log_entry_from,
 )
-from mnemosyned.storage.sqlite.schema import schema_version
-from mnemosyned.storage.sqlite.search import episode_at, search, show
+from mnemosyned.storage.sqlite.search.candidates import Frequencies
+from mnemosyned.storage.sqlite.search.search import episode_at, search, show
 from mnemosyned.storage.sqlite.vectors import SqliteVectors
 
 READERS = 4

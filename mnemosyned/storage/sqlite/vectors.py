@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from mnemosyned.domain.ports.models import Spoken, VectorStore
 from mnemosyned.domain.search.query import Match, Query
-from mnemosyned.storage.sqlite.connections import Readers, Writer
-from mnemosyned.storage.sqlite.search import matches_at
+from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.search.search import matches_at
 
 TEXT_CHARS_MAX = 2_000
 """More than the window of an embedding model takes in."""

@@ -11,12 +11,12 @@ from mnemosyned.domain.retention import Choice, Removal, naming
 from mnemosyned.domain.text.accent_variants import spellings
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite import learnings
-from mnemosyned.storage.sqlite.candidates import any_of
-from mnemosyned.storage.sqlite.emptied import empty
-from mnemosyned.storage.sqlite.filters import among, within
-from mnemosyned.storage.sqlite.indexing import index_memories, unindex_memory
-from mnemosyned.storage.sqlite.levels import BELOW
-from mnemosyned.storage.sqlite.purge import request_purge
+from mnemosyned.storage.sqlite.database.purge import request_purge
+from mnemosyned.storage.sqlite.rewrites import empty
+from mnemosyned.storage.sqlite.rollups import BELOW
+from mnemosyned.storage.sqlite.search.candidates import any_of
+from mnemosyned.storage.sqlite.search.filters import among, within
+from mnemosyned.storage.sqlite.search.indexing import index_memories, unindex_memory
 
 KEYED_BY_MEMORY = ("memory_state",)
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What

@@ -9,8 +9,12 @@ from pathlib import Path
 
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.storage.sqlite.connections import BUSY_TIMEOUT_S, CHECKPOINT_PAGES, NOT_CLEANED
-from mnemosyned.storage.sqlite.failures import storage_failed
+from mnemosyned.storage.sqlite.database.connections import (
+    BUSY_TIMEOUT_S,
+    CHECKPOINT_PAGES,
+    NOT_CLEANED,
+)
+from mnemosyned.storage.sqlite.database.failures import storage_failed
 
 log = logger()
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.domain.memory import Memory, Tier
-from mnemosyned.storage.sqlite.emptied import empty
+from mnemosyned.storage.sqlite.rewrites import empty
 from mnemosyned.storage.sqlite.rows import ARCHIVE_FIELDS, MEMORY_FIELDS, memory_from
 
 HISTORY_MAX = 100

@@ -16,23 +16,7 @@ from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.dedup import crowded
 from mnemosyned.domain.search.query import Corpus, Found, Match, Place, Query, Shown
 from mnemosyned.domain.search.ranking import NEIGHBOUR_SHARES
-from mnemosyned.storage.sqlite.candidates import (
-    Frequencies,
-    Room,
-    any_of,
-    best,
-    newest,
-    scored,
-)
-from mnemosyned.storage.sqlite.filters import (
-    Narrow,
-    episode_filter,
-    in_force,
-    memory_filter,
-    narrowed,
-)
-from mnemosyned.storage.sqlite.levels import BELOW, ancestors
-from mnemosyned.storage.sqlite.listing import listed
+from mnemosyned.storage.sqlite.rollups import BELOW, ancestors
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -42,6 +26,22 @@ from mnemosyned.storage.sqlite.rows import (
     instant,
     instant_text,
     memory_from,
+)
+from mnemosyned.storage.sqlite.search.by_time import listed
+from mnemosyned.storage.sqlite.search.candidates import (
+    Frequencies,
+    Room,
+    any_of,
+    best,
+    newest,
+    scored,
+)
+from mnemosyned.storage.sqlite.search.filters import (
+    Narrow,
+    episode_filter,
+    in_force,
+    memory_filter,
+    narrowed,
 )
 
 CANDIDATES_PER_HIT = 10

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.text.terms import Terms
-from mnemosyned.storage.sqlite.filters import Narrow
+from mnemosyned.storage.sqlite.search.filters import Narrow
 
 WALKED_MAX = 8_000
 """So many rows a question may have in all to be found exactly, and one of its words at once."""

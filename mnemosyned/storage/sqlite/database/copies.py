@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from mnemosyned.storage.sqlite.database_file import PRIVATE
+from mnemosyned.storage.sqlite.database.file import PRIVATE
 
 PARTIAL = ".partial"
 """The end of a copy's name until it is whole."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from mnemosyned.domain.consolidation import Pending
 from mnemosyned.domain.memory import Memory, Tier, TierTotals
-from mnemosyned.storage.sqlite.levels import BELOW
+from mnemosyned.storage.sqlite.rollups import BELOW
 from mnemosyned.storage.sqlite.rows import (
     ARCHIVE_FIELDS,
     MEMORY_FIELDS,

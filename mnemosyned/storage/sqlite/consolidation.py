@@ -9,7 +9,6 @@ from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.ports.store import Promotion
-from mnemosyned.storage.sqlite.grams import index_grams
 from mnemosyned.storage.sqlite.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
@@ -17,6 +16,7 @@ from mnemosyned.storage.sqlite.rows import (
     episode_row,
     log_row,
 )
+from mnemosyned.storage.sqlite.search.grams import index_grams
 
 
 def _marks(columns: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from mnemosyned.storage.sqlite.connections import Readers, Writer
-from mnemosyned.storage.sqlite.fulltext import (
+from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.fulltext import (
     DEPTH_MAX,
     INDEXES,
     index_depth,

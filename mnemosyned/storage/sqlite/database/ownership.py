@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mnemosyned.domain.errors import DatabaseInUse, StorageFailed
-from mnemosyned.storage.sqlite.custody import finish_rescue
-from mnemosyned.storage.sqlite.database_file import PRIVATE, DatabaseFile
+from mnemosyned.storage.sqlite.database.custody import finish_rescue
+from mnemosyned.storage.sqlite.database.file import PRIVATE, DatabaseFile
 
 
 @dataclass(frozen=True, slots=True)

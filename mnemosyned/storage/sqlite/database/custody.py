@@ -22,9 +22,9 @@ from pathlib import Path
 
 from mnemosyned.domain.errors import DatabaseReplaced
 from mnemosyned.logs import logger
-from mnemosyned.storage.sqlite.copies import copy_beside, flush, place
-from mnemosyned.storage.sqlite.database_file import COMPANIONS, DatabaseFile, Presence
-from mnemosyned.storage.sqlite.failures import NOTHING_KEPT, reason
+from mnemosyned.storage.sqlite.database.copies import copy_beside, flush, place
+from mnemosyned.storage.sqlite.database.failures import NOTHING_KEPT, reason
+from mnemosyned.storage.sqlite.database.file import COMPANIONS, DatabaseFile, Presence
 
 RETRY_S = 5.0
 """How long a rescue that failed is left alone: on a full disk each try takes a while."""

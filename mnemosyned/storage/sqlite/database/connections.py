@@ -14,7 +14,12 @@ from typing import Generic, TypeVar
 
 from mnemosyned.domain.errors import DatabaseReplaced, StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.storage.sqlite.failures import NOT_ANSWERED, NOTHING_KEPT, reason, storage_failed
+from mnemosyned.storage.sqlite.database.failures import (
+    NOT_ANSWERED,
+    NOTHING_KEPT,
+    reason,
+    storage_failed,
+)
 
 T = TypeVar("T")
 

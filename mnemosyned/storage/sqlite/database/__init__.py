@@ -1,0 +1,1 @@
+"""The database file: its connections, log, copies, schema and lock."""

@@ -1,0 +1,1 @@
+"""Finds candidates: full text, filters, times."""
