@@ -158,7 +158,7 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     forgetting: Forgetting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mnemosyned.storage.sqlite.database.purge.CHECKPOINT_TRIES", 3)
+    monkeypatch.setattr("mnemosyned.storage.sqlite.tables.purge.CHECKPOINT_TRIES", 3)
     keep(store, memory("1", WORDS["words"]))
     with closing(sqlite3.connect(store.database, isolation_level=None)) as reader:
         reader.execute("BEGIN")

@@ -20,7 +20,7 @@ from mnemosyned.service.purging import Purger
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.throttle import BUSY_ANSWERS, Company
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.storage.sqlite.database.fulltext import DEPTH_MAX, DEPTH_UNSAFE
+from mnemosyned.storage.sqlite.fulltext.segments import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.verbs.memories import Recall, Sleep
 from mnemosyned.verbs.retention import Forget
 

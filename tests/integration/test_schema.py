@@ -16,7 +16,7 @@ from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.storage.sqlite.database.connections import open_writer
-from mnemosyned.storage.sqlite.insert import SAID_BEFORE
+from mnemosyned.storage.sqlite.tables.insert import SAID_BEFORE
 
 LATEST = int(max(shipped("migrations").glob("*.sql")).name[:4])
 

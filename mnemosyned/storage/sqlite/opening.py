@@ -13,10 +13,10 @@ from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.database.connections import open_writer
 from mnemosyned.storage.sqlite.database.failures import reason
 from mnemosyned.storage.sqlite.database.file import DatabaseFile
-from mnemosyned.storage.sqlite.database.fulltext import heal_indexes
 from mnemosyned.storage.sqlite.database.ownership import owned
 from mnemosyned.storage.sqlite.database.schema import refuse_foreign, upgrade
 from mnemosyned.storage.sqlite.database.wal import frames_left, lost_transactions
+from mnemosyned.storage.sqlite.fulltext.segments import heal_indexes
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 log = logger()

@@ -25,15 +25,6 @@ from mnemosyned.domain.retention import Choice, Emptied, Prunable, Removal, Rete
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
-from mnemosyned.storage.sqlite import clock, compactions, learnings
-from mnemosyned.storage.sqlite import consolidation as changes
-from mnemosyned.storage.sqlite import deletion as forgetting
-from mnemosyned.storage.sqlite import memories as tiers
-from mnemosyned.storage.sqlite import rewrites as emptying
-from mnemosyned.storage.sqlite import rollups as levels
-from mnemosyned.storage.sqlite import state as marks
-from mnemosyned.storage.sqlite import undo as returning
-from mnemosyned.storage.sqlite.activity import activity
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
 from mnemosyned.storage.sqlite.database.connections import (
     Readers,
@@ -44,19 +35,28 @@ from mnemosyned.storage.sqlite.database.copies import back_up
 from mnemosyned.storage.sqlite.database.custody import Custody
 from mnemosyned.storage.sqlite.database.failures import storage_failed
 from mnemosyned.storage.sqlite.database.file import DatabaseFile
-from mnemosyned.storage.sqlite.database.fulltext import failing_indexes
-from mnemosyned.storage.sqlite.database.purge import Purge
 from mnemosyned.storage.sqlite.database.schema import schema_version
-from mnemosyned.storage.sqlite.insert import remember
-from mnemosyned.storage.sqlite.rows import (
+from mnemosyned.storage.sqlite.fulltext.segments import failing_indexes
+from mnemosyned.storage.sqlite.search.candidates import Frequencies
+from mnemosyned.storage.sqlite.search.search import episode_at, search, show
+from mnemosyned.storage.sqlite.tables import clock, compactions, learnings
+from mnemosyned.storage.sqlite.tables import consolidation as changes
+from mnemosyned.storage.sqlite.tables import deletion as forgetting
+from mnemosyned.storage.sqlite.tables import memories as tiers
+from mnemosyned.storage.sqlite.tables import rewrites as emptying
+from mnemosyned.storage.sqlite.tables import rollups as levels
+from mnemosyned.storage.sqlite.tables import state as marks
+from mnemosyned.storage.sqlite.tables import undo as returning
+from mnemosyned.storage.sqlite.tables.activity import activity
+from mnemosyned.storage.sqlite.tables.insert import remember
+from mnemosyned.storage.sqlite.tables.purge import Purge
+from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_COLUMNS,
     LOG_FIELDS,
     episode_from,
     log_entry_from,
 )
-from mnemosyned.storage.sqlite.search.candidates import Frequencies
-from mnemosyned.storage.sqlite.search.search import episode_at, search, show
-from mnemosyned.storage.sqlite.vectors import SqliteVectors
+from mnemosyned.storage.sqlite.tables.vectors import SqliteVectors
 
 READERS = 4
 PACE_ROWS = 500

@@ -12,8 +12,8 @@ from typing import Any
 from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Query
-from mnemosyned.storage.sqlite.rows import instant_text
 from mnemosyned.storage.sqlite.search.filters import among, in_force
+from mnemosyned.storage.sqlite.tables.rows import instant_text
 
 LISTED = 0.01
 """What the first is worth: next to nothing beside a word that matches."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Query
-from mnemosyned.storage.sqlite.rows import instant_text
+from mnemosyned.storage.sqlite.tables.rows import instant_text
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""

@@ -16,17 +16,6 @@ from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.dedup import crowded
 from mnemosyned.domain.search.query import Corpus, Found, Match, Place, Query, Shown
 from mnemosyned.domain.search.ranking import NEIGHBOUR_SHARES
-from mnemosyned.storage.sqlite.rollups import BELOW, ancestors
-from mnemosyned.storage.sqlite.rows import (
-    ARCHIVE_FIELDS,
-    EPISODE_COLUMNS,
-    MEMORY_FIELDS,
-    detail_from,
-    episode_from,
-    instant,
-    instant_text,
-    memory_from,
-)
 from mnemosyned.storage.sqlite.search.by_time import listed
 from mnemosyned.storage.sqlite.search.candidates import (
     Frequencies,
@@ -42,6 +31,17 @@ from mnemosyned.storage.sqlite.search.filters import (
     in_force,
     memory_filter,
     narrowed,
+)
+from mnemosyned.storage.sqlite.tables.rollups import BELOW, ancestors
+from mnemosyned.storage.sqlite.tables.rows import (
+    ARCHIVE_FIELDS,
+    EPISODE_COLUMNS,
+    MEMORY_FIELDS,
+    detail_from,
+    episode_from,
+    instant,
+    instant_text,
+    memory_from,
 )
 
 CANDIDATES_PER_HIT = 10

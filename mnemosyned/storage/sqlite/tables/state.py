@@ -8,8 +8,8 @@ from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.domain.memory import Memory, Tier
-from mnemosyned.storage.sqlite.rewrites import empty
-from mnemosyned.storage.sqlite.rows import ARCHIVE_FIELDS, MEMORY_FIELDS, memory_from
+from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.rows import ARCHIVE_FIELDS, MEMORY_FIELDS, memory_from
 
 HISTORY_MAX = 100
 """How far a chain of memories that superseded each other is followed."""

@@ -9,8 +9,8 @@ from datetime import timedelta
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import Memory, Tier, content_hash
 from mnemosyned.domain.ports.store import Compacted, Compacting, Taken
-from mnemosyned.storage.sqlite.insert import remember
-from mnemosyned.storage.sqlite.rows import (
+from mnemosyned.storage.sqlite.tables.insert import remember
+from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     MEMORY_FIELDS,
     instant,

@@ -10,12 +10,12 @@ from itertools import groupby
 from mnemosyned.domain.errors import BatchChanged, WordsPruned
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.retention import Prunable, Removal, Retention, Returned
-from mnemosyned.storage.sqlite.deletion import leave_secrets
-from mnemosyned.storage.sqlite.rewrites import delete_episode, empty
-from mnemosyned.storage.sqlite.rollups import ABOVE
-from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, Row, instant, instant_text
-from mnemosyned.storage.sqlite.search.indexing import unindex_memory
-from mnemosyned.storage.sqlite.state import has_pruned, note
+from mnemosyned.storage.sqlite.fulltext.indexing import unindex_memory
+from mnemosyned.storage.sqlite.tables.deletion import leave_secrets
+from mnemosyned.storage.sqlite.tables.rewrites import delete_episode, empty
+from mnemosyned.storage.sqlite.tables.rollups import ABOVE
+from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, Row, instant, instant_text
+from mnemosyned.storage.sqlite.tables.state import has_pruned, note
 
 
 def restore(connection: sqlite3.Connection, id: str) -> Removal:

@@ -9,15 +9,15 @@ from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.domain.retention import Emptied
-from mnemosyned.storage.sqlite.rows import (
+from mnemosyned.storage.sqlite.fulltext.grams import index_grams, unindex_grams
+from mnemosyned.storage.sqlite.search.search import episode_at
+from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
     episode_from,
     episode_row,
     memory_from,
 )
-from mnemosyned.storage.sqlite.search.grams import index_grams, unindex_grams
-from mnemosyned.storage.sqlite.search.search import episode_at
 
 _MARKS = ", ".join("?" for _ in EPISODE_COLUMNS.split(", "))
 

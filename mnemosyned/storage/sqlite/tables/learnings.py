@@ -10,8 +10,8 @@ from typing import Any
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.conflicts import Holding
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.storage.sqlite.database.purge import request_purge
-from mnemosyned.storage.sqlite.rows import instant, instant_text
+from mnemosyned.storage.sqlite.tables.purge import request_purge
+from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
 
 COMPARED_MAX = 300
 """A new learning is held against this many of its source, the newest."""

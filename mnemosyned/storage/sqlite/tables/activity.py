@@ -7,7 +7,7 @@ from collections import defaultdict
 from datetime import datetime
 
 from mnemosyned.domain.consolidation import Activity
-from mnemosyned.storage.sqlite.rows import instant, instant_text
+from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
 
 
 def activity(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from mnemosyned.storage.sqlite.database.connections import Readers, Writer
-from mnemosyned.storage.sqlite.database.fulltext import (
+from mnemosyned.storage.sqlite.fulltext.segments import (
     DEPTH_MAX,
     INDEXES,
     index_depth,

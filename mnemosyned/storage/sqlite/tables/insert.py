@@ -10,11 +10,11 @@ from typing import TypeVar, cast
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.memory import Acknowledged, Memory, content_hash
 from mnemosyned.domain.ports.store import Draft, Remembered
-from mnemosyned.storage.sqlite import learnings
-from mnemosyned.storage.sqlite.memories import working_count
-from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, instant, instant_text, memory_row
-from mnemosyned.storage.sqlite.search.indexing import index_memories
-from mnemosyned.storage.sqlite.state import note, supersede
+from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
+from mnemosyned.storage.sqlite.tables import learnings
+from mnemosyned.storage.sqlite.tables.memories import working_count
+from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant, instant_text, memory_row
+from mnemosyned.storage.sqlite.tables.state import note, supersede
 
 T = TypeVar("T")
 Known = tuple[str | None, datetime, int | None]

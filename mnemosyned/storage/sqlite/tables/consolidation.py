@@ -9,14 +9,14 @@ from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.ports.store import Promotion
-from mnemosyned.storage.sqlite.rows import (
+from mnemosyned.storage.sqlite.fulltext.grams import index_grams
+from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
     MEMORY_COLUMNS,
     episode_row,
     log_row,
 )
-from mnemosyned.storage.sqlite.search.grams import index_grams
 
 
 def _marks(columns: str) -> str:

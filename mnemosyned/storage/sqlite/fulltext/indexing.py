@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from mnemosyned.storage.sqlite.search.grams import index_grams, unindex_grams
+from mnemosyned.storage.sqlite.fulltext.grams import index_grams, unindex_grams
 
 
 def index_memories(connection: sqlite3.Connection, texts: Sequence[tuple[int, str, str]]) -> None:

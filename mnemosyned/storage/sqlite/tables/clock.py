@@ -6,7 +6,7 @@ import sqlite3
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.timekeeping import Sighting
-from mnemosyned.storage.sqlite.rows import instant, instant_text
+from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
 
 UNKNOWN_START = ""
 """Which start of the machine it was is not known of what was written before sightings were kept."""

@@ -10,13 +10,13 @@ from typing import Any
 from mnemosyned.domain.retention import Choice, Removal, naming
 from mnemosyned.domain.text.accent_variants import spellings
 from mnemosyned.domain.text.terms import Terms
-from mnemosyned.storage.sqlite import learnings
-from mnemosyned.storage.sqlite.database.purge import request_purge
-from mnemosyned.storage.sqlite.rewrites import empty
-from mnemosyned.storage.sqlite.rollups import BELOW
+from mnemosyned.storage.sqlite.fulltext.indexing import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.search.candidates import any_of
 from mnemosyned.storage.sqlite.search.filters import among, within
-from mnemosyned.storage.sqlite.search.indexing import index_memories, unindex_memory
+from mnemosyned.storage.sqlite.tables import learnings
+from mnemosyned.storage.sqlite.tables.purge import request_purge
+from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.rollups import BELOW
 
 KEYED_BY_MEMORY = ("memory_state",)
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from mnemosyned.domain.consolidation import Pending
 from mnemosyned.domain.memory import Memory, Tier, TierTotals
-from mnemosyned.storage.sqlite.rollups import BELOW
-from mnemosyned.storage.sqlite.rows import (
+from mnemosyned.storage.sqlite.tables.rollups import BELOW
+from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     MEMORY_FIELDS,
     Row,

@@ -1,0 +1,1 @@
+"""The full-text indexes: written, measured and rebuilt."""

@@ -1,0 +1,1 @@
+"""The rows of each table: read, written and deleted."""
