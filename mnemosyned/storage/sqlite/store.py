@@ -37,8 +37,9 @@ from mnemosyned.storage.sqlite.database.failures import storage_failed
 from mnemosyned.storage.sqlite.database.file import DatabaseFile
 from mnemosyned.storage.sqlite.database.schema import schema_version
 from mnemosyned.storage.sqlite.fulltext.segments import failing_indexes
+from mnemosyned.storage.sqlite.search import selection
 from mnemosyned.storage.sqlite.search.candidates import Frequencies
-from mnemosyned.storage.sqlite.search.search import episode_at, search, show
+from mnemosyned.storage.sqlite.search.search import search
 from mnemosyned.storage.sqlite.tables import clock, compactions, learnings
 from mnemosyned.storage.sqlite.tables import consolidation as changes
 from mnemosyned.storage.sqlite.tables import deletion as forgetting
@@ -56,7 +57,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
     episode_from,
     log_entry_from,
 )
-from mnemosyned.storage.sqlite.tables.vectors import SqliteVectors
+from mnemosyned.storage.sqlite.vectors import SqliteVectors
 
 READERS = 4
 PACE_ROWS = 500
@@ -216,7 +217,9 @@ class SqliteStore:
 
     def get(self, id: str) -> Memory | Episode:
         with self._readers.snapshot() as connection:
-            found = tiers.memory(connection, id) or episode_at(connection, "id", id, details=True)
+            found = tiers.memory(connection, id) or tiers.episode_at(
+                connection, "id", id, details=True
+            )
         if found is None:
             raise NotFound(
                 f"nothing has the id {id!r}; `recall` shows the ids that exist", field="id"
@@ -260,7 +263,7 @@ class SqliteStore:
 
     def chosen(self, choice: Choice) -> list[str]:
         with self._readers.snapshot() as connection:
-            return forgetting.chosen(connection, choice)
+            return selection.chosen(connection, choice)
 
     def below(self, episode: str) -> list[str]:
         with self._readers.snapshot() as connection:
@@ -268,7 +271,7 @@ class SqliteStore:
 
     def chosen_learnings(self, choice: Choice) -> list[str]:
         with self._readers.snapshot() as connection:
-            return forgetting.chosen_learnings(connection, choice)
+            return selection.chosen_learnings(connection, choice)
 
     def foreseen(self, ids: Sequence[str], *, learned: Sequence[str] = ()) -> Removal:
         with self._readers.snapshot() as connection:
@@ -306,7 +309,7 @@ class SqliteStore:
 
     def show(self, places: Sequence[Place]) -> Shown:
         with self._readers.snapshot() as connection:
-            return show(connection, places)
+            return tiers.show(connection, places)
 
     def pending(
         self,

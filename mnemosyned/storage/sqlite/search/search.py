@@ -7,14 +7,13 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from mnemosyned.domain.dates.questions import Span
-from mnemosyned.domain.memory import DEFAULT_SESSION, Detail, Episode, Memory, Tier
-from mnemosyned.domain.rollup import distinct
+from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.dedup import crowded
-from mnemosyned.domain.search.query import Corpus, Found, Match, Place, Query, Shown
+from mnemosyned.domain.search.query import Corpus, Found, Match, Query
 from mnemosyned.domain.search.ranking import NEIGHBOUR_SHARES
 from mnemosyned.storage.sqlite.search.by_time import listed
 from mnemosyned.storage.sqlite.search.candidates import (
@@ -32,16 +31,11 @@ from mnemosyned.storage.sqlite.search.filters import (
     memory_filter,
     narrowed,
 )
-from mnemosyned.storage.sqlite.tables.rollups import BELOW, ancestors
+from mnemosyned.storage.sqlite.tables.rollups import ancestors
 from mnemosyned.storage.sqlite.tables.rows import (
-    ARCHIVE_FIELDS,
-    EPISODE_COLUMNS,
-    MEMORY_FIELDS,
-    detail_from,
-    episode_from,
+    SEQ_AMONG,
     instant,
     instant_text,
-    memory_from,
 )
 
 CANDIDATES_PER_HIT = 10
@@ -63,9 +57,6 @@ BESIDE_REACH = 8
 _MATCH_FIELDS = (
     f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 )
-
-_AMONG = "seq IN (SELECT value FROM json_each(?))"
-"""One text for any number of rows: SQLite reads a statement once, and these are asked again."""
 
 
 def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> Found:
@@ -123,72 +114,6 @@ def _stock(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
 def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
     """Every episode that can take a place, whatever matched in it."""
     return {match.episode for match in memories if match.episode is not None}.union(episodes)
-
-
-def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
-    """The memories and episodes of these places, whole."""
-    asked = [place.memory for place in places if place.memory is not None]
-    asked += [position for place in places for position, _ in place.lines]
-    positions = json.dumps(asked)
-    memories: dict[int, Memory] = {}
-    for seq, *row in connection.execute(
-        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {_AMONG}", (positions,)
-    ):
-        memories[seq] = memory_from(row, tier=Tier.WORKING)
-    if len(memories) < len(set(asked)):
-        for seq, episode, *row in connection.execute(
-            f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{_AMONG}",
-            (positions,),
-        ):
-            memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
-    episodes: dict[int, Episode] = {}
-    for place in places:
-        if place.episode is not None and (found := episode_at(connection, "seq", place.episode)):
-            episodes[place.episode] = found
-    return Shown(memories, episodes)
-
-
-def episode_at(
-    connection: sqlite3.Connection,
-    key: Literal["id", "seq"],
-    value: str | int,
-    *,
-    details: bool = False,
-) -> Episode | None:
-    """One episode with its provenance, and on request the exact values of its originals."""
-    row = connection.execute(
-        f"SELECT seq, {EPISODE_COLUMNS} FROM episodic_memory WHERE {key} = ?", (value,)
-    ).fetchone()
-    if row is None:
-        return None
-    episode = episode_from(row[1:])
-    made_of = connection.execute(
-        "SELECT id FROM episodic_memory WHERE parent_id = ? ORDER BY covers_from, seq"
-        if episode.level
-        else "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq",
-        (episode.id if episode.level else row[0],),
-    )
-    return replace(
-        episode,
-        summary_of=tuple(id for (id,) in made_of),
-        details=_details(connection, episode) if details else (),
-    )
-
-
-def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, ...]:
-    """The exact values of the originals under a summary; above an episode each once."""
-    rows = connection.execute(
-        f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
-        "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
-        "AND s.superseded_at IS NOT NULL) FROM below "
-        "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
-        "CROSS JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
-        "ORDER BY a.created_at, a.seq, k.number, d.value",
-        (episode.id,),
-    )
-    details = tuple(detail_from(row) for row in rows)
-    return distinct(details) if episode.level else details
 
 
 def _matches(
@@ -276,7 +201,7 @@ def _read(
         if len(matches) == len(scores):
             break
         for row in connection.execute(
-            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {_AMONG}", (positions,)
+            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {SEQ_AMONG}", (positions,)
         ).fetchall():
             matches[row[0]] = _match(row, scores[row[0]], grams.get(row[0], 0.0))
     return [matches[seq] for seq in scores if seq in matches]

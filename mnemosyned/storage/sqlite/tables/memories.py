@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 from mnemosyned.domain.consolidation import Pending
-from mnemosyned.domain.memory import Memory, Tier, TierTotals
+from mnemosyned.domain.memory import Detail, Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.rollup import distinct
+from mnemosyned.domain.search.query import Place, Shown
 from mnemosyned.storage.sqlite.tables.rollups import BELOW
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
+    EPISODE_COLUMNS,
     MEMORY_FIELDS,
+    SEQ_AMONG,
     Row,
+    detail_from,
+    episode_from,
     instant,
     instant_text,
     memory_from,
@@ -165,3 +174,72 @@ def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
     )
     (text,) = connection.execute(statement).fetchone()
     return instant(text) if text else None
+
+
+# ---------------------------------------------------------------- whole
+
+
+def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
+    """The memories and episodes of these places, whole."""
+    asked = [place.memory for place in places if place.memory is not None]
+    asked += [position for place in places for position, _ in place.lines]
+    positions = json.dumps(asked)
+    memories: dict[int, Memory] = {}
+    for seq, *row in connection.execute(
+        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}", (positions,)
+    ):
+        memories[seq] = memory_from(row, tier=Tier.WORKING)
+    if len(memories) < len(set(asked)):
+        for seq, episode, *row in connection.execute(
+            f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
+            f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{SEQ_AMONG}",
+            (positions,),
+        ):
+            memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+    episodes: dict[int, Episode] = {}
+    for place in places:
+        if place.episode is not None and (found := episode_at(connection, "seq", place.episode)):
+            episodes[place.episode] = found
+    return Shown(memories, episodes)
+
+
+def episode_at(
+    connection: sqlite3.Connection,
+    key: Literal["id", "seq"],
+    value: str | int,
+    *,
+    details: bool = False,
+) -> Episode | None:
+    """One episode with its provenance, and on request the exact values of its originals."""
+    row = connection.execute(
+        f"SELECT seq, {EPISODE_COLUMNS} FROM episodic_memory WHERE {key} = ?", (value,)
+    ).fetchone()
+    if row is None:
+        return None
+    episode = episode_from(row[1:])
+    made_of = connection.execute(
+        "SELECT id FROM episodic_memory WHERE parent_id = ? ORDER BY covers_from, seq"
+        if episode.level
+        else "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq",
+        (episode.id if episode.level else row[0],),
+    )
+    return replace(
+        episode,
+        summary_of=tuple(id for (id,) in made_of),
+        details=_details(connection, episode) if details else (),
+    )
+
+
+def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, ...]:
+    """The exact values of the originals under a summary; above an episode each once."""
+    rows = connection.execute(
+        f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
+        "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
+        "AND s.superseded_at IS NOT NULL) FROM below "
+        "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+        "CROSS JOIN detail AS d ON d.memory_seq = a.seq JOIN detail_kind AS k ON k.number = d.kind "
+        "ORDER BY a.created_at, a.seq, k.number, d.value",
+        (episode.id,),
+    )
+    details = tuple(detail_from(row) for row in rows)
+    return distinct(details) if episode.level else details

@@ -39,6 +39,8 @@ LOG_COLUMNS = (
     "fallback_reason, level"
 )
 LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
+SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
+"""One text for any number of rows: SQLite reads a statement once, and these are asked again."""
 
 
 def instant_text(moment: datetime) -> str:

@@ -1,0 +1,111 @@
+"""Which memories and learnings a filter of `forget` selects."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from mnemosyned.domain.retention import Choice, naming
+from mnemosyned.domain.text.accent_variants import spellings
+from mnemosyned.domain.text.terms import Terms
+from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
+from mnemosyned.storage.sqlite.search.candidates import any_of
+from mnemosyned.storage.sqlite.search.filters import among, within
+
+CHUNK = 500
+_TABLES = ("working_memory", "archive")
+_INDEXES = ("memory_fts", "memory_gram_fts")
+
+
+def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
+    """The ids of all memories for which everything in the choice holds."""
+    where, values = _conditions(choice)
+    having = _having(connection, choice.terms) if choice.terms else None
+    named = naming(choice.person) if choice.person else None
+    ids: dict[str, None] = {}
+    for table in _TABLES:
+        # What a pruned memory has left are its exact values.
+        text = (
+            "content"
+            if table == "working_memory"
+            else "iif(content != '', content, ifnull("
+            "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))"
+        )
+        columns = f"id, role, session_id, ifnull(source, ''), metadata, {text}" if named else "id"
+        for narrowed, further in _narrowed(where, values, having):
+            rows = connection.execute(
+                f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
+            )
+            for id, *texts in rows:
+                if named is None or any(named(text) for text in texts):
+                    ids[id] = None
+    return list(ids)
+
+
+def _conditions(choice: Choice) -> tuple[str, list[Any]]:
+    named, names = among(choice.sessions, choice.sources)
+    dated, moments = within(choice.since, choice.until, first="created_at", last="created_at")
+    return " AND ".join(["1", *named, *dated]), [*names, *moments]
+
+
+def _narrowed(
+    where: str, values: Sequence[Any], having: set[int] | None
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    if having is None:
+        yield where, values
+        return
+    positions = sorted(having)
+    for start in range(0, len(positions), CHUNK):
+        chunk = positions[start : start + CHUNK]
+        yield f"{where} AND seq IN ({', '.join('?' * len(chunk))})", [*values, *chunk]
+
+
+def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
+    """The positions of the memories that have every one of these terms."""
+    found: set[int] | None = None
+    for term in (*terms.words, *terms.grams):
+        here: set[int] = set()
+        for table in _INDEXES[term in terms.grams :]:
+            rows = connection.execute(
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ?",
+                (any_of([term, *spellings(term)]),),
+            )
+            here.update(seq for (seq,) in rows)
+        found = here if found is None else found & here
+        if not found:
+            break
+    return found or set()
+
+
+def chosen_learnings(connection: sqlite3.Connection, choice: Choice) -> list[str]:
+    """The ids of all learnings for which everything in the choice holds."""
+    where, values = _conditions(choice)
+    named = naming(choice.person) if choice.person else None
+    rows = connection.execute(
+        f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "
+        f"WHERE {where}",
+        values,
+    ).fetchall()
+    having = _texts_having(connection, rows, choice.terms) if choice.terms else None
+    return [
+        id
+        for seq, id, *texts in rows
+        if (having is None or seq in having)
+        and (named is None or any(named(text) for text in texts))
+    ]
+
+
+def _texts_having(
+    connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], terms: Terms
+) -> set[int]:
+    """Which of these have every term, in an index like that of the memories: they are in none."""
+    with closing(sqlite3.connect(":memory:")) as beside:
+        for (definition,) in connection.execute(
+            f"SELECT sql FROM sqlite_master WHERE name IN ({', '.join('?' * len(_INDEXES))})",
+            _INDEXES,
+        ):
+            beside.execute(definition)
+        index_memories(beside, [(seq, text, "") for seq, _, text, *_ in rows])
+        return _having(beside, terms)
