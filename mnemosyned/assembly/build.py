@@ -41,7 +41,7 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.host import SteadyClock, machine_now
 from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
 from mnemosyned.sleep.throttle import Company
-from mnemosyned.sleep.watch import Watch
+from mnemosyned.sleep.triggers import Watch
 from mnemosyned.storage.sqlite import bound_caches, open_store
 from mnemosyned.summarizers.parallel import SharingSummarizer
 

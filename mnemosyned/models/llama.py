@@ -20,6 +20,7 @@ import msgspec
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.logs import logger
+from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.models.llama_worker import (
     REPLIES,
     Complete,
@@ -29,7 +30,6 @@ from mnemosyned.models.llama_worker import (
     Load,
     Reply,
 )
-from mnemosyned.summarizers.parallel_worker import read_frame, write_frame
 
 MAGIC = b"GGUF"
 TICK_S = 0.2

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import msgspec
 
-from mnemosyned.summarizers.parallel_worker import read_frame, write_frame
+from mnemosyned.models.frames import read_frame, write_frame
 
 CONTEXT_TOKENS = 4096
 """The window where none is asked for, or the file's own where that is smaller."""

@@ -21,8 +21,9 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Memory
 from mnemosyned.domain.ports.models import Digest, Summary
 from mnemosyned.logs import logger
+from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.summarizers.extractive import AaakSummarizer
-from mnemosyned.summarizers.parallel_worker import ANSWERS, Answer, Task, read_frame, write_frame
+from mnemosyned.summarizers.parallel_worker import ANSWERS, Answer, Task
 
 SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import struct
 import sys
-from typing import IO
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from mnemosyned.domain.memory import Detail, Memory
+from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.summarizers.extractive import AaakSummarizer
 
-FRAME_BYTES_MAX = 1 << 30
 NICE = 10
 """Whoever waits for an answer goes before a cycle that nobody waits for."""
-_LENGTH = struct.Struct(">I")
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -39,22 +36,6 @@ class Answer(msgspec.Struct, frozen=True):
 # Built at import: at the first use, two threads that decode would crash the process.
 TASKS = msgspec.msgpack.Decoder(Task)
 ANSWERS = msgspec.msgpack.Decoder(Answer)
-
-
-def write_frame(stream: IO[bytes], payload: bytes) -> None:
-    """Send one message with its length before it."""
-    stream.write(_LENGTH.pack(len(payload)) + payload)
-    stream.flush()
-
-
-def read_frame(stream: IO[bytes]) -> bytes | None:
-    """One message; None when the other side is gone."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack(head)
-    payload = stream.read(length) if length <= FRAME_BYTES_MAX else b""
-    return payload if len(payload) == length else None
 
 
 def main(ratio: str, zone: str) -> None:

@@ -16,8 +16,17 @@ from mnemosyned.sleep import host as machine
 from mnemosyned.sleep.background import Background, BackgroundPolicy
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.host import SteadyClock, machine_now, on_battery
-from mnemosyned.sleep.triggers import Age, Count, Idle, Machine, ModelWork, SleepTrigger
-from mnemosyned.sleep.watch import BACK_OFF_MAX_S, REST_S, Watch
+from mnemosyned.sleep.triggers import (
+    BACK_OFF_MAX_S,
+    REST_S,
+    Age,
+    Count,
+    Idle,
+    Machine,
+    ModelWork,
+    SleepTrigger,
+    Watch,
+)
 from mnemosyned.storage.sqlite import SqliteStore
 
 HOUR = timedelta(hours=1)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from mnemosyned.domain.conversation.budget import share
-from mnemosyned.domain.conversation.key_facts import SHORT_CHARS, facts_of, unique
+from mnemosyned.domain.conversation.key_facts import SHORT_CHARS, facts_of, fitting, unique
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import (
     Message,
@@ -43,7 +43,6 @@ from mnemosyned.domain.conversation.summary_message import (
     summary_message,
     written,
 )
-from mnemosyned.domain.conversation.telling import fitting
 from mnemosyned.domain.conversation.tool_stubs import stubbed
 from mnemosyned.domain.dates.relative import anchor, relative
 from mnemosyned.domain.memory import Detail, Memory

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mnemosyned.domain.conversation.key_facts import bullets, from_bullets, unique
+from mnemosyned.domain.conversation.key_facts import bullets, fitting, from_bullets, unique
 from mnemosyned.domain.conversation.messages import Message, PartKind, digest, parts, text
-from mnemosyned.domain.conversation.telling import fitting
 from mnemosyned.domain.summary.prompt import harmless, harmless_line
 
 SESSION_HEADER = "[Session context consolidated]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from mnemosyned.storage.sqlite.fulltext.grams import index_grams, unindex_grams
+from mnemosyned.domain.text.terms import grams
 
 
 def index_memories(connection: sqlite3.Connection, texts: Sequence[tuple[int, str, str]]) -> None:
@@ -24,3 +24,17 @@ def unindex_memory(connection: sqlite3.Connection, seq: int, content: str, role:
         (seq, content, role),
     )
     unindex_grams(connection, "memory_gram_fts", seq, content)
+
+
+def index_grams(connection: sqlite3.Connection, table: str, seq: int | None, content: str) -> None:
+    """Enter what a text has of them."""
+    if parts := grams(content):
+        connection.execute(f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts))
+
+
+def unindex_grams(connection: sqlite3.Connection, table: str, seq: int, content: str) -> None:
+    """Take them out again; `content` is what was entered."""
+    if parts := grams(content):
+        connection.execute(
+            f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)", (seq, parts)
+        )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mnemosyned.storage.sqlite.fulltext.grams import index_grams
+from mnemosyned.storage.sqlite.fulltext.indexing import index_grams
 
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 TEXTS = {"memory_gram_fts": "memory_text", "episode_gram_fts": "episodic_memory"}

@@ -9,7 +9,7 @@ from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.ports.store import Promotion
-from mnemosyned.storage.sqlite.fulltext.grams import index_grams
+from mnemosyned.storage.sqlite.fulltext.indexing import index_grams
 from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,

@@ -9,7 +9,7 @@ from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.domain.retention import Emptied
-from mnemosyned.storage.sqlite.fulltext.grams import index_grams, unindex_grams
+from mnemosyned.storage.sqlite.fulltext.indexing import index_grams, unindex_grams
 from mnemosyned.storage.sqlite.tables.memories import episode_at
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,

@@ -11,7 +11,7 @@ from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.store import Fold, Foldable
 from mnemosyned.domain.rollup import Child, Level, begin_of
-from mnemosyned.storage.sqlite.fulltext.grams import index_grams, unindex_grams
+from mnemosyned.storage.sqlite.fulltext.indexing import index_grams, unindex_grams
 from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_COLUMNS,
     Row,

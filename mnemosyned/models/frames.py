@@ -1,0 +1,25 @@
+"""Messages between a process and its helper: each with its length before it."""
+
+from __future__ import annotations
+
+import struct
+from typing import IO
+
+FRAME_BYTES_MAX = 1 << 30
+_LENGTH = struct.Struct(">I")
+
+
+def write_frame(stream: IO[bytes], payload: bytes) -> None:
+    """Send one message with its length before it."""
+    stream.write(_LENGTH.pack(len(payload)) + payload)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """One message; None when the other side is gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    payload = stream.read(length) if length <= FRAME_BYTES_MAX else b""
+    return payload if len(payload) == length else None
