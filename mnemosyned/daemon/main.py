@@ -15,13 +15,13 @@ from mnemosyned import __version__
 from mnemosyned import process_memory as heap
 from mnemosyned.assembly.build import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config, with_default_model
+from mnemosyned.daemon.health import answers
+from mnemosyned.daemon.http import serving
+from mnemosyned.daemon.listener import listening
+from mnemosyned.daemon.loop import EventLoop
 from mnemosyned.daemon.systemd import notify, watchdog_s
 from mnemosyned.domain.errors import ConfigInvalid, DatabaseReplaced, MnemosynedError, StorageFailed
 from mnemosyned.logs import configure_logs, logger
-from mnemosyned.server.health import answers
-from mnemosyned.server.http import serving
-from mnemosyned.server.listener import listening
-from mnemosyned.server.loop import EventLoop
 from mnemosyned.terminal import say
 from mnemosyned.verbs.memories import Status
 

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from mnemosyned.server.protocol import HEAD_BYTES_MAX, HttpRequest, Protocol, RequestRefused
+from mnemosyned.daemon.protocol import HEAD_BYTES_MAX, HttpRequest, Protocol, RequestRefused
 
 MOST = 1_000
 PLAIN = b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from mnemosyned.server.loop import HEALTH_PATH
+from mnemosyned.daemon.loop import HEALTH_PATH
 
 TIMEOUT_S = 5.0
 QUESTION = f"GET {HEALTH_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()

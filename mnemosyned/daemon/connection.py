@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 
-from mnemosyned.server.protocol import Protocol
+from mnemosyned.daemon.protocol import Protocol
 
 RECEIVE_BYTES = 64 * 1024
 """Read at a time, so that a fast sender does not keep others waiting."""

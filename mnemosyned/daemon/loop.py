@@ -17,6 +17,10 @@ from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
 
+from mnemosyned.daemon.bodies import BodyBudget
+from mnemosyned.daemon.connection import Connection, Response, State
+from mnemosyned.daemon.listener import refused_peer
+from mnemosyned.daemon.protocol import HttpRequest, RequestRefused
 from mnemosyned.domain.errors import (
     ContentTooLarge,
     DaemonBusy,
@@ -24,10 +28,6 @@ from mnemosyned.domain.errors import (
     MnemosynedError,
 )
 from mnemosyned.logs import logger
-from mnemosyned.server.bodies import BodyBudget
-from mnemosyned.server.connection import Connection, Response, State
-from mnemosyned.server.listener import refused_peer
-from mnemosyned.server.protocol import HttpRequest, RequestRefused
 
 HEALTH_PATH = "/health"
 """Answered by the loop itself: whether the socket still answers, however busy the threads are."""

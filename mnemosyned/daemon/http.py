@@ -12,6 +12,10 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from mnemosyned.daemon.connection import Response
+from mnemosyned.daemon.listener import connections_allowed
+from mnemosyned.daemon.loop import EventLoop
+from mnemosyned.daemon.protocol import HttpRequest
 from mnemosyned.domain.errors import (
     InvalidRequest,
     Kind,
@@ -20,10 +24,6 @@ from mnemosyned.domain.errors import (
     UnknownVerb,
 )
 from mnemosyned.logs import logger
-from mnemosyned.server.connection import Response
-from mnemosyned.server.listener import connections_allowed
-from mnemosyned.server.loop import EventLoop
-from mnemosyned.server.protocol import HttpRequest
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import ALIASES, VERBS
 from mnemosyned.verbs.request import Request, parse, parse_text
