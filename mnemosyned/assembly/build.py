@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from tzlocal import get_localzone
 
-from mnemosyned import __version__
 from mnemosyned.assembly.policies import (
     background_policy,
     retention,
@@ -44,6 +43,7 @@ from mnemosyned.sleep.throttle import Company
 from mnemosyned.sleep.triggers import Watch
 from mnemosyned.storage.sqlite import bound_caches, open_store
 from mnemosyned.summarizers.parallel import SharingSummarizer
+from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.vectors.indexer import Vectors

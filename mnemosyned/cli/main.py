@@ -13,7 +13,6 @@ import click
 import msgspec
 from click.shell_completion import get_completion_class
 
-from mnemosyned import __version__
 from mnemosyned.cli.calls import called, confirmed, on_interrupt
 from mnemosyned.cli.importer import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.cli.show_memories import remarks, render
@@ -25,6 +24,7 @@ from mnemosyned.terminal import say, say_json
 from mnemosyned.verbs.memories import VERBS, Recalled
 from mnemosyned.verbs.request import Request, parse_text
 from mnemosyned.verbs.retention import Forget, Prune
+from mnemosyned.version import __version__
 
 EXIT_OF_KIND = {
     Kind.INVALID: 2,

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from mnemosyned import __version__
 from mnemosyned import process_memory as heap
 from mnemosyned.assembly.build import OpenMemory, check_settings, final_consolidation, open_memory
 from mnemosyned.config import Config, config_file, load_config, with_default_model
@@ -24,6 +23,7 @@ from mnemosyned.domain.errors import ConfigInvalid, DatabaseReplaced, Mnemosyned
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.terminal import say
 from mnemosyned.verbs.memories import Status
+from mnemosyned.version import __version__
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78

@@ -8,20 +8,48 @@ import sys
 import pytest
 
 import mnemosyned
+from mnemosyned.domain import errors
+from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.request import result_type
 
 ENGINE = ("sqlite3", "msgspec", "structlog", "apscheduler", "mnemosyned.service")
 PURE = ["ContextManager", "MemoryConsolidator", "TokenBudget", "RoundsPolicy", "AutoPolicy"]
 
 
-@pytest.mark.parametrize("name", mnemosyned.__all__)
+PUBLIC = [name for name in dir(mnemosyned) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_can_be_loaded(name: str) -> None:
     assert getattr(mnemosyned, name).__name__ == name
+
+
+def test_every_error_of_the_tree_is_public() -> None:
+    tree = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.MnemosynedError)
+    }
+
+    assert tree <= set(PUBLIC)
+
+
+def test_every_result_of_a_verb_is_public() -> None:
+    assert {result_type(verb).__name__ for verb in VERBS.values()} <= set(PUBLIC)
+
+
+def test_a_star_import_brings_the_public_names_alone() -> None:
+    names: dict[str, object] = {}
+    exec("from mnemosyned import *", names)  # noqa: S102
+
+    assert {name for name in names if not name.startswith("__")} == set(PUBLIC)
 
 
 def test_the_pure_part_loads_neither_the_engine_nor_anything_that_must_be_installed() -> None:
     script = (
         "import sys, mnemosyned\n"
-        "assert not [name for name in sys.modules if name.startswith('mnemosyned.')]\n"
+        "assert {name for name in sys.modules if name.startswith('mnemosyned.')} == "
+        "{'mnemosyned.version'}\n"
         f"from mnemosyned import {', '.join(PURE)}\n"
         f"assert not sys.modules.keys() & set({ENGINE!r})"
     )

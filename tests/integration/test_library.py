@@ -94,7 +94,7 @@ def test_it_is_at_hand_under_the_packages_name() -> None:
     assert mnemosyned.Memory is Memory
     assert mnemosyned.Remember is Remember
     with pytest.raises(AttributeError, match="no attribute 'Memorie'"):
-        _ = mnemosyned.Memorie
+        _ = mnemosyned.Memorie  # type: ignore[attr-defined]  # mypy finds it, too
 
 
 def test_what_was_remembered_is_there_when_opened_again(database: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnemosyned.log_writer import LineWriter
+from mnemosyned.logs.writer import LineWriter
 
 PIPE_BYTES = 65_536
 LINE = "x" * 99

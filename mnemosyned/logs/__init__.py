@@ -16,7 +16,7 @@ from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter, add_lo
 from structlog.typing import ExcInfo, Processor
 
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.log_writer import LineHandler
+from mnemosyned.logs.writer import LineHandler
 
 ROOT = "mnemosyned"
 ERRORS_MAX = 10
