@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from mnemosyned.cli.setting import write_setting
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.models.catalog import KNOWN, Shelf, by_hand
-from mnemosyned.models.setting import write_setting
 from mnemosyned.paths import config_dir
 from mnemosyned.terminal import ask, say
 

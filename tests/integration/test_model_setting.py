@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mnemosyned.cli.setting import with_setting, write_setting
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.models.setting import with_setting, write_setting
 from mnemosyned.paths import shipped
 
 
