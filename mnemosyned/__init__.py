@@ -193,6 +193,7 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.memory import (
         Episode as Episode,
+        MemoryRecord as MemoryRecord,
     )
     from mnemosyned.domain.memory import (
         Tier as Tier,

@@ -111,7 +111,7 @@ class ContextConfig(_Section, frozen=True):
 class LearningsConfig(_Section, frozen=True):
     """Whether what users say to hold is learned without being asked."""
 
-    recognise: bool = True
+    recognize: bool = True
 
 
 class EmbeddingConfig(_Section, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnemosyned.domain.consolidation import Trigger
-from mnemosyned.domain.memory import Episode, Memory
+from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 
@@ -13,9 +13,9 @@ def slept(cycle: SleepCycle) -> str:
     return cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
 
 
-def original(store: SqliteStore, id: str) -> Memory:
+def original(store: SqliteStore, id: str) -> MemoryRecord:
     found = store.get(id)
-    assert isinstance(found, Memory)
+    assert isinstance(found, MemoryRecord)
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summary, TextModel
 
 
@@ -36,7 +36,7 @@ class FakeModel(TextModel):
 
 @dataclass
 class Primary:
-    """A summariser with a model, told what to do."""
+    """A summarizer with a model, told what to do."""
 
     does: Callable[[], object] = lambda: None
     model: TextModel | None = None
@@ -46,7 +46,7 @@ class Primary:
     retried: int = 0
     rejected: int = 0
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         self.calls += 1
         self.does()
         text = memories[0].content

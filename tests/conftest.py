@@ -1,4 +1,4 @@
-"""The parts most tests start from: a clock, a summariser and an open store."""
+"""The parts most tests start from: a clock, a summarizer and an open store."""
 
 import shutil
 import signal

@@ -22,7 +22,7 @@ _MEMORY = re.compile(r"<memory[^>]*>\n(.*?)\n</memory>", re.DOTALL)
 
 
 class Exchange(BaseHTTPRequestHandler):
-    """One request, with the ways a behaviour can answer it."""
+    """One request, with the ways a behavior can answer it."""
 
     protocol_version = "HTTP/1.1"
     server: Server
@@ -49,7 +49,7 @@ class Exchange(BaseHTTPRequestHandler):
         """Tests read what was seen from `Server.seen`."""
 
 
-Behaviour = Callable[[Exchange], None]
+Behavior = Callable[[Exchange], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, script: Sequence[Behaviour], *, port: int = 0) -> None:
+    def __init__(self, script: Sequence[Behavior], *, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Exchange)
         self.script = script
         self.seen: list[Seen] = []
@@ -92,7 +92,7 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(
-    *script: Behaviour, certificate: Path | None = None, port: int = 0
+    *script: Behavior, certificate: Path | None = None, port: int = 0
 ) -> Iterator[Endpoint]:
     """A server in this process."""
     server = Server(script, port=port)
@@ -132,7 +132,7 @@ def unused_port() -> int:
         return port
 
 
-# ---------------------------------------------------------------- behaviours
+# ---------------------------------------------------------------- behaviors
 
 
 def answer(text: str | None) -> bytes:
@@ -141,15 +141,15 @@ def answer(text: str | None) -> bytes:
     return json.dumps({"object": "chat.completion", "choices": [choice]}).encode()
 
 
-def says(text: str | None) -> Behaviour:
+def says(text: str | None) -> Behavior:
     return lambda exchange: exchange.reply(200, answer(text))
 
 
-def gives(status: int, body: bytes = b"", **headers: str) -> Behaviour:
+def gives(status: int, body: bytes = b"", **headers: str) -> Behavior:
     return lambda exchange: exchange.reply(status, body, **headers)
 
 
-def waits(seconds: float, then: Behaviour) -> Behaviour:
+def waits(seconds: float, then: Behavior) -> Behavior:
     def behave(exchange: Exchange) -> None:
         time.sleep(seconds)
         then(exchange)
@@ -204,7 +204,7 @@ def begins(exchange: Exchange) -> None:
     exchange.reply(200, answer("\n".join(said)))
 
 
-PROGRAMS: Mapping[str, Behaviour] = {
+PROGRAMS: Mapping[str, Behavior] = {
     "quotes": quotes,
     "begins": begins,
     "nothing": says("They talked about things and had a good time."),

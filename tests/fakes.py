@@ -14,7 +14,7 @@ from typing import Any
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.memory import Acknowledged, Memory
+from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.models import Embedder, Summarizer, Summary
 from mnemosyned.domain.ports.store import Draft, MemoryStore, Promotion
 
@@ -45,18 +45,18 @@ class FakeSummarizer(Summarizer):
     name: str = "fake"
     reason: str = "a test handed it in"
     calls: list[tuple[str, ...]] = field(default_factory=list)
-    meanwhile: Callable[[Sequence[Memory]], object] = _nothing
+    meanwhile: Callable[[Sequence[MemoryRecord]], object] = _nothing
     """What happens while the model runs; it may raise."""
 
     def fail(self) -> None:
         """From now on, no summary comes out."""
 
-        def refuse(_: Sequence[Memory]) -> None:
+        def refuse(_: Sequence[MemoryRecord]) -> None:
             raise SummarizerFailed("no words came")
 
         self.meanwhile = refuse
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         self.calls.append(tuple(memory.id for memory in memories))
         self.meanwhile(memories)
         text = "In short: " + " / ".join(memory.content for memory in memories)
@@ -100,15 +100,15 @@ class FakeEmbedder(Embedder):
         pass
 
 
-def memory(id: str, content: str = "", *, hours_ago: float = 0, **changes: Any) -> Memory:  # noqa: ANN401
+def memory(id: str, content: str = "", *, hours_ago: float = 0, **changes: Any) -> MemoryRecord:  # noqa: ANN401
     """A memory of the working tier, an hour or so before noon."""
-    plain = Memory(
+    plain = MemoryRecord(
         id=id, content=content or f"note {id}", created_at=NOON - timedelta(hours=hours_ago)
     )
     return replace(plain, **changes)
 
 
-def trio(name: str, *, hours_ago: float = 20, **where: Any) -> list[Memory]:  # noqa: ANN401
+def trio(name: str, *, hours_ago: float = 20, **where: Any) -> list[MemoryRecord]:  # noqa: ANN401
     """Three memories within three minutes: as many as make a summary."""
     return [memory(f"{name}{at}", hours_ago=hours_ago - at / 60, **where) for at in range(3)]
 
@@ -121,12 +121,12 @@ def pending(id: str, *, hours: float = 0, chars: int = 10, **changes: Any) -> Pe
     return replace(plain, **changes)
 
 
-def keep(store: MemoryStore, *memories: Memory, dedupe: bool = False) -> list[Acknowledged]:
+def keep(store: MemoryStore, *memories: MemoryRecord, dedupe: bool = False) -> list[Acknowledged]:
     """Remember all of these in one batch."""
     return store.remember([Draft(memory, dedupe=dedupe) for memory in memories]).acknowledged
 
 
-def promotion(id: str, *memories: Memory, content: str = "a summary") -> Promotion:
+def promotion(id: str, *memories: MemoryRecord, content: str = "a summary") -> Promotion:
     """What a cycle would write for these memories."""
     episode = make_episode(memories, id=id, content=content, summarizer="fake", now=NOON)
     entry = LogEntry(

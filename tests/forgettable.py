@@ -13,7 +13,7 @@ from typing import Any
 from fakes import NOON, FakeClock, holding, memory
 
 from mnemosyned.domain.consolidation import Trigger
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -49,7 +49,7 @@ class Case:
         return f"{self.state} by {self.way}: {self.word}"
 
 
-def made(case: Case) -> list[Memory]:
+def made(case: Case) -> list[MemoryRecord]:
     """Memories of four mornings; two of them hold the word, in whatever place the case names."""
     word = WORDS[case.word]
     memories = []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
 
-def memories(*contents: str) -> list[Memory]:
+def memories(*contents: str) -> list[MemoryRecord]:
     return [
-        Memory(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+        MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
         for at, text in enumerate(contents)
     ]
 

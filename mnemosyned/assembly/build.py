@@ -215,7 +215,7 @@ def final_consolidation(
 
 
 def make_summarizer(config: Config, clock: Clock, company: Company | None = None) -> Summarizer:
-    """The summariser that is configured, which spares `company`. Raises `ConfigInvalid`."""
+    """The summarizer that is configured, which spares `company`. Raises `ConfigInvalid`."""
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
     company = company or Company()

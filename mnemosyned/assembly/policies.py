@@ -105,7 +105,7 @@ def service_limits(config: Config, summarizer: Summarizer) -> Limits:
         content_bytes_max=config.limits.content_bytes_max,
         wm_max=config.wm_max,
         secrets=SecretRule(config.secrets),
-        recognise=config.learnings.recognise,
+        recognize=config.learnings.recognize,
         window=WindowSettings(
             budget=budget,
             counter=_counter(context.tokenizer, summarizer),

@@ -40,7 +40,7 @@ def list_models() -> None:
         say(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
     say(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}", err=True)
     for name, known in KNOWN.items():
-        about = f"{known.size:,} bytes, {known.licence}, {known.url}"
+        about = f"{known.size:,} bytes, {known.license}, {known.url}"
         say(f"mnem model pull {name}: {about}", err=True)
 
 

@@ -20,7 +20,7 @@ from mnemosyned.cli.show_conversation import (
 from mnemosyned.cli.show_retention import REMEDY, backed_up, forgotten, pinned, pruned, restored
 from mnemosyned.cli.show_sleep import cycle, logged, on_logged
 from mnemosyned.domain.consolidation import CycleReport
-from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, Memory, Tier
+from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.terminal import (
@@ -121,7 +121,7 @@ def _got(result: Got) -> str:
     return _episode(result.episode) if result.episode else ""
 
 
-def _memory(memory: Memory) -> str:
+def _memory(memory: MemoryRecord) -> str:
     rows = [
         ("id", memory.id),
         ("tier", memory.tier.value),
@@ -139,7 +139,7 @@ def _memory(memory: Memory) -> str:
     return f"{pairs(rows)}\n\n{_words(memory)}"
 
 
-def _words(memory: Memory) -> str:
+def _words(memory: MemoryRecord) -> str:
     if memory.pruned_at:
         return click.style(f"(pruned on {when(memory.pruned_at)})", dim=True)
     return memory.content

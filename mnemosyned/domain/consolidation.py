@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
 
-from mnemosyned.domain.memory import Detail, Episode, Memory
+from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 
 VERBATIM = "verbatim"
-"""The summarizer's name in the log where a group was too small to summarise."""
+"""The summarizer's name in the log where a group was too small to summarize."""
 UNSPOKEN = "Kept word for word: what no summary speaks of, as it is superseded or will expire."
 """What an episode says that holds nothing else."""
 WORDLESS = "The words of its originals were pruned, and no summary of them is left."
@@ -228,7 +228,7 @@ def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pen
 
 
 def make_episode(
-    memories: Sequence[Memory],
+    memories: Sequence[MemoryRecord],
     *,
     id: str,
     content: str,

@@ -116,7 +116,7 @@ class IdTaken(MnemosynedError):
 
 
 class BatchChanged(MnemosynedError):
-    """A memory of the batch was forgotten or moved while it was being summarised."""
+    """A memory of the batch was forgotten or moved while it was being summarized."""
 
     code = "batch_changed"
     kind = Kind.CONFLICT
@@ -230,7 +230,7 @@ class NotPurged(StorageFailed):
 
 
 class SummarizerFailed(MnemosynedError):
-    """A summariser gave nothing that can be kept."""
+    """A summarizer gave nothing that can be kept."""
 
     code = "summarizer_failed"
     kind = Kind.INTERNAL

@@ -28,7 +28,7 @@ class Tier(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class MemoryRecord:
     """One thing remembered, word for word, in the working tier or the archive."""
 
     id: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.consolidation import GroupReport, GroupStatus, LogEntry
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.text.stemming import fold
 from mnemosyned.domain.text.terms import Terms, unspaced
 
@@ -112,7 +112,7 @@ class Emptied:
     mark: int
     """Which emptying it is; a later one has another."""
     episode: Episode
-    originals: tuple[Memory, ...] = ()
+    originals: tuple[MemoryRecord, ...] = ()
     """Of an episode, oldest first."""
     children: tuple[Episode, ...] = ()
     """Of a day, a week or a month: the summaries below it, oldest first."""

@@ -21,7 +21,7 @@ class Level(IntEnum):
 
 
 FOLD_MIN = 3
-"""Fewer children are not summarised anew. Source: the consolidation tutorial, `len(items) < 3`."""
+"""Fewer children are not summarized anew. Source: the consolidation tutorial, `len(items) < 3`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgment:
     """What is to be believed of the clock."""
 
     sighting: Sighting
@@ -43,7 +43,7 @@ class Judgement:
         return self.sighting.moment
 
 
-def judge(last: Sighting | None, *, now: datetime, boot: str, uptime_s: float) -> Judgement:
+def judge(last: Sighting | None, *, now: datetime, boot: str, uptime_s: float) -> Judgment:
     """Compare the clock with the time that has passed since it was last believed.
 
     Within one start of the machine that is known exactly. Across starts it is known at least, and
@@ -52,19 +52,19 @@ def judge(last: Sighting | None, *, now: datetime, boot: str, uptime_s: float) -
     only its owner can tell whether the machine was off that long.
     """
     if last is None:
-        return Judgement(sighting=Sighting(moment=now, boot=boot, uptime_s=uptime_s))
+        return Judgment(sighting=Sighting(moment=now, boot=boot, uptime_s=uptime_s))
     last = _of_this_start(last, boot=boot, uptime_s=uptime_s)
     expected = last.moment + timedelta(seconds=uptime_s - last.uptime_s)
     ahead = now - expected
     seen = replace(last, uptime_s=uptime_s)
     if ahead > last.slack + TOLERANCE:
-        return Judgement(sighting=replace(seen, moment=expected), ahead=ahead)
+        return Judgment(sighting=replace(seen, moment=expected), ahead=ahead)
     if ahead < -TOLERANCE:
         back = replace(seen, moment=now, slack=last.slack - ahead, slack_from_s=uptime_s)
-        return Judgement(sighting=back)
+        return Judgment(sighting=back)
     over = timedelta(seconds=uptime_s - last.slack_from_s) > SLACK_FOR
     slack = timedelta() if over else last.slack - max(ahead, timedelta())
-    return Judgement(sighting=replace(seen, moment=now, slack=max(slack, timedelta())))
+    return Judgment(sighting=replace(seen, moment=now, slack=max(slack, timedelta())))
 
 
 def _of_this_start(last: Sighting, *, boot: str, uptime_s: float) -> Sighting:

@@ -21,7 +21,7 @@ class Known:
 
     url: str
     size: int
-    licence: str
+    license: str
 
 
 KNOWN: Mapping[str, Known] = {
@@ -29,7 +29,7 @@ KNOWN: Mapping[str, Known] = {
         url="https://huggingface.co/TheBloke/TinyLlama-1.1B-Chat-v1.0-GGUF/resolve/main/"
         "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf",
         size=668_788_096,
-        licence="Apache-2.0",
+        license="Apache-2.0",
     )
 }
 

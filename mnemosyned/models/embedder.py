@@ -1,4 +1,4 @@
-"""An embedding model run by llama.cpp, in the same kind of process as the one that summarises."""
+"""An embedding model run by llama.cpp, in the same kind of process as the one that summarizes."""
 
 from __future__ import annotations
 

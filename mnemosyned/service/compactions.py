@@ -26,7 +26,7 @@ from mnemosyned.domain.conversation.summary_message import (
 )
 from mnemosyned.domain.conversation.tool_stubs import is_stub_of, pointer
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.memory import Episode, Memory
+from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import Clock, Compacted, Compacting, Draft, MemoryStore, Taken
 from mnemosyned.domain.secrets.masking import SecretRule, masked, masked_memory, masked_values
 from mnemosyned.verbs.memories import Expand, Expanded
@@ -104,7 +104,7 @@ class Archivist:
         *,
         store: MemoryStore,
         clock: Clock,
-        admit: Callable[[Memory], Draft],
+        admit: Callable[[MemoryRecord], Draft],
         secrets: Callable[[], SecretRule],
     ) -> None:
         self._store = store

@@ -21,7 +21,7 @@ from mnemosyned.domain.conversation.summary_message import sendable
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.select import relevant
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import SummarizerState
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.search.query import Hit
@@ -237,7 +237,7 @@ class Contexts:
                 raise SummarizerFailed(f"its {limit_s:g} s for one compaction are used up")
             now = self._clock.now()
             memories = [
-                Memory(
+                MemoryRecord(
                     id=str(at),
                     content=text(message),
                     created_at=when(message) or now,

@@ -21,7 +21,7 @@ from mnemosyned.domain.errors import (
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.recognize import stated_in
-from mnemosyned.domain.memory import Memory, new_id
+from mnemosyned.domain.memory import MemoryRecord, new_id
 from mnemosyned.domain.ports.store import Draft
 from mnemosyned.domain.secrets.masking import SecretRule, admitted, masked
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
@@ -36,7 +36,7 @@ class Admission:
 
     content_bytes_max: int
     secrets: SecretRule
-    recognise: bool
+    recognize: bool
     """Whether what users say to hold is learned without being asked."""
 
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
@@ -51,7 +51,7 @@ class Admission:
         check_metadata(request.metadata, field=place + "metadata")
         if isnan(request.importance):
             raise InvalidRequest("importance is not a number", field=place + "importance")
-        memory = Memory(
+        memory = MemoryRecord(
             id=request.id or new_id(now),
             content=request.content,
             created_at=happened(request.created_at, now, field=place + "created_at"),
@@ -74,7 +74,7 @@ class Admission:
             learnings=self._stated_in(memory, now),
         )
 
-    def taken(self, memory: Memory, *, now: datetime) -> Draft:
+    def taken(self, memory: MemoryRecord, *, now: datetime) -> Draft:
         """A message that a compaction takes out; an agent whose window is full is not refused."""
         rule = SecretRule.KEEP if self.secrets is SecretRule.KEEP else SecretRule.MASK
         memory, done = admitted(memory, rule)
@@ -91,8 +91,8 @@ class Admission:
                 field=field,
             )
 
-    def _stated_in(self, memory: Memory, now: datetime) -> tuple[Learning, ...]:
-        return stated_in(memory, now=now) if self.recognise else ()
+    def _stated_in(self, memory: MemoryRecord, now: datetime) -> tuple[Learning, ...]:
+        return stated_in(memory, now=now) if self.recognize else ()
 
 
 def check_text(text: str | None, *, field: str) -> None:

@@ -20,7 +20,7 @@ from mnemosyned.domain.errors import (
     StorageFailed,
     WordsPruned,
 )
-from mnemosyned.domain.memory import Episode, Memory
+from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.retention import Choice, Foreseen, Prunable, Removal, Retention
 from mnemosyned.domain.rollup import Level
@@ -235,7 +235,7 @@ class Forgetting:
         for id in ids:
             with suppress(NotFound):  # forgotten by somebody else meanwhile
                 memory = self._store.get(id)
-                if isinstance(memory, Memory):
+                if isinstance(memory, MemoryRecord):
                     lines.append(_foreseen(memory))
         return lines
 
@@ -384,7 +384,7 @@ def _after(ids: list[str], id: str | None) -> list[str]:
     return ids[ids.index(id) + 1 :]
 
 
-def _foreseen(memory: Memory) -> Foreseen:
+def _foreseen(memory: MemoryRecord) -> Foreseen:
     text = " ".join(masked_memory(memory).content.split())
     return Foreseen(
         id=memory.id,

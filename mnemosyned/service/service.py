@@ -15,7 +15,7 @@ from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Acknowledged, Memory
+from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.models import EmbedderStanding
 from mnemosyned.domain.ports.store import Clock, Draft, MemoryStore
 from mnemosyned.domain.search.hits import hits
@@ -79,7 +79,7 @@ class Limits:
     content_bytes_max: int
     wm_max: int
     secrets: SecretRule = SecretRule.KEEP
-    recognise: bool = True
+    recognize: bool = True
     """Whether what users say to hold is learned without being asked."""
     window: WindowSettings = field(default_factory=WindowSettings)
 
@@ -182,7 +182,7 @@ class MemoryService:
         self._admission = Admission(
             content_bytes_max=limits.content_bytes_max,
             secrets=limits.secrets,
-            recognise=limits.recognise,
+            recognize=limits.recognize,
         )
         self._cap.use(limits.wm_max)
         self._contexts.settings = limits.window
@@ -219,7 +219,7 @@ class MemoryService:
             for answer, draft in zip(kept.acknowledged, drafts, strict=True)
         ]
 
-    def _taken(self, memory: Memory) -> Draft:
+    def _taken(self, memory: MemoryRecord) -> Draft:
         return self._admission.taken(memory, now=self._clock.now())
 
     def relieve(self, *, quick: bool = False) -> None:
@@ -261,7 +261,7 @@ class MemoryService:
 
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)
-        if isinstance(found, Memory):
+        if isinstance(found, MemoryRecord):
             return Got(memory=found if request.reveal else masked_memory(found))
         return Got(episode=current(found if request.reveal else masked_episode(found)))
 
@@ -269,7 +269,7 @@ class MemoryService:
         if compacted := self._archivist.expanded(request):
             return compacted
         episode = self._store.get(request.id)
-        if isinstance(episode, Memory):
+        if isinstance(episode, MemoryRecord):
             hint = f"; it went into episode {episode.episode}" if episode.episode else ""
             raise InvalidRequest(
                 f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 
 CHARS_PER_TOKEN = 4
 """An estimate, as not every model counts: right for English, too low for other scripts."""
@@ -32,8 +32,8 @@ class Meter:
         self._tokens = budget.tokens if model else None
         self._chars = 0
 
-    def read(self, memories: Sequence[Memory]) -> None:
-        """Take note of what the summariser is given to read."""
+    def read(self, memories: Sequence[MemoryRecord]) -> None:
+        """Take note of what the summarizer is given to read."""
         self._chars += sum(len(memory.content) for memory in memories)
 
     @property

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.ports.store import Clock, MemoryStore
-from mnemosyned.domain.timekeeping import Judgement, Sighting, judge
+from mnemosyned.domain.timekeeping import Judgment, Sighting, judge
 from mnemosyned.logs import logger
 from mnemosyned.sleep.host import boot_id, uptime_s
 
@@ -45,21 +45,21 @@ class ClockGuard:
         """The present instant, as far as it is believed."""
         return self.look().now
 
-    def look(self) -> Judgement:
+    def look(self) -> Judgment:
         """Judge the clock as it is now, and keep what was seen of it."""
         with self._looking:
-            judgement = self._judged()
-            self._tell(judgement)
-            self._keep(judgement.sighting, every_s=KEPT_EVERY_S)
-            return judgement
+            judgment = self._judged()
+            self._tell(judgment)
+            self._keep(judgment.sighting, every_s=KEPT_EVERY_S)
+            return judgment
 
     def confirm(self) -> None:
         """Believe the clock as it is."""
         with self._looking:
             self._seen = None
-            judgement = self._judged()
-            self._tell(judgement, how="confirmed")
-            self._keep(judgement.sighting, every_s=0.0)
+            judgment = self._judged()
+            self._tell(judgment, how="confirmed")
+            self._keep(judgment.sighting, every_s=0.0)
 
     def close(self) -> None:
         """Keep what was seen last, for the next start."""
@@ -68,29 +68,29 @@ class ClockGuard:
 
     def doubt(self) -> str:
         """Why the clock is not believed, in a sentence; empty where it is."""
-        judgement = self.look()
-        if not judgement.ahead:
+        judgment = self.look()
+        if not judgment.ahead:
             return ""
-        said, believed = judgement.now + judgement.ahead, judgement.now
+        said, believed = judgment.now + judgment.ahead, judgment.now
         return (
-            f"the clock says {said:%Y-%m-%d}, {_days(judgement)} later than can have passed since "
+            f"the clock says {said:%Y-%m-%d}, {_days(judgment)} later than can have passed since "
             f"{believed:%Y-%m-%d}: was the machine off for so long, or is the clock wrong?"
         )
 
-    def _judged(self) -> Judgement:
+    def _judged(self) -> Judgment:
         now, up = self._clock.now(), self._uptime()
-        judgement = judge(self._seen, now=now, boot=self._boot(), uptime_s=up)
-        self._seen = judgement.sighting
-        return judgement
+        judgment = judge(self._seen, now=now, boot=self._boot(), uptime_s=up)
+        self._seen = judgment.sighting
+        return judgment
 
-    def _tell(self, judgement: Judgement, *, how: str = "it went back") -> None:
+    def _tell(self, judgment: Judgment, *, how: str = "it went back") -> None:
         """Log each change once."""
-        doubted = bool(judgement.ahead)
+        doubted = bool(judgment.ahead)
         if doubted and not self._doubted:
             log.warning(
                 "clock_not_believed",
-                believed=judgement.now.isoformat(timespec="seconds"),
-                ahead=_days(judgement),
+                believed=judgment.now.isoformat(timespec="seconds"),
+                ahead=_days(judgment),
                 held_back="pruning by age",
                 remedy=REMEDY,
             )
@@ -109,6 +109,6 @@ class ClockGuard:
             log.warning("clock_not_kept", reason=error.message)
 
 
-def _days(judgement: Judgement) -> str:
-    days = judgement.ahead.total_seconds() / 86_400
+def _days(judgment: Judgment) -> str:
+    days = judgment.ahead.total_seconds() / 86_400
     return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.0f} hours"

@@ -1,4 +1,4 @@
-"""One cycle under way: a batch is summarised, promoted, evicted and logged, or left as it was."""
+"""One cycle under way: a batch is summarized, promoted, evicted and logged, or left as it was."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mnemosyned.domain.consolidation import (
     preview,
 )
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
-from mnemosyned.domain.memory import Detail, Memory, new_id
+from mnemosyned.domain.memory import Detail, MemoryRecord, new_id
 from mnemosyned.domain.ports.models import Digest, Summarizer, Summary, spoken_of
 from mnemosyned.domain.ports.store import Clock, MemoryStore, Promotion
 from mnemosyned.domain.rollup import Level, begin_of, key_of
@@ -45,10 +45,10 @@ log = logger()
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A batch with its memories, on its way to the summariser."""
+    """A batch with its memories, on its way to the summarizer."""
 
     batch: Batch
-    originals: Sequence[Memory]
+    originals: Sequence[MemoryRecord]
     started: float
 
 
@@ -100,7 +100,7 @@ class CycleRun:
         """What a group takes to commit, as the last ones tell."""
 
     def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
-        """Work the batches off, with no transaction open while they are summarised.
+        """Work the batches off, with no transaction open while they are summarized.
 
         `go_on` is asked before each; when it says no, what is begun is finished and the rest is
         left as it was.
@@ -121,7 +121,7 @@ class CycleRun:
             log.warning("settle_failed", cycle=self._cycle, reason=error.reason)
 
     def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
-        """Read the batches; those too small to summarise are finished word for word."""
+        """Read the batches; those too small to summarize are finished word for word."""
         for batch in batches:
             if not go_on():
                 self.ended = True
@@ -142,7 +142,9 @@ class CycleRun:
             elif originals:  # else all were forgotten since the plan was made
                 self._finish(work, _word_for_word(work))
 
-    def _finish(self, work: _Work, digests: Sequence[tuple[Sequence[Memory], Digest]]) -> None:
+    def _finish(
+        self, work: _Work, digests: Sequence[tuple[Sequence[MemoryRecord], Digest]]
+    ) -> None:
         promotions = [self._promotion(work, originals, digest) for originals, digest in digests]
         self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
         hold_s = HOLD_IN_COMPANY_S if self._company and self._company.present else HOLD_S
@@ -183,7 +185,9 @@ class CycleRun:
             log.warning("checkpoint_failed", cycle=self._cycle, reason=error.reason)
             return False
 
-    def _promotion(self, work: _Work, originals: Sequence[Memory], digest: Digest) -> Promotion:
+    def _promotion(
+        self, work: _Work, originals: Sequence[MemoryRecord], digest: Digest
+    ) -> Promotion:
         now = self._clock.now()
         summary = digest.summary
         content, summarizer = summary.text, summary.summarizer
@@ -252,7 +256,7 @@ def record_failure(store: MemoryStore, entry: LogEntry) -> None:
         log.warning("failure_not_recorded", cycle=entry.cycle, reason=error.reason)
 
 
-def _word_for_word(work: _Work) -> list[tuple[Sequence[Memory], Digest]]:
+def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:
     """Each memory by itself; those that no summary speaks of together."""
     lasting, details = spoken_of(work.originals)
     masked = {memory.id: memory.content for memory in lasting}
@@ -262,7 +266,7 @@ def _word_for_word(work: _Work) -> list[tuple[Sequence[Memory], Digest]]:
     return [(memories, _verbatim(memories, text, details)) for memories, text in texts]
 
 
-def _verbatim(memories: Sequence[Memory], text: str, details: Sequence[Detail]) -> Digest:
+def _verbatim(memories: Sequence[MemoryRecord], text: str, details: Sequence[Detail]) -> Digest:
     ids = {memory.id for memory in memories}
     return Digest(
         summary=Summary(text=text, summarizer=VERBATIM),

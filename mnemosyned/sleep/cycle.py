@@ -21,7 +21,7 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import SleepInProgress, StorageFailed, SummarizerFailed
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.memory import Memory, new_id
+from mnemosyned.domain.memory import MemoryRecord, new_id
 from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.logs import logger
@@ -108,7 +108,7 @@ class SleepCycle:
             former.close()
 
     def close(self) -> None:
-        """End what runs for the summariser in force."""
+        """End what runs for the summarizer in force."""
         self.summarizer.close()
 
     def wait_idle(self, timeout_s: float) -> None:
@@ -205,7 +205,7 @@ class SleepCycle:
         )
         return report
 
-    def retell(self, memories: Sequence[Memory], *, time_limit_s: float) -> Summary:
+    def retell(self, memories: Sequence[MemoryRecord], *, time_limit_s: float) -> Summary:
         """A summary for somebody who waits, but not longer than so many seconds.
 
         Raises `SleepInProgress` while a cycle has the model, and `SummarizerFailed` where nothing

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mnemosyned.domain.consolidation import UNSPOKEN, VERBATIM, WORDLESS
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
-from mnemosyned.domain.memory import Detail, Episode, Memory
+from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.retention import Emptied
@@ -81,7 +81,7 @@ def _rewritten(emptied: Emptied, summarizer: Summarizer, levels: LevelPolicy) ->
     )
 
 
-def _retold(memories: Sequence[Memory], emptied: Emptied, summarizer: Summarizer) -> Summary:
+def _retold(memories: Sequence[MemoryRecord], emptied: Emptied, summarizer: Summarizer) -> Summary:
     """A summary by rule. Forgetting must not fail for want of one: else it is word for word."""
     if not memories:
         pruned = any(original.pruned_at for original in emptied.originals)
@@ -96,7 +96,7 @@ def _retold(memories: Sequence[Memory], emptied: Emptied, summarizer: Summarizer
     return summary if summary.text.strip() else words
 
 
-def _told(memory: Memory, details: Sequence[Detail]) -> Memory:
+def _told(memory: MemoryRecord, details: Sequence[Detail]) -> MemoryRecord:
     """A pruned memory speaks by the exact values that are left of it."""
     if memory.content:
         return memory

@@ -17,7 +17,7 @@ from mnemosyned.domain.consolidation import (
     preview,
 )
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
-from mnemosyned.domain.memory import Episode, Memory, new_id
+from mnemosyned.domain.memory import Episode, MemoryRecord, new_id
 from mnemosyned.domain.ports.models import Summarizer, SummarizerState, Summary
 from mnemosyned.domain.ports.store import Clock, Fold, Foldable, MemoryStore
 from mnemosyned.domain.rollup import FOLD_MIN, Level, Period, begin_of, edge, parts, periods
@@ -30,7 +30,7 @@ FOLDABLE_MAX = 20_000
 """Summaries looked at together; a longer backlog is folded in several rounds."""
 ROUNDS_MAX = 1_000
 CHARS_MAX = 24_000
-"""What is summarised at once; a period with more is summarised part by part, then the parts."""
+"""What is summarized at once; a period with more is summarized part by part, then the parts."""
 SHRINK_MIN = 0.9
 """What a part must shrink to for another round to be worth it."""
 TOGETHER_CHARS = 4_000_000
@@ -46,7 +46,7 @@ log = logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelPolicy:
-    """When a period is folded, and from how many summaries on it is summarised anew."""
+    """When a period is folded, and from how many summaries on it is summarized anew."""
 
     grace: timedelta = timedelta(hours=6)
     """So long after the last memory of a period was old enough to be consolidated."""
@@ -57,7 +57,7 @@ class LevelPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A period with its summaries, on its way to the summariser."""
+    """A period with its summaries, on its way to the summarizer."""
 
     period: Period
     standing: str | None
@@ -66,7 +66,7 @@ class _Work:
     started: float
 
 
-_Reading: TypeAlias = tuple[_Work, list[Memory]]
+_Reading: TypeAlias = tuple[_Work, list[MemoryRecord]]
 """A period with what is read of it: its summaries, or shorter ones of them."""
 
 
@@ -145,7 +145,7 @@ class FoldRun:
         long: list[_Reading],
         go_on: Callable[[], bool],
     ) -> Iterator[_Reading]:
-        """What is to be summarised; periods too long for that go to `long`."""
+        """What is to be summarized; periods too long for that go to `long`."""
         for period in due:
             if not go_on():
                 return
@@ -163,7 +163,7 @@ class FoldRun:
                 yield work, memories
 
     def _shortened(self, long: Sequence[_Reading], go_on: Callable[[], bool]) -> Iterator[_Reading]:
-        """Long periods, the parts of all of them summarised together until each can be read."""
+        """Long periods, the parts of all of them summarized together until each can be read."""
         while long:
             shorter = self._parts_shortened(long, go_on)
             again: list[_Reading] = []
@@ -172,7 +172,7 @@ class FoldRun:
                 if after is None:
                     continue  # it failed, or there is no time left: it stays as it is
                 if _chars(after) > _chars(memories) * SHRINK_MIN:
-                    yield work, memories  # the summariser takes it as long as it is
+                    yield work, memories  # the summarizer takes it as long as it is
                 elif _chars(after) > CHARS_MAX:
                     again.append((work, after))
                 else:
@@ -182,10 +182,12 @@ class FoldRun:
 
     def _parts_shortened(
         self, long: Sequence[_Reading], go_on: Callable[[], bool]
-    ) -> dict[datetime, list[Memory]]:
+    ) -> dict[datetime, list[MemoryRecord]]:
         """By the beginning of its period, the summaries of the parts of each, in their order."""
         asked = [((work, part[0]), part) for work, memories in long for part in _parts(memories)]
-        found: dict[datetime, dict[str, Memory]] = {work.period.begins: {} for work, _ in long}
+        found: dict[datetime, dict[str, MemoryRecord]] = {
+            work.period.begins: {} for work, _ in long
+        }
         expected = sum(_chars(memories) for _, memories in asked) // GROUP_CHARS
         each = self._summarizer.summarize_each(self._while(asked, go_on), expected=expected)
         for (work, first), outcome in each:
@@ -205,8 +207,8 @@ class FoldRun:
         }
 
     def _while(
-        self, asked: Iterable[tuple[K, Sequence[Memory]]], go_on: Callable[[], bool]
-    ) -> Iterator[tuple[K, Sequence[Memory]]]:
+        self, asked: Iterable[tuple[K, Sequence[MemoryRecord]]], go_on: Callable[[], bool]
+    ) -> Iterator[tuple[K, Sequence[MemoryRecord]]]:
         for key, memories in asked:
             if not go_on():
                 return
@@ -329,7 +331,7 @@ def report(
     )
 
 
-def at_once(memories: Sequence[Memory], summarizer: Summarizer) -> Sequence[Memory]:
+def at_once(memories: Sequence[MemoryRecord], summarizer: Summarizer) -> Sequence[MemoryRecord]:
     """Summaries of a period, shortened part by part as `FoldRun` does until all can be read."""
     while _chars(memories) > CHARS_MAX:  # ends, as each round shrinks them
         shorter = [_shorter(part[0], summarizer.summarize(part)) for part in _parts(memories)]
@@ -339,9 +341,9 @@ def at_once(memories: Sequence[Memory], summarizer: Summarizer) -> Sequence[Memo
     return memories
 
 
-def as_memory(episode: Episode) -> Memory:
-    """A summary as the summarisers read it: its keywords are words of the level below."""
-    return Memory(
+def as_memory(episode: Episode) -> MemoryRecord:
+    """A summary as the summarizers read it: its keywords are words of the level below."""
+    return MemoryRecord(
         id=episode.id,
         content=episode.content.replace(f"\n{KEYWORDS}", "\n"),
         created_at=episode.covers_from,
@@ -350,13 +352,13 @@ def as_memory(episode: Episode) -> Memory:
     )
 
 
-def _parts(memories: Sequence[Memory]) -> list[Sequence[Memory]]:
-    """Runs of memories that are summarised at once."""
+def _parts(memories: Sequence[MemoryRecord]) -> list[Sequence[MemoryRecord]]:
+    """Runs of memories that are summarized at once."""
     sizes = [len(memory.content) for memory in memories]
     return [memories[begin:end] for begin, end in parts(sizes, chars_max=CHARS_MAX)]
 
 
-def _shorter(first: Memory, summary: Summary) -> Memory:
+def _shorter(first: MemoryRecord, summary: Summary) -> MemoryRecord:
     """The summary of a part, read in its place; by the id of its own first memory.
 
     An id that several parts shared would make them one memory for whoever reads them by id.
@@ -364,5 +366,5 @@ def _shorter(first: Memory, summary: Summary) -> Memory:
     return replace(first, content=summary.text)
 
 
-def _chars(memories: Sequence[Memory]) -> int:
+def _chars(memories: Sequence[MemoryRecord]) -> int:
     return sum(len(memory.content) for memory in memories)

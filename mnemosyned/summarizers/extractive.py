@@ -1,4 +1,4 @@
-"""The summariser that needs no model: it selects sentences and abbreviates their wordy phrases."""
+"""The summarizer that needs no model: it selects sentences and abbreviates their wordy phrases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.stopwords import STOP_WORDS
@@ -190,7 +190,7 @@ def _free(parts: Sequence[str]) -> Iterator[bool]:
 
 
 class AaakSummarizer(Summarizer):
-    """Summarises by selection, then abbreviates: in force when no model is."""
+    """Summarizes by selection, then abbreviates: in force when no model is."""
 
     name = "aaak"
 
@@ -199,7 +199,7 @@ class AaakSummarizer(Summarizer):
         self._ratio = ratio
         self._zone = zone
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """The days and speakers, the sentences that say most, and keywords for the rest."""
         kept = extract(memories, ratio=self._ratio, zone=self._zone).text if memories else ""
         if not kept:

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed, reason_of
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary, TextModel
 from mnemosyned.domain.ports.store import Clock
 from mnemosyned.logs import logger
@@ -34,14 +34,14 @@ log = logger()
 
 
 class Counting(Protocol):
-    """A summariser that works with a model and counts what became of its answers."""
+    """A summarizer that works with a model and counts what became of its answers."""
 
     accepted: int
     retried: int
     rejected: int
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
-        """Summarise. Raises `SummarizerFailed`, and `ModelUnavailable` where that has no end."""
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Summarize. Raises `SummarizerFailed`, and `ModelUnavailable` where that has no end."""
         ...
 
 
@@ -120,14 +120,14 @@ class ChainSummarizer(Summarizer):
         self._idle = threading.Event()
         self._idle.set()
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """The model's summary, or the fallback's with the reason."""
         if reason := self._left_alone(spent_s=0):
             return self._by_rule(memories, reason)
         accepted = self._primary.accepted
         try:
             summary = self._asked(memories)
-        except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarised
+        except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarized
             # Whoever stops the daemon ended it: that says nothing of the model.
             reason = STOPPING if self._stopping else self._failed(error)
             return self._by_rule(memories, reason)
@@ -137,7 +137,7 @@ class ChainSummarizer(Summarizer):
         return summary
 
     def summarize_each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Summaries of a cycle, part by part; `rest` ends it.
 
@@ -205,14 +205,14 @@ class ChainSummarizer(Summarizer):
         self._fallback.close()
 
     def by_rule_each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """All groups by the fallback, as somebody waits."""
         reason = STOPPING if self._stopping else WAITED_FOR
         return self._each_by_rule(groups, reason, expected=expected)
 
     def _each_by_rule(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], reason: str, *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], reason: str, *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
             if isinstance(outcome, Exception):
@@ -236,7 +236,7 @@ class ChainSummarizer(Summarizer):
         )
         return self._used_up
 
-    def _asked(self, memories: Sequence[Memory]) -> Summary:
+    def _asked(self, memories: Sequence[MemoryRecord]) -> Summary:
         self._idle.clear()
         try:
             if self._stopping:  # said before `_idle` could tell that there is something to end
@@ -263,7 +263,7 @@ class ChainSummarizer(Summarizer):
         )
         return self._breaker.why
 
-    def _by_rule(self, memories: Sequence[Memory], reason: str) -> Summary:
+    def _by_rule(self, memories: Sequence[MemoryRecord], reason: str) -> Summary:
         return self._because(self._fallback.summarize(memories), reason)
 
     def _because(self, summary: Summary, reason: str) -> Summary:
@@ -279,13 +279,13 @@ class _Quick(Summarizer):
         self.reason = WAITED_FOR
         self._chain = chain
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         ((_, outcome),) = self.summarize_each([(None, memories)], expected=1)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def summarize_each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         yield from self._chain.by_rule_each(groups, expected=expected)

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from functools import partial
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary, TextModel
 from mnemosyned.domain.summary.chunking import Piece, parts, whole
 from mnemosyned.domain.summary.clean_answer import clean, completed
@@ -78,7 +78,7 @@ class ModelSummarizer(Summarizer):
         self._zone = zone
         self._max_tokens = max_tokens
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """The model's words under the group's heading, with keywords for what they leave out.
 
         A group too short to be shortened is written by rule, and bears the rule's name.
@@ -97,7 +97,7 @@ class ModelSummarizer(Summarizer):
         return Summary(text=result, summarizer=self.name)
 
     def ask(self, messages: Sequence[Message], judge: Judge) -> str:
-        """An answer that stands up to judgement, at the second attempt at the latest."""
+        """An answer that stands up to judgment, at the second attempt at the latest."""
         text = self._answer(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:
@@ -147,7 +147,7 @@ class _Group:
     def __init__(
         self,
         summarizer: ModelSummarizer,
-        memories: Sequence[Memory],
+        memories: Sequence[MemoryRecord],
         kept: Extract,
         *,
         budget: int,
@@ -207,7 +207,7 @@ class _Group:
     def _windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
         first = self._memories[0]
         numbered = [
-            Memory(id=str(at), content=text, created_at=first.created_at)
+            MemoryRecord(id=str(at), content=text, created_at=first.created_at)
             for at, text in enumerate(summaries, start=1)
         ]
         found = parts(

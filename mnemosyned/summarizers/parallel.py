@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary
 from mnemosyned.logs import logger
 from mnemosyned.models.frames import read_frame, write_frame
@@ -28,7 +28,7 @@ from mnemosyned.summarizers.parallel_worker import ANSWERS, Answer, Task
 SHARED_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
 HELPERS = min(2, max(1, (os.cpu_count() or 1) - 1))
-"""What this process summarises itself, others wait for: Python runs one thread at a time, so with
+"""What this process summarizes itself, others wait for: Python runs one thread at a time, so with
 helpers p95 of recall during a cycle halves. Two processors have one of them, as another costs more
 to start than it saves there; more than two would take the machine from its owner. In company one
 works: a second would have the processor that an answer needs."""
@@ -68,20 +68,20 @@ class SharingSummarizer(AaakSummarizer):
         self._numbers = count()
 
     def summarize_each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Summaries as they are finished, each with its group's key."""
         for key, outcome in self._each(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """The same, with the exact values, which are half of the work."""
         return self._each(groups, expected=expected, exact=True)
 
     def _each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int, exact: bool
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int, exact: bool
     ) -> Iterator[tuple[K, Digest | Exception]]:
         if expected < SHARED_MIN and not self._helpers:
             for key, memories in groups:
@@ -106,7 +106,7 @@ class SharingSummarizer(AaakSummarizer):
                 key, task = handed.popitem()[1]
                 yield key, self.alone(task.memories, exact=exact)
 
-    def alone(self, memories: Sequence[Memory], *, exact: bool) -> Digest | Exception:
+    def alone(self, memories: Sequence[MemoryRecord], *, exact: bool) -> Digest | Exception:
         """The digest as this process makes it, or what went wrong; `exact` with exact values."""
         try:
             if exact:

@@ -1,4 +1,4 @@
-"""A helping process that summarises by rule: groups in on standard input, digests out."""
+"""A helping process that summarizes by rule: groups in on standard input, digests out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from mnemosyned.domain.memory import Detail, Memory
+from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.summarizers.extractive import AaakSummarizer
 
@@ -18,9 +18,9 @@ NICE = 10
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One group to be summarised."""
+    """One group to be summarized."""
 
-    memories: list[Memory]
+    memories: list[MemoryRecord]
     exact: bool
     """Whether they stand as they were remembered: their exact values are asked for too."""
 

@@ -14,7 +14,7 @@ from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
     Acknowledged,
     Episode,
-    Memory,
+    MemoryRecord,
     Tier,
     TierTotals,
 )
@@ -134,7 +134,7 @@ class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
 class Got(msgspec.Struct, frozen=True):
     """One memory or episode, whole."""
 
-    memory: Memory | None = None
+    memory: MemoryRecord | None = None
     episode: Episode | None = None
 
 
@@ -149,7 +149,7 @@ class Expanded(msgspec.Struct, frozen=True):
     """A summary and the exact words it came from, oldest first."""
 
     episode: Episode
-    originals: list[Memory]
+    originals: list[MemoryRecord]
     summaries: list[Episode] = msgspec.field(default_factory=list)
     """The summaries one level below, where only that was asked for."""
 

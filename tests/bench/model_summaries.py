@@ -139,7 +139,7 @@ def told(report: Report, part: str, scored: Scored, *, size: int) -> None:
 
 def hold_useless(report: Report, conversations: Sequence[Conversation]) -> None:
     """No model brings retention below the rules', as ones of no use show over real HTTP."""
-    for part, behaviour in USELESS.items():
-        with endpoints.process("--say", behaviour) as (endpoint, _):
+    for part, behavior in USELESS.items():
+        with endpoints.process("--say", behavior) as (endpoint, _):
             settings = {"llm.endpoint": endpoint.url}
             score(report, f"a model that {part}", conversations, settings=settings)

@@ -13,14 +13,14 @@ from typing import Any
 
 import snowballstemmer
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 CATEGORIES = (1, 2, 4)
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 STEMMER = snowballstemmer.stemmer("porter")
 
-Session = Sequence[Memory]
+Session = Sequence[MemoryRecord]
 Render = Callable[[Session], str]
 
 
@@ -62,8 +62,10 @@ def conversation(item: dict[str, Any]) -> Conversation:
     return Conversation(sessions, tuple(questions(item["qa"])))
 
 
-def memory(turn: dict[str, Any], when: datetime) -> Memory:
-    return Memory(id=turn["dia_id"], content=turn["text"], role=turn["speaker"], created_at=when)
+def memory(turn: dict[str, Any], when: datetime) -> MemoryRecord:
+    return MemoryRecord(
+        id=turn["dia_id"], content=turn["text"], role=turn["speaker"], created_at=when
+    )
 
 
 def questions(items: list[dict[str, Any]]) -> Iterator[tuple[frozenset[str], frozenset[int]]]:

@@ -54,7 +54,7 @@ Wieczorek Winterbourne Wojcik Yamamoto Yilmaz Zabala Zimmermann
 # (base form, past form): a question asks with the base, the memory tells with the past.
 VERBS = pairs("""
 adjust/adjusted archive/archived assemble/assembled auction/auctioned borrow/borrowed
-calibrate/calibrated catalogue/catalogued clean/cleaned collect/collected copy/copied
+calibrate/calibrated catalog/catalogd clean/cleaned collect/collected copy/copied
 deliver/delivered dismantle/dismantled donate/donated engrave/engraved examine/examined
 exchange/exchanged export/exported fetch/fetched frame/framed import/imported insure/insured
 inspect/inspected install/installed label/labelled locate/located measure/measured move/moved

@@ -24,7 +24,7 @@ from mnemosyned import (
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.errors import ModelUnavailable
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.rollup import Child, periods
 from mnemosyned.service.service import MemoryService
@@ -219,7 +219,10 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
 
 
 def _slept(
-    store: SqliteStore, entries: Sequence[Memory], candidates: Sequence[str], report: CycleReport
+    store: SqliteStore,
+    entries: Sequence[MemoryRecord],
+    candidates: Sequence[str],
+    report: CycleReport,
 ) -> Facts:
     made = [store.get(id) for group in report.groups for id in group.episodes]
     episodes = [one for one in made if isinstance(one, Episode)]
@@ -263,10 +266,10 @@ def _promoted(wanted: Sequence[Mapping[str, Any]], episodes: Sequence[Episode]) 
     )
 
 
-def _entry(some: Mapping[str, Any]) -> Memory:
+def _entry(some: Mapping[str, Any]) -> MemoryRecord:
     names = ("id", "created_at", "source", "session_id", "content", "pinned", "importance")
     known(some, *names)
-    return Memory(
+    return MemoryRecord(
         id=str(some["id"]),
         created_at=datetime.fromisoformat(some["created_at"]).astimezone(UTC),
         source=some["source"],
@@ -289,13 +292,13 @@ def _summarizer(llm: str) -> Summarizer:
 
 
 class Failing:
-    """A model that cannot be asked, and the summariser that would ask it."""
+    """A model that cannot be asked, and the summarizer that would ask it."""
 
     name = "failing"
     accepted = retried = rejected = 0
     context_tokens = 2_048
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         raise ModelUnavailable(f"no model for {len(memories)} memories")
 
     def count_tokens(self, text: str) -> int:

@@ -9,7 +9,7 @@ from stored import TRIO, counts, got, got_episode
 
 from mnemosyned.domain.consolidation import GroupStatus
 from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
-from mnemosyned.domain.memory import Memory, Tier
+from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.store import MemoryStore
 
 # ------------------------------------------------------------------ remember
@@ -145,7 +145,7 @@ def test_dedupe_finds_what_is_in_the_archive(store: MemoryStore) -> None:
         memory("2", "Again"),
     ],
 )
-def test_dedupe_keeps_what_differs(store: MemoryStore, other: Memory) -> None:
+def test_dedupe_keeps_what_differs(store: MemoryStore, other: MemoryRecord) -> None:
     keep(store, memory("1", "again"))
 
     assert keep(store, other, dedupe=True)[0].stored

@@ -10,7 +10,7 @@ import pytest
 from fakes import NOON, consolidate, keep, memory, promotion, trio, working_ids
 
 from mnemosyned.domain.errors import IdTaken
-from mnemosyned.domain.memory import Acknowledged, Memory, Tier
+from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Tier
 from mnemosyned.domain.ports.store import Draft, MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
@@ -55,7 +55,7 @@ def told(name: str, answers: list[Acknowledged]) -> list[tuple[str, object, bool
     return [(one.id.removeprefix(name), one.created_at, one.stored) for one in answers]
 
 
-def state(store: MemoryStore, name: str, answers: list[Acknowledged]) -> list[Memory]:
+def state(store: MemoryStore, name: str, answers: list[Acknowledged]) -> list[MemoryRecord]:
     """What is kept of it, as if it had no name."""
     ids = dict.fromkeys(one.id for one in answers)
     kept = [store.get(id) for id in ids]
@@ -67,7 +67,7 @@ def state(store: MemoryStore, name: str, answers: list[Acknowledged]) -> list[Me
             superseded_by=one.superseded_by and one.superseded_by.removeprefix(name),
         )
         for one in kept
-        if isinstance(one, Memory)
+        if isinstance(one, MemoryRecord)
     ]
 
 

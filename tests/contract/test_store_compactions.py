@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from fakes import NOON, consolidate, keep, memory, promotion
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import Compacted, Compacting, Draft, MemoryStore, Taken
 
 
@@ -90,5 +90,5 @@ def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
     assert found("what was said", session="another") is None
 
 
-def said(*ids: str) -> list[Memory]:
+def said(*ids: str) -> list[MemoryRecord]:
     return [memory(id, role="user", created_at=NOON - timedelta(minutes=5)) for id in ids]

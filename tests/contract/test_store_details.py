@@ -6,7 +6,7 @@ import pytest
 from fakes import consolidate, keep, memory, promotion
 
 from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
 from mnemosyned.domain.ports.store import MemoryStore, Promotion
 
 ONE = memory("1", "keep 42 and 42%", hours_ago=3)
@@ -29,9 +29,9 @@ def details_of(store: MemoryStore, id: str) -> tuple[Detail, ...]:
     return found.details
 
 
-def original(store: MemoryStore, id: str) -> Memory:
+def original(store: MemoryStore, id: str) -> MemoryRecord:
     found = store.get(id)
-    assert isinstance(found, Memory)
+    assert isinstance(found, MemoryRecord)
     return found
 
 

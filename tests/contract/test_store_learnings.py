@@ -8,7 +8,7 @@ from fakes import NOON, consolidate, keep, memory, promotion
 from mnemosyned.domain.errors import IdTaken, NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.recognize import stated_in
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import Draft, MemoryStore
 
 
@@ -23,11 +23,11 @@ def lesson(id: str, text: str, *, hours_ago: float = 0, source: str | None = Non
     )
 
 
-def said(id: str, text: str, *, hours_ago: float = 0) -> Memory:
+def said(id: str, text: str, *, hours_ago: float = 0) -> MemoryRecord:
     return memory(id, text, role="user", hours_ago=hours_ago)
 
 
-def tell(store: MemoryStore, *memories: Memory) -> None:
+def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
     store.remember([Draft(one, learnings=stated_in(one, now=NOON)) for one in memories])
 
 

@@ -1,4 +1,4 @@
-"""What every summariser promises."""
+"""What every summarizer promises."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC
@@ -108,7 +108,7 @@ def test_one_short_memory_never_grows(summarizer: Summarizer) -> None:
 
 
 @pytest.mark.parametrize("contents", [(), ("",), (" \n", "\t")])
-def test_nothing_to_keep_is_a_failure_to_summarise(
+def test_nothing_to_keep_is_a_failure_to_summarize(
     summarizer: Summarizer, contents: tuple[str, ...]
 ) -> None:
     with pytest.raises(SummarizerFailed):

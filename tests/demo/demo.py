@@ -154,7 +154,7 @@ def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
 def read_log(story: Story, stage: Stage, report: CycleReport) -> None:
     story.step(
         "Read what it did",
-        "Every group leaves a row, also one that fails: when, why, how many, by which summariser, "
+        "Every group leaves a row, also one that fails: when, why, how many, by which summarizer, "
         "and how the summary begins.",
     )
     words = ("log", "--session", "tideline", "--limit", "5")

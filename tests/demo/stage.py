@@ -21,7 +21,7 @@ from mnemosyned.domain.memory import Tier
 
 PATIENCE_S = 60
 WIDTH = max(60, min(96, shutil.get_terminal_size((96, 24)).columns))
-COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+COLOR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 class ClaimFailed(Exception):
@@ -37,20 +37,20 @@ class Story:
 
     def say(self, text: str, **style: Any) -> None:  # noqa: ANN401 passed to click.style
         for line in textwrap.wrap(text, WIDTH):
-            click.echo(click.style(line, **style) if style else line, color=COLOUR)
+            click.echo(click.style(line, **style) if style else line, color=COLOR)
 
     def step(self, title: str, why: str) -> None:
         """Open the next step with what comes and why it matters."""
         self._steps += 1
         rule = f"━━ {self._steps}  {title} ".ljust(WIDTH, "━")
-        click.echo("\n" + click.style(rule, fg="cyan", bold=True), color=COLOUR)
+        click.echo("\n" + click.style(rule, fg="cyan", bold=True), color=COLOR)
         self.say(why)
 
     def command(self, *words: str) -> None:
         typed = " ".join(f'"{word}"' if " " in word else shlex.quote(word) for word in words)
         lines = textwrap.wrap(typed, WIDTH - 4, break_on_hyphens=False, break_long_words=False)
         text = "$ " + " \\\n    ".join(lines)
-        click.echo("\n" + click.style(text, fg="yellow"), color=COLOUR)
+        click.echo("\n" + click.style(text, fg="yellow"), color=COLOR)
 
     def claim(self, sentence: str, *, holds: bool, because: object) -> None:
         if not holds:
@@ -58,7 +58,7 @@ class Story:
         self.claims += 1
         mark = click.style("✓", fg="green", bold=True)
         text = "\n  ".join(textwrap.wrap(sentence, WIDTH - 2))
-        click.echo(f"\n{mark} {text}", color=COLOUR)
+        click.echo(f"\n{mark} {text}", color=COLOR)
 
 
 class Stage:
@@ -101,7 +101,7 @@ class Stage:
         done = subprocess.run(
             [_script("mnem"), *words],
             env=self._environment,
-            stdout=None if COLOUR else subprocess.PIPE,
+            stdout=None if COLOR else subprocess.PIPE,
             stderr=None if sys.stderr.isatty() else subprocess.PIPE,
             timeout=PATIENCE_S,
             check=False,

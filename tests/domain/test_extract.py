@@ -7,23 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, extract
 
 NINE = datetime(2026, 3, 3, 9, tzinfo=UTC)
 RATIO = 1 / 3
 
 
-def group(*said: str | tuple[str, str]) -> list[Memory]:
+def group(*said: str | tuple[str, str]) -> list[MemoryRecord]:
     """Memories a minute apart; a pair is (role, content)."""
     pairs = [one if isinstance(one, tuple) else ("", one) for one in said]
     return [
-        Memory(id=str(at), content=content, role=role, created_at=NINE + timedelta(minutes=at))
+        MemoryRecord(
+            id=str(at), content=content, role=role, created_at=NINE + timedelta(minutes=at)
+        )
         for at, (role, content) in zip(count(), pairs, strict=False)
     ]
 
 
-def size(memories: Sequence[Memory]) -> int:
+def size(memories: Sequence[MemoryRecord]) -> int:
     return sum(len(memory.content) for memory in memories)
 
 
@@ -130,7 +132,7 @@ OUTAGE = group(
     ],
 )
 def test_exact_values_decisions_and_orders_survive_in_a_small_group(
-    memories: list[Memory], told: tuple[str, ...]
+    memories: list[MemoryRecord], told: tuple[str, ...]
 ) -> None:
     text = extract(memories, ratio=RATIO).text
 
@@ -149,7 +151,9 @@ def test_exact_values_decisions_and_orders_survive_in_a_small_group(
         (OUTAGE, ("Looking at it", "Good catch", "Nobody", "checks passed")),
     ],
 )
-def test_small_talk_and_answers_make_way(memories: list[Memory], filler: tuple[str, ...]) -> None:
+def test_small_talk_and_answers_make_way(
+    memories: list[MemoryRecord], filler: tuple[str, ...]
+) -> None:
     text = extract(memories, ratio=RATIO).text
 
     assert [one for one in filler if one in text] == []
@@ -171,7 +175,7 @@ def test_a_value_left_out_is_a_keyword_with_its_label_and_unit_before_all_words(
 
 
 @pytest.mark.parametrize("memories", [RENTAL, APPOINTMENTS, STUDIO, GERMAN, SPANISH, OUTAGE])
-def test_a_title_or_a_currency_alone_is_no_keyword(memories: list[Memory]) -> None:
+def test_a_title_or_a_currency_alone_is_no_keyword(memories: list[MemoryRecord]) -> None:
     assert {"EUR", "Mrs", "Dr", "Frau", "GB", "%"}.isdisjoint(
         extract(memories, ratio=RATIO).keywords
     )
@@ -201,7 +205,7 @@ def test_roles_that_say_nothing_stay_out_of_the_heading_and_names_stay_in() -> N
 @pytest.mark.parametrize(
     "memories", [RENTAL, APPOINTMENTS, STUDIO, GERMAN, SPANISH, JAPANESE, OUTAGE]
 )
-def test_a_small_group_never_grows_and_is_used_well(memories: list[Memory]) -> None:
+def test_a_small_group_never_grows_and_is_used_well(memories: list[MemoryRecord]) -> None:
     used = len(extract(memories, ratio=RATIO).text)
 
     assert CHARS_MIN * 0.45 <= used <= max(CHARS_MIN, size(memories) * RATIO)

@@ -8,7 +8,7 @@ import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.episode_text import Framed, framed
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.stopwords import STOP_WORDS
@@ -28,9 +28,9 @@ SAID = (
 STEMMER = snowballstemmer.stemmer("porter")
 
 
-def memories(*said: str) -> list[Memory]:
+def memories(*said: str) -> list[MemoryRecord]:
     return [
-        Memory(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+        MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
         for at, text in enumerate(said)
     ]
 
@@ -41,7 +41,7 @@ def words(text: str) -> set[str]:
     return {STEMMER.stemWord(word) for word in found if word not in STOP_WORDS}
 
 
-def frame(said: Sequence[Memory], prose: str, *, room: float = 1.5) -> tuple[Framed, int]:
+def frame(said: Sequence[MemoryRecord], prose: str, *, room: float = 1.5) -> tuple[Framed, int]:
     size = sum(len(memory.content) for memory in said)
     aim = int(size * RATIO)
     chars_max = int(aim * room)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemosyned.domain.consolidation import make_episode
-from mnemosyned.domain.memory import Memory, Tier
+from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Hit, Parts, Place, Query, Shown
 from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
@@ -26,7 +26,7 @@ def query(text: str = "bike", *, explain: bool = False) -> Query:
 # ---------------------------------------------------------------------- hits
 
 
-def hit_of(said: Memory, question: str = "bike") -> Hit:
+def hit_of(said: MemoryRecord, question: str = "bike") -> Hit:
     return hits(query(question), [Place(1.0, memory=1)], Shown({1: said}, {}))[0]
 
 

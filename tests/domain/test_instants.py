@@ -126,7 +126,7 @@ def test_a_question_asked_on_the_last_day_reaches_its_end() -> None:
 
 
 @given(st.lists(st.tuples(spoken, instants), min_size=3, max_size=4), zones)
-def test_memories_of_either_end_are_summarised_and_checked(
+def test_memories_of_either_end_are_summarized_and_checked(
     told: list[tuple[str, datetime]], zone: tzinfo
 ) -> None:
     memories = [

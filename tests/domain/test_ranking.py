@@ -111,7 +111,7 @@ def test_what_stands_beyond_what_is_read_counts_as_in_a_long_text() -> None:
     assert order("bike", long, far(2, "bike", score=0.0), frequencies={"bike": 1}) == [1]
 
 
-# ---------------------------------------------------------------- neighbours
+# ---------------------------------------------------------------- neighbors
 
 
 def test_a_match_gains_from_what_stands_beside_it() -> None:

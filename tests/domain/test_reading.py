@@ -25,7 +25,7 @@ def reader(question: str) -> Reader:
     ("ants were there, and the bees came", False),
     ("bee ant, ants beekeeper bees", True),
 ])  # fmt: skip
-def test_neighbouring_words_count_where_one_follows_the_other_closely(
+def test_neighboring_words_count_where_one_follows_the_other_closely(
     *, text: str, close: bool
 ) -> None:
     assert (reader("ant bee").read(text).phrase > 0) is close

@@ -134,7 +134,7 @@ TEXTS = st.lists(
 
 @settings(max_examples=60)
 @given(TEXTS)
-def test_nothing_is_recognised_less_for_the_hints(text: str) -> None:
+def test_nothing_is_recognized_less_for_the_hints(text: str) -> None:
     with pytest.MonkeyPatch.context() as unhinted:
         unhinted.setattr(instructions, "languages", lambda _: EVERY)
         said = standing(text)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from fakes import NOON
 
-from mnemosyned.domain.timekeeping import OFF_MAX, SLACK_FOR, TOLERANCE, Judgement, Sighting, judge
+from mnemosyned.domain.timekeeping import OFF_MAX, SLACK_FOR, TOLERANCE, Judgment, Sighting, judge
 
 DAY = timedelta(days=1)
 FIRST = Sighting(moment=NOON, boot="a", uptime_s=1_000.0)
@@ -15,7 +15,7 @@ FIRST = Sighting(moment=NOON, boot="a", uptime_s=1_000.0)
 
 def seen(
     last: Sighting, *, passed: timedelta, jumped: timedelta = timedelta(), boot: str = "a"
-) -> Judgement:
+) -> Judgment:
     """The clock after some time, and after it was set by so much."""
     began = last.uptime_s if boot == last.boot else 0.0
     return judge(

@@ -3,15 +3,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.chunking import Piece, covered, parts, whole
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
 
-def group(*contents: str) -> list[Memory]:
+def group(*contents: str) -> list[MemoryRecord]:
     return [
-        Memory(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+        MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
         for at, text in enumerate(contents)
     ]
 

@@ -26,7 +26,7 @@ COMMANDS = sorted(
 )
 PRINTING = [name for name in COMMANDS if name not in ("completion", "restore")]
 """What prints when it is called twice: a memory is restored but once."""
-COLOUR = b"\x1b["
+COLOR = b"\x1b["
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_what_is_printed_is_plain_or_json(
 
     assert (printed.returncode, as_json.returncode) == (0, 0)
     assert printed.stdout.strip()
-    assert COLOUR not in printed.stdout + printed.stderr + as_json.stdout + as_json.stderr
+    assert COLOR not in printed.stdout + printed.stderr + as_json.stdout + as_json.stderr
     assert isinstance(json.loads(as_json.stdout), dict)
 
 
@@ -94,7 +94,7 @@ def test_a_terminal_sees_colours(filled: Daemon) -> None:
     with on_terminal(filled, "recall", "tea") as (process, seen):
         assert process.wait(WAIT_S) == 0
 
-        assert COLOUR in seen()
+        assert COLOR in seen()
 
 
 def test_standard_input_is_remembered_without_its_last_newline(filled: Daemon) -> None:

@@ -12,7 +12,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, rows
 from e2e.terminals import on_terminal, popen
-from endpoints import Behaviour, Exchange, serving
+from endpoints import Behavior, Exchange, serving
 
 pytestmark = pytest.mark.e2e
 
@@ -36,7 +36,7 @@ class Held:
 
 
 @pytest.fixture
-def model() -> Iterator[Behaviour]:
+def model() -> Iterator[Behavior]:
     held = Held()
     yield held
     held.go_on.set()

@@ -206,11 +206,11 @@ def test_a_mistake_in_the_settings_names_file_line_and_key(
 
 
 def test_a_mistake_in_a_variable_names_it(tmp_path: Path) -> None:
-    misspelt = refused(home=tmp_path, MNEMOSYNE_WM_MACKS="5")
+    misspelled = refused(home=tmp_path, MNEMOSYNE_WM_MACKS="5")
     mistyped = refused(home=tmp_path, MNEMOSYNE_WM_MAX="many")
 
-    assert (misspelt[0], mistyped[0]) == (78, 78)
-    assert "MNEMOSYNE_WM_MACKS; did you mean MNEMOSYNE_WM_MAX?" in misspelt[1]
+    assert (misspelled[0], mistyped[0]) == (78, 78)
+    assert "MNEMOSYNE_WM_MACKS; did you mean MNEMOSYNE_WM_MAX?" in misspelled[1]
     assert "MNEMOSYNE_WM_MAX: wm_max must be a whole number" in mistyped[1]
 
 

@@ -11,7 +11,7 @@ from fakes import NOON, FakeClock
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -74,7 +74,7 @@ def test_they_are_slept_on_folded_undone_forgotten_and_pruned(
     assert store.totals()[Tier.WORKING].count == 0
     for id in ids:
         original = store.get(id)
-        assert isinstance(original, Memory)
+        assert isinstance(original, MemoryRecord)
         assert render(service.call(Get(id)))
         above = original.episode
         while above:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from endpoints import begins, serving, unused_port, waits
 from fakes import FakeClock
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import SummarizerState, Summary
 from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.summarizers.extractive import AaakSummarizer
@@ -20,7 +20,7 @@ K = TypeVar("K")
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 GROUPS = 6
 EPISODE = [
-    Memory(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+    MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
     for at, text in enumerate(
         (
             "Decision: we buy the Zebra ZC300 from Kessler, as soon as possible, for 1,890 euros.",
@@ -41,7 +41,7 @@ class Rules(AaakSummarizer):
         self.expected: list[int] = []
 
     def summarize_each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         self.expected.append(expected)
         yield from super().summarize_each(groups, expected=expected)

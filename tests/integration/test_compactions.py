@@ -108,15 +108,15 @@ def test_a_stub_says_how_to_get_the_words_back(service: MemoryService) -> None:
     )
 
 
-def test_a_stub_that_is_summarised_later_leads_to_the_whole_result(service: MemoryService) -> None:
+def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(service: MemoryService) -> None:
     talk = rounds(20)
     stubbed = compacted(service, talk, max_tokens=9_000)
     results = [one for one in talk if one["role"] == "tool"]
     before = service.call(Status()).tiers["working"].count  # type: ignore[index]
 
-    summarised = compacted(service, stubbed.messages, policy="facts", keep_recent=0, force=True)
+    summarized = compacted(service, stubbed.messages, policy="facts", keep_recent=0, force=True)
 
-    recovered = back(service, summarised.expand[0])
+    recovered = back(service, summarized.expand[0])
     assert [one for one in results if one not in recovered] == []
     assert not any("expand m-" in str(one["content"]) for one in recovered)
     assert service.call(Status()).tiers["working"].count > before  # type: ignore[index]

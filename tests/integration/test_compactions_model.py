@@ -9,7 +9,7 @@ import pytest
 from compacting import compacted, missing, rounds
 from fakes import FakeClock, FakeSummarizer
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.service.conversation import WindowSettings
 from mnemosyned.service.service import MemoryService
@@ -19,11 +19,11 @@ from mnemosyned.verbs.memories import Remember, Sleep
 
 
 class Model(FakeSummarizer):
-    """A summariser that says it works with a model."""
+    """A summarizer that says it works with a model."""
 
     answer = "They read twenty files, one after the other."
 
-    def summarize(self, memories: Sequence[Memory]) -> Any:  # noqa: ANN401
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Any:  # noqa: ANN401
         return replace(super().summarize(memories), text=self.answer)
 
     def standing(self) -> Standing:

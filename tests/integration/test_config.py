@@ -75,7 +75,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "context.fresh_tail": ("4", 4),
     "context.tokenizer": ("/x/tokenizer.json", "/x/tokenizer.json"),
     "context.model_limit_s": ("5", 5.0),
-    "learnings.recognise": ("no", False),
+    "learnings.recognize": ("no", False),
     "embedding.model_path": ("/e.gguf", "/e.gguf"),
     "embedding.query_prefix": ("query:", "query:"),
     "embedding.memory_prefix": ("passage:", "passage:"),

@@ -142,7 +142,7 @@ def test_equal_input_gives_an_equal_answer(service: MemoryService) -> None:
 
 
 def test_learning_from_what_is_said_can_be_switched_off(service: MemoryService) -> None:
-    service.use_limits(Limits(content_bytes_max=100, wm_max=100, recognise=False))
+    service.use_limits(Limits(content_bytes_max=100, wm_max=100, recognize=False))
 
     service.call(Remember("Never use emojis.", role="user"))
 

@@ -13,7 +13,7 @@ from mnemosyned.domain.consolidation import (
     Trigger,
 )
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
-from mnemosyned.domain.memory import Memory, Tier
+from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summary
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -27,7 +27,7 @@ def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport
 
 
 def failing_for(name: str) -> FakeSummarizer:
-    def fail(memories: Sequence[Memory]) -> None:
+    def fail(memories: Sequence[MemoryRecord]) -> None:
         if memories[0].id.startswith(name):
             raise SummarizerFailed("no words came")
 
@@ -67,7 +67,7 @@ def test_a_failed_group_is_tried_again_by_the_next_cycle(
 def test_an_error_nobody_foresaw_is_logged_without_its_words(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    def fail(memories: Sequence[Memory]) -> None:
+    def fail(memories: Sequence[MemoryRecord]) -> None:
         raise ValueError(memories[0].content)
 
     cycle.summarizer = FakeSummarizer(meanwhile=fail)
@@ -82,7 +82,7 @@ def test_an_error_nobody_foresaw_is_logged_without_its_words(
 @pytest.mark.parametrize("nothing", ["", " \n\t"])
 def test_an_empty_summary_is_refused(store: SqliteStore, cycle: SleepCycle, nothing: str) -> None:
     class Mute(FakeSummarizer):
-        def summarize(self, memories: Sequence[Memory]) -> Summary:  # noqa: ARG002
+        def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:  # noqa: ARG002
             return Summary(text=nothing, summarizer="mute")
 
     cycle.summarizer = Mute()
@@ -195,7 +195,7 @@ def test_there_are_never_two_cycles_at_once(
     keep(store, *trio("a"))
     refused: list[bool] = []
 
-    def try_again(_: Sequence[Memory]) -> None:
+    def try_again(_: Sequence[MemoryRecord]) -> None:
         assert cycle.running
         with pytest.raises(SleepInProgress):
             sleep(cycle)
@@ -214,7 +214,7 @@ def test_the_last_cycle_waits_for_the_running_one(
     keep(store, *trio("a"), *trio("b", source="b", hours_ago=15))
     begun, finish = threading.Event(), threading.Event()
 
-    def wait(_: Sequence[Memory]) -> None:
+    def wait(_: Sequence[MemoryRecord]) -> None:
         begun.set()
         assert finish.wait(10)
 

@@ -11,7 +11,7 @@ from fakes import FakeClock, keep, memory
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import Draft
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import cycle as cycles
@@ -26,7 +26,7 @@ def weeks_later(clock: FakeClock) -> None:
     clock.moment = MONDAY + timedelta(days=40)
 
 
-def at(id: str, *, days: float = 0, hours: float = 0, **changes: object) -> Memory:
+def at(id: str, *, days: float = 0, hours: float = 0, **changes: object) -> MemoryRecord:
     moment = MONDAY + timedelta(days=days, hours=hours)
     return replace(memory(id), created_at=moment, **changes)  # type: ignore[arg-type]
 

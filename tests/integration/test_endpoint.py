@@ -10,7 +10,7 @@ import pytest
 from asking import ASKED, SECRET, ask, model, refused
 from endpoints import (
     PATH,
-    Behaviour,
+    Behavior,
     answer,
     breaks_off,
     drips,
@@ -86,7 +86,7 @@ def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch
         breaks_off,
     ],
 )
-def test_what_may_pass_is_tried_again(bad: Behaviour) -> None:
+def test_what_may_pass_is_tried_again(bad: Behavior) -> None:
     with serving(bad, bad, says("At last.")) as served:
         assert ask(model(served.url)) == "At last."
 
@@ -142,7 +142,7 @@ def test_a_no_to_all_requests_makes_it_unavailable(status: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [gives(400, SECRET.encode()), gives(413), says(None), says(" \n")])
-def test_a_no_to_this_request_says_nothing_of_the_next(bad: Behaviour) -> None:
+def test_a_no_to_this_request_says_nothing_of_the_next(bad: Behavior) -> None:
     with serving(bad) as served:
         assert not isinstance(refused(model(served.url)), ModelUnavailable)
 
@@ -174,7 +174,7 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("slow", [waits(3, says("late")), drips])
-def test_it_takes_no_longer_than_it_may(slow: Behaviour) -> None:
+def test_it_takes_no_longer_than_it_may(slow: Behavior) -> None:
     with serving(slow) as served:
         begun = time.monotonic()
         error = refused(model(served.url, time_limit_s=0.3))
@@ -185,7 +185,7 @@ def test_it_takes_no_longer_than_it_may(slow: Behaviour) -> None:
 
 
 @pytest.mark.parametrize("slow", [waits(3, says("late")), drips, gives(429, Retry_After="9")])
-def test_closing_ends_a_call_within_a_second_and_the_next_one_works(slow: Behaviour) -> None:
+def test_closing_ends_a_call_within_a_second_and_the_next_one_works(slow: Behavior) -> None:
     with serving(slow, says("Again.")) as served:
         asked = model(served.url)
         closing = threading.Timer(0.2, asked.close)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from fakes import FakeClock, FakeSummarizer, keep, trio
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary
 from mnemosyned.sleep import shutdown as final
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
@@ -32,7 +32,7 @@ class Writing(FakeSummarizer):
         state = SummarizerState.FALLBACK if self.stopped.is_set() else SummarizerState.MODEL
         return Standing(name=self.name, reason="", state=state)
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         self.asked += not self.stopped.is_set()
         if self._hangs:
             assert self.stopped.wait(30)

@@ -10,7 +10,7 @@ from forgettable import everything
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.service import retention as forgetting
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
@@ -22,7 +22,7 @@ CJK = "鑫淼焱垚"
 CAMEL = "zqxjvSecretName"
 
 
-def secret_memories() -> list[Memory]:
+def secret_memories() -> list[MemoryRecord]:
     """A secret among so many others that it is spread over pages and merged segments."""
     rest = [
         memory(str(at), f"note {at} " + " ".join(f"word{at}x{n}" for n in range(40)), hours_ago=20)
@@ -71,7 +71,7 @@ def test_an_episode_forgotten_is_gone_from_the_disk_with_its_originals(
     keep(store, *secret_memories())
     report = cycle.run(trigger=Trigger.EXPLICIT)
     original = store.get("secret")
-    assert isinstance(original, Memory)
+    assert isinstance(original, MemoryRecord)
     assert original.episode
 
     receipt = service.call(Forget(original.episode))

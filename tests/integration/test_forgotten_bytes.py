@@ -28,7 +28,7 @@ from forgettable import (
 )
 
 from mnemosyned import Memory as Library
-from mnemosyned.domain.memory import Episode, Memory
+from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import MemoryService
@@ -46,7 +46,7 @@ def parts(store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: 
 def above(store: SqliteStore, id: str) -> list[Episode]:
     """The day, week and month over a memory."""
     memory = store.get(id)
-    assert isinstance(memory, Memory)
+    assert isinstance(memory, MemoryRecord)
     found = store.get(memory.episode or "")
     summaries = []
     while isinstance(found, Episode) and found.parent:

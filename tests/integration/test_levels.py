@@ -9,7 +9,7 @@ from fakes import FakeClock, FakeSummarizer, keep, memory
 
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summary
 from mnemosyned.domain.ports.store import Fold
 from mnemosyned.domain.search.query import Hit
@@ -29,7 +29,7 @@ def on_monday(clock: FakeClock) -> None:
     clock.moment = MONDAY + timedelta(hours=12)
 
 
-def said(at: datetime, name: str, **where: object) -> list[Memory]:
+def said(at: datetime, name: str, **where: object) -> list[MemoryRecord]:
     """Three memories of one episode."""
     return [
         replace(memory(f"{name}{i}"), created_at=at + timedelta(minutes=i), **where)  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_a_day_that_is_not_over_waits(
     assert (report.promoted, report.folded) == (3, 0)
 
 
-def test_every_level_is_written_by_the_summariser_and_lower_ones_remain(
+def test_every_level_is_written_by_the_summarizer_and_lower_ones_remain(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     for day in range(35):
@@ -172,7 +172,7 @@ class Thirds(FakeSummarizer):
 
     sizes: tuple[int, ...] = ()
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         words = " ".join(one.content for one in memories)
         self.sizes += (len(words),)
         return Summary(text=words[: len(words) // 3], summarizer=self.name)
@@ -198,7 +198,7 @@ def test_a_very_long_day_is_shortened_part_by_part(
 class Windowed(Thirds):
     """A model with a window, for which a long summary is read in pieces, by its id."""
 
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         windows.parts(memories, count_tokens=lambda piece: len(piece.text) // 4, tokens_max=900)
         words = " ".join(one.content for one in memories)
         return Summary(text=words[: len(words) * 2 // 3], summarizer=self.name)

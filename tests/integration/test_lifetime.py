@@ -31,7 +31,7 @@ from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, Sleep
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
@@ -285,7 +285,7 @@ class Lifetime(RuleBasedStateMachine):
     def every_memory_is_where_it_should_be_and_as_it_was(self) -> None:
         for id, known in self.known.items():
             memory = self.call(Get(id)).memory
-            assert isinstance(memory, Memory)
+            assert isinstance(memory, MemoryRecord)
             assert (memory.tier, memory.pinned) == (known.tier, known.pinned)
             assert memory.content == ("" if known.pruned else known.content)
             assert memory.created_at == known.created_at

@@ -14,7 +14,7 @@ from fakes import FakeClock, FakeSummarizer, trio
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.logs import ROOT, configure_logs, logger
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Sleep, Status
 from mnemosyned.verbs.retention import Forget
@@ -51,7 +51,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 def refusing(error: Exception) -> FakeSummarizer:
-    def refuse(memories: Sequence[Memory]) -> None:
+    def refuse(memories: Sequence[MemoryRecord]) -> None:
         words = " ".join(one.content for one in memories)
         raise error from KeyError(words)
 

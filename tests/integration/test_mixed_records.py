@@ -11,7 +11,7 @@ import pytest
 from mixed import NOW, Asked, Record, Year, year
 
 from mnemosyned.domain.dates.questions import times
-from mnemosyned.domain.memory import DEFAULT_SESSION, Memory
+from mnemosyned.domain.memory import DEFAULT_SESSION, MemoryRecord
 from mnemosyned.domain.ports.store import Draft, MemoryStore
 from mnemosyned.domain.search import bm25 as reading
 from mnemosyned.domain.search import ranking
@@ -58,7 +58,7 @@ def cases(
     session = SESSIONS[request.param]
     drafts = [
         Draft(
-            Memory(
+            MemoryRecord(
                 id=record.id,
                 content=record.content,
                 source=record.source,
@@ -124,7 +124,7 @@ def test_more_is_found_than_by_plain_bm25(whole: tuple[float, float], past: Year
 @pytest.mark.parametrize(
     ("module", "part", "value"),
     [
-        (ranking, "NEIGHBOUR_SHARES", (0.0, 0.0)),
+        (ranking, "NEIGHBOR_SHARES", (0.0, 0.0)),
         (ranking, "SESSION_SHARE", 0.0),
         (ranking, "SPEAKER_SHARE", 0.0),
         (ranking, "SPOKEN_TO", 1.0),

@@ -13,7 +13,7 @@ from bench.retention import Conversation, content_words, retention
 from endpoints import PROGRAMS, process, says, serving
 from gguf import canned_model
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.summarizers.extractive import AaakSummarizer
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ ASKED = (("Kessler", 1), ("14 April", 2), ("a driver", 2))
 CONVERSATION = Conversation(
     sessions={
         number: [
-            Memory(id=f"{number}{at}", content=text, created_at=NOON + timedelta(minutes=at))
+            MemoryRecord(id=f"{number}{at}", content=text, created_at=NOON + timedelta(minutes=at))
             for at, text in enumerate(SAID)
         ]
         for number in (1, 2)

@@ -156,7 +156,7 @@ def echo(prompt: str) -> str:
     return "\n".join([line for block in blocks for line in block.split("\n")][::3])
 
 
-def test_a_group_larger_than_the_window_is_summarised_in_parts_and_these_in_order() -> None:
+def test_a_group_larger_than_the_window_is_summarized_in_parts_and_these_in_order() -> None:
     model = ScriptedModel(answer=echo, context=1600)
 
     text = summarizer(model, max_tokens=400).summarize(LONG).text

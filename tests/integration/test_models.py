@@ -232,7 +232,7 @@ def test_another_digest_than_the_stated_one_is_refused(shelf: Shelf, source: Sou
 def test_another_size_than_the_known_one_is_refused(
     shelf: Shelf, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Known(url=source.url, size=len(CONTENT) + 1, licence="none")
+    known = Known(url=source.url, size=len(CONTENT) + 1, license="none")
     monkeypatch.setattr(shelf_module, "KNOWN", {"tiny": known})
 
     with pytest.raises(FetchFailed, match="another one"):
@@ -268,7 +268,7 @@ def test_only_tls_leaves_the_machine(url: str) -> None:
 def test_without_a_network_the_file_and_its_place_are_named(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Known(url="http://127.0.0.1:9/tiny.gguf", size=1_234, licence="none")
+    known = Known(url="http://127.0.0.1:9/tiny.gguf", size=1_234, license="none")
     monkeypatch.setattr(shelf_module, "KNOWN", {"tiny": known})
 
     with pytest.raises(FetchFailed) as caught:

@@ -265,7 +265,7 @@ def test_forgetting_the_last_original_removes_its_episode(
     assert kept_ids(service, "bike") == []
 
 
-def test_what_cannot_be_summarised_again_can_still_be_forgotten(
+def test_what_cannot_be_summarized_again_can_still_be_forgotten(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     keep(store, *trio("a"))

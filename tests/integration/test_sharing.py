@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from fakes import trio
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary
 from mnemosyned.summarizers.extractive import AaakSummarizer
 from mnemosyned.summarizers.parallel import HELPERS, SHARED_MIN, SharingSummarizer
@@ -20,7 +20,7 @@ UTC_ZONE = ZoneInfo("UTC")
 RATIO = 1 / 3
 
 
-def groups(count: int) -> list[tuple[int, Sequence[Memory]]]:
+def groups(count: int) -> list[tuple[int, Sequence[MemoryRecord]]]:
     return [(at, trio(f"the {at}th tunnel opened on time ")) for at in range(count)]
 
 
@@ -101,10 +101,10 @@ def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
 
 
 def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
-    alone: list[Sequence[Memory]] = []
+    alone: list[Sequence[MemoryRecord]] = []
 
     class Noting(SharingSummarizer):
-        def alone(self, memories: Sequence[Memory], *, exact: bool) -> Digest | Exception:
+        def alone(self, memories: Sequence[MemoryRecord], *, exact: bool) -> Digest | Exception:
             alone.append(memories)
             return super().alone(memories, exact=exact)
 
@@ -143,7 +143,7 @@ def test_no_group_is_lost_when_the_helping_processes_are_killed_or_hang(
 ) -> None:
     before = children()
 
-    def with_a_signal() -> Iterator[tuple[int, Sequence[Memory]]]:
+    def with_a_signal() -> Iterator[tuple[int, Sequence[MemoryRecord]]]:
         for key, memories in groups(SHARED_MIN * 2):
             if key == SHARED_MIN:
                 for pid in children() - before:

@@ -12,7 +12,7 @@ import pytest
 from fakes import NOON, consolidate, keep, memory, promotion, working_ids
 
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
@@ -109,7 +109,7 @@ def test_reading_never_waits_for_a_writer(store: SqliteStore, beside: sqlite3.Co
 
     assert time.monotonic() - started < 1
     assert len(found.memories) == 1
-    assert isinstance(known, Memory)
+    assert isinstance(known, MemoryRecord)
     assert known.content == "my bike"
 
 

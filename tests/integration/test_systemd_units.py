@@ -72,7 +72,7 @@ def test_systemd_has_nothing_to_say_about_a_unit(analyze: str, unit: str, units:
 
 
 @each_unit
-def test_a_misspelt_key_would_be_noticed(analyze: str, unit: str, units: Path) -> None:
+def test_a_misspelled_key_would_be_noticed(analyze: str, unit: str, units: Path) -> None:
     with (units / unit).open("a") as file:
         file.write("[Service]\nWacthdogSec=60\n")
 
@@ -89,7 +89,7 @@ def test_the_drop_in_for_machines_without_user_namespaces_is_valid(
     assert verify(analyze, "mnemosyned.service", units) == ""
 
 
-def test_a_misspelt_key_in_the_drop_in_would_be_noticed(analyze: str, units: Path) -> None:
+def test_a_misspelled_key_in_the_drop_in_would_be_noticed(analyze: str, units: Path) -> None:
     folder = units / "mnemosyned.service.service.d"
     folder.mkdir()
     (folder / DROP_IN).write_text("[Service]\nPrivateUser=no\n")

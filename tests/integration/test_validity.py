@@ -1,4 +1,4 @@
-"""Pinned, valid for a time, superseded: what is recalled, what is summarised, what stays."""
+"""Pinned, valid for a time, superseded: what is recalled, what is summarized, what stays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_i
 
 from mnemosyned.domain.consolidation import UNSPOKEN, Trigger
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -23,7 +23,7 @@ def found(service: MemoryService, query: str, *, history: bool = False) -> list[
     return [hit.id for hit in service.call(Recall(query, history=history)).hits]
 
 
-def got(service: MemoryService, id: str) -> Memory:
+def got(service: MemoryService, id: str) -> MemoryRecord:
     memory = service.call(Get(id)).memory
     assert memory
     return memory
@@ -31,7 +31,7 @@ def got(service: MemoryService, id: str) -> Memory:
 
 def episode_of(store: SqliteStore, id: str) -> Episode:
     memory = store.get(id)
-    assert isinstance(memory, Memory)
+    assert isinstance(memory, MemoryRecord)
     episode = store.get(memory.episode or "")
     assert isinstance(episode, Episode)
     return episode
@@ -58,7 +58,7 @@ def test_what_is_pinned_later_stays_whatever_starts_a_cycle(
     assert got(service, "a0").tier is Tier.ARCHIVE
 
 
-def test_a_pin_that_comes_while_its_group_is_summarised_holds(
+def test_a_pin_that_comes_while_its_group_is_summarized_holds(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     keep(store, *trio("a"))
@@ -213,7 +213,7 @@ def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
     assert found(service, "Rome office") == ["oslo"]
 
 
-def test_what_is_superseded_while_it_is_summarised_is_not_promoted_as_current(
+def test_what_is_superseded_while_it_is_summarized_is_not_promoted_as_current(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     keep(store, *trio("a"))

@@ -12,7 +12,7 @@ from compacting import Messages, back, blocks, compacted, missing
 from fakes import FakeClock, holding
 
 from mnemosyned.domain.conversation.as_memories import WORDLESS, as_message
-from mnemosyned.domain.memory import Memory, content_hash
+from mnemosyned.domain.memory import MemoryRecord, content_hash
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore, open_store
@@ -207,8 +207,8 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
         totals = {tier.value: total for tier, total in store.totals().items()}
         due = store.scrub_due()
 
-    assert [one.content for one in healed if isinstance(one, Memory)] == [*[WORDLESS] * 3, ""]
-    assert [as_message(one) for one in healed[:3] if isinstance(one, Memory)] == [
+    assert [one.content for one in healed if isinstance(one, MemoryRecord)] == [*[WORDLESS] * 3, ""]
+    assert [as_message(one) for one in healed[:3] if isinstance(one, MemoryRecord)] == [
         {"role": SPEAKER, "content": "", "name": None, "n": 1},
         {"role": SPEAKER, "content": ""},
         {"content": None, "role": SPEAKER},

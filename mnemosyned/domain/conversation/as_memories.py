@@ -9,7 +9,7 @@ from typing import Any
 
 from mnemosyned.domain.conversation.messages import Message, PartKind, parts, when
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 
 REST, WHOLE = "rest_of_message", "message"
 """The keys of the metadata for what role and content do not hold, or else for all of a message."""
@@ -23,7 +23,7 @@ A memory without content is one that was pruned. No search finds the sign, as it
 
 def as_memory(
     message: Message, *, id: str, said: datetime, session: str, source: str | None
-) -> Memory:
+) -> MemoryRecord:
     """The memory of a message; `as_message` gives the message back."""
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(one, str) and "\0" not in one for one in (role, content))
@@ -33,7 +33,7 @@ def as_memory(
     if wordless:
         rest = {"content": content, **rest}
     metadata = {REST: rest} if rest else {}
-    return Memory(
+    return MemoryRecord(
         id=id,
         content=WORDLESS if wordless else shown,
         created_at=said,
@@ -44,7 +44,7 @@ def as_memory(
     )
 
 
-def as_message(memory: Memory) -> dict[str, Any]:
+def as_message(memory: MemoryRecord) -> dict[str, Any]:
     """The message that a memory was made of; that of any other memory is its role and content."""
     whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
     if isinstance(whole, Mapping):
@@ -53,7 +53,7 @@ def as_message(memory: Memory) -> dict[str, Any]:
     return {**plain, **rest} if isinstance(rest, Mapping) else plain
 
 
-def as_said(memory: Memory) -> Memory:
+def as_said(memory: MemoryRecord) -> MemoryRecord:
     """The memory with the content that its message had, were it no word at all."""
     if memory.content != WORDLESS:
         return memory

@@ -45,7 +45,7 @@ from mnemosyned.domain.conversation.summary_message import (
 )
 from mnemosyned.domain.conversation.tool_stubs import stubbed
 from mnemosyned.domain.dates.relative import anchor, relative
-from mnemosyned.domain.memory import Detail, Memory
+from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.summary.extract import extract
@@ -109,7 +109,7 @@ class AutoPolicy:
         goal = share(self.max_tokens, self.target)
         if sum(costs) <= goal or not divided.old:
             return self._with_stubs(done, divided, stubs, costs)
-        shorter = self._summarised(done, divided, earlier, stubs, costs)
+        shorter = self._summarized(done, divided, earlier, stubs, costs)
         return shorter if shorter.tokens_after < done.tokens_before else done
 
     def _stubs(self, divided: Divided, costs: list[int]) -> dict[int, Message]:
@@ -144,7 +144,7 @@ class AutoPolicy:
             details=tuple(_details(originals)),
         )
 
-    def _summarised(
+    def _summarized(
         self,
         done: Compaction,
         divided: Divided,
@@ -265,7 +265,9 @@ def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[s
     """
     known = KnownSecrets(secrets)
     prose = [
-        Memory(id="", content=known.masked(harmless(words)), created_at=said, role=_role(message))
+        MemoryRecord(
+            id="", content=known.masked(harmless(words)), created_at=said, role=_role(message)
+        )
         for message in messages
         if (words := text(message).strip())
         and (len(words) > SHORT_CHARS or message.get("role") != "user")

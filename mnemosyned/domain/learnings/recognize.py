@@ -1,4 +1,4 @@
-"""Recognises by rule what a user says to hold from now on: instructions, preferences, a name."""
+"""Recognizes by rule what a user says to hold from now on: instructions, preferences, a name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.prefilter import REQUEST, hinted, languages
 from mnemosyned.domain.learnings.rule_tables import LANGUAGES
 from mnemosyned.domain.learnings.rules import Common, common_rules, rules_of
-from mnemosyned.domain.memory import Memory, new_id
+from mnemosyned.domain.memory import MemoryRecord, new_id
 from mnemosyned.domain.secrets.masking import masked
 
 USER_ROLES = frozenset({"user", "human"})
@@ -52,7 +52,7 @@ class Said(NamedTuple):
     text: str
 
 
-def stated_in(memory: Memory, *, now: datetime) -> tuple[Learning, ...]:
+def stated_in(memory: MemoryRecord, *, now: datetime) -> tuple[Learning, ...]:
     """What a user says in a memory that is to hold from now on, without the secrets in it.
 
     `now` is for the ids, as a memory may come in long after it happened.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
-from mnemosyned.domain.memory import Detail, Memory
+from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.domain.search.query import Match, Query
 
 K = TypeVar("K")
@@ -16,19 +16,19 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a summariser made of a batch."""
+    """What a summarizer made of a batch."""
 
     text: str
     """The episode's content: the summary, then a line of keywords."""
     summarizer: str
     """Name of the implementation that wrote it, for the log."""
     fallback_reason: str = ""
-    """Why a fallback wrote it, empty where the summariser in force did."""
+    """Why a fallback wrote it, empty where the summarizer in force did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """What a summariser made of memories as they were remembered, secrets and all."""
+    """What a summarizer made of memories as they were remembered, secrets and all."""
 
     summary: Summary
     """Of those that last, with every secret masked."""
@@ -80,7 +80,7 @@ class SummarizerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The summariser in force as `status` shows it, with its counts since the start."""
+    """The summarizer in force as `status` shows it, with its counts since the start."""
 
     name: str
     reason: str
@@ -107,19 +107,19 @@ class Summarizer(Protocol):
     """The language model it works with."""
 
     @abstractmethod
-    def summarize(self, memories: Sequence[Memory]) -> Summary:
-        """Summarise the memories, which stand oldest first.
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Summarize the memories, which stand oldest first.
 
         Raises `SummarizerFailed` when nothing worth keeping came out.
         """
 
     def summarize_each(
         self,
-        groups: Iterable[tuple[K, Sequence[Memory]]],
+        groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
         *,
         expected: int,  # noqa: ARG002 for those that prepare for many
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summarise groups, each with a key of the caller's, in whatever order they are finished.
+        """Summarize groups, each with a key of the caller's, in whatever order they are finished.
 
         `groups` is read as there is room, so that the caller can end the work by ending it;
         `expected` says about how many groups of ordinary size they amount to. What one group
@@ -129,11 +129,11 @@ class Summarizer(Protocol):
             yield key, self.outcome(memories)
 
     def digest_each(
-        self, groups: Iterable[tuple[K, Sequence[Memory]]], *, expected: int
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Digests of groups as they were remembered; else like `summarize_each`."""
 
-        def readable() -> Iterator[tuple[tuple[K, tuple[Detail, ...]], Sequence[Memory]]]:
+        def readable() -> Iterator[tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]]:
             for key, originals in groups:
                 lasting, details = spoken_of(originals)
                 yield (key, details), lasting
@@ -144,12 +144,12 @@ class Summarizer(Protocol):
             else:
                 yield key, Digest(summary=outcome, details=details)
 
-    def digest(self, originals: Sequence[Memory]) -> Digest:
+    def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
         """The digest of one group. Raises `SummarizerFailed`."""
         lasting, details = spoken_of(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 
-    def outcome(self, memories: Sequence[Memory]) -> Summary | Exception:
+    def outcome(self, memories: Sequence[MemoryRecord]) -> Summary | Exception:
         """The summary, or what went wrong: one group's failure must not end the others'."""
         try:
             return self.summarize(memories)
@@ -181,13 +181,13 @@ class Summarizer(Protocol):
         return
 
 
-def spoken_of(originals: Sequence[Memory]) -> tuple[list[Memory], tuple[Detail, ...]]:
+def spoken_of(originals: Sequence[MemoryRecord]) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
     """What a summary may speak of, and the exact values of all.
 
     No summary, prompt or log row may hold a secret, nor what is superseded or expires while the
     summary stays.
     """
-    # Loaded by who summarises: the shell client needs the values of this module alone.
+    # Loaded by who summarizes: the shell client needs the values of this module alone.
     from mnemosyned.domain.secrets.exact_values import without_secrets  # noqa: PLC0415
 
     readable, details = without_secrets(originals)

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.memory import Acknowledged, Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.memory import Acknowledged, Episode, MemoryRecord, Tier, TierTotals
 from mnemosyned.domain.retention import Choice, Emptied, Prunable, Removal, Retention, Returned
 from mnemosyned.domain.rollup import Child, Level
 from mnemosyned.domain.search.query import Found, Place, Query, Shown
@@ -30,7 +30,7 @@ class Clock(Protocol):
 class Draft:
     """A memory handed in; with `dedupe` an earlier one with the same words stands for it."""
 
-    memory: Memory
+    memory: MemoryRecord
     dedupe: bool = False
     secrets: Literal["", "kept", "masked"] = ""
     """What became of the secrets in it, where it has some."""
@@ -134,7 +134,7 @@ class MemoryStore(Protocol):
         """
         ...
 
-    def compaction(self, id: str) -> tuple[Compacted, list[Memory]] | None:
+    def compaction(self, id: str) -> tuple[Compacted, list[MemoryRecord]] | None:
         """A compaction and what is left of its messages, in the order of the conversation."""
         ...
 
@@ -142,11 +142,11 @@ class MemoryStore(Protocol):
         """The id of the session's compaction whose summary says this, where one does."""
         ...
 
-    def get(self, id: str) -> Memory | Episode:
+    def get(self, id: str) -> MemoryRecord | Episode:
         """The memory or episode with this id. Raises `NotFound`."""
         ...
 
-    def originals(self, episode: str) -> list[Memory]:
+    def originals(self, episode: str) -> list[MemoryRecord]:
         """The memories that a summary of any level goes back to, oldest first, word for word."""
         ...
 
@@ -199,14 +199,14 @@ class MemoryStore(Protocol):
         ...
 
     def pace(self, summarizer: str) -> float | None:
-        """Characters a second that this summariser read of late; None where it wrote nothing."""
+        """Characters a second that this summarizer read of late; None where it wrote nothing."""
         ...
 
     def working_count(self) -> int:
         """How many memories the working tier holds."""
         ...
 
-    def working(self, ids: Sequence[str]) -> list[Memory]:
+    def working(self, ids: Sequence[str]) -> list[MemoryRecord]:
         """Those of these memories that are still in the working tier, oldest first."""
         ...
 
@@ -375,7 +375,7 @@ class MemoryStore(Protocol):
         """Give up these originals' words; details, hashes and provenance stay."""
         ...
 
-    def history(self, id: str) -> list[Memory]:
+    def history(self, id: str) -> list[MemoryRecord]:
         """What this memory superseded, the newest first."""
         ...
 

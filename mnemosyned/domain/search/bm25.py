@@ -39,7 +39,7 @@ class Reading(NamedTuple):
     scores: tuple[float, ...]
     """For each term, its BM25."""
     phrase: float
-    """What neighbouring terms of the question are worth that stand close here too."""
+    """What neighboring terms of the question are worth that stand close here too."""
 
 
 class _Form(NamedTuple):
@@ -208,7 +208,7 @@ def _worth(form: _Form, tokens: tuple[str, ...]) -> float:
 
 
 def _phrase(text: str, scores: Sequence[float], where: Mapping[int, Sequence[int]]) -> float:
-    """The lesser score of each pair of neighbouring terms that stand within a few words."""
+    """The lesser score of each pair of neighboring terms that stand within a few words."""
     total = 0.0
     for number, places in where.items():
         following = where.get(number + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.search.query import Hit, Line, Place, Query, Shown
 from mnemosyned.domain.text.snippets import snippet
 
@@ -29,7 +29,9 @@ def _explanation(place: Place, query: Query) -> dict[str, float] | None:
     return {name: part for name, part in place.parts._asdict().items() if part}
 
 
-def _memory_hit(memory: Memory, place: Place, memories: Mapping[int, Memory], query: Query) -> Hit:
+def _memory_hit(
+    memory: MemoryRecord, place: Place, memories: Mapping[int, MemoryRecord], query: Query
+) -> Hit:
     return Hit(
         id=memory.id,
         tier=memory.tier,
@@ -48,7 +50,7 @@ def _memory_hit(memory: Memory, place: Place, memories: Mapping[int, Memory], qu
 
 
 def _episode_hit(
-    episode: Episode, place: Place, memories: Mapping[int, Memory], query: Query
+    episode: Episode, place: Place, memories: Mapping[int, MemoryRecord], query: Query
 ) -> Hit:
     lines = _lines(place, memories)
     return Hit(
@@ -67,7 +69,7 @@ def _episode_hit(
     )
 
 
-def _lines(place: Place, memories: Mapping[int, Memory]) -> tuple[Line, ...]:
+def _lines(place: Place, memories: Mapping[int, MemoryRecord]) -> tuple[Line, ...]:
     return tuple(
         Line(
             id=memory.id,

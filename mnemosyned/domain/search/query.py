@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemosyned.domain.memory import Episode, Memory, Tier
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 # Clients load this module for its hits alone, and must start fast.
@@ -75,8 +75,8 @@ class Parts(NamedTuple):
     words: float = 0.0
     """Its own words, by BM25."""
     phrase: float = 0.0
-    """Neighbouring words of the question standing together."""
-    neighbours: float = 0.0
+    """Neighboring words of the question standing together."""
+    neighbors: float = 0.0
     """What stands beside it in its session."""
     session: float = 0.0
     """What the rest of its sitting says."""
@@ -160,7 +160,7 @@ class Place(NamedTuple):
 class Shown:
     """The memories and episodes that places speak of, as far as they still exist."""
 
-    memories: Mapping[int, Memory]
+    memories: Mapping[int, MemoryRecord]
     episodes: Mapping[int, Episode]
 
 

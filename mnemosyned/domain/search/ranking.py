@@ -16,12 +16,12 @@ from mnemosyned.domain.search.query import BEGINNING, LINES_MAX, Found, Match, P
 from mnemosyned.domain.search.semantic import with_meaning
 from mnemosyned.domain.search.source_hints import asked_of, is_asked_of
 
-NEIGHBOUR_SHARES = (0.6, 0.4)
+NEIGHBOR_SHARES = (0.6, 0.4)
 """What a term is worth that stands one and two places beside: an answer often follows the line
 that names its subject, and need not repeat a word of it."""
 _NEXT_TO = [
     (step * distance, distance)
-    for distance in range(1, len(NEIGHBOUR_SHARES) + 1)
+    for distance in range(1, len(NEIGHBOR_SHARES) + 1)
     for step in (-1, 1)
 ]
 BESIDE_WITHIN = timedelta(minutes=30)
@@ -136,13 +136,13 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
         if read.match.score <= 0 and gained is None:
             continue
         own = words[position]
-        neighbours = sum(map(max, terms[position], gained)) - own if gained else 0.0
+        neighbors = sum(map(max, terms[position], gained)) - own if gained else 0.0
         worth[position] = _with_priors(
             query,
             read,
             words=own,
             phrase=PHRASE_SHARE * read.phrase,
-            neighbours=neighbours,
+            neighbors=neighbors,
             session=SESSION_SHARE * sittings.get(position, 0.0),
             about=_about(read, names),
             asked=is_asked_of(read.match.source, asked),
@@ -187,7 +187,7 @@ def _about(read: _Read, names: set[int]) -> bool:
 def _lent(
     found: Found, reads: Mapping[int, _Read], terms: Mapping[int, tuple[float, ...]]
 ) -> dict[int, list[float]]:
-    """For each candidate the best its neighbours say of each term, at their share."""
+    """For each candidate the best its neighbors say of each term, at their share."""
     lent: dict[int, list[float]] = {}
     for position, read in reads.items():
         if read.match.score <= 0:
@@ -199,7 +199,7 @@ def _lent(
             near = reads.get(other)
             if near is None or not one_talk(read.match, near.match):
                 continue
-            share = NEIGHBOUR_SHARES[distance - 1]
+            share = NEIGHBOR_SHARES[distance - 1]
             shared = [score * share for score in own]
             known = lent.get(other)
             lent[other] = list(map(max, known, shared)) if known else shared
@@ -261,14 +261,14 @@ def _with_priors(
     *,
     words: float,
     phrase: float,
-    neighbours: float,
+    neighbors: float,
     session: float,
     about: bool,
     asked: bool,
 ) -> Parts:
     """The parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = read.match
-    score = words + phrase + neighbours + session
+    score = words + phrase + neighbors + session
     asks = -ASKING_SHARE * score if match.content.rstrip().endswith(("?", "？")) else 0.0
     score += asks
     speaker = SPEAKER_SHARE * score * about + ROLE_WEIGHT * read.roles
@@ -280,7 +280,7 @@ def _with_priors(
     recency = RECENCY_SHARE * _recency(query, match) * score
     importance = IMPORTANCE_SHARE * (match.importance - 0.5) * score
     return Parts(
-        words, phrase, neighbours, session, asks, speaker, source, time, recency, importance
+        words, phrase, neighbors, session, asks, speaker, source, time, recency, importance
     )
 
 

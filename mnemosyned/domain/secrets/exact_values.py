@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
 from mnemosyned.domain.search.query import Shown
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.secrets.masking import masked_memory, secrets
@@ -160,9 +160,9 @@ def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
 
 
 def without_secrets(
-    memories: Sequence[Memory], *, known: Iterable[Detail] = ()
-) -> tuple[list[Memory], tuple[Detail, ...]]:
-    """The memories as a summariser may read them, and their exact values as they stand.
+    memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
+) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
+    """The memories as a summarizer may read them, and their exact values as they stand.
 
     What one memory shows to be a secret is masked in all of them, and so is what is known.
     """

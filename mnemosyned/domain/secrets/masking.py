@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from mnemosyned.domain.errors import SecretRefused
-from mnemosyned.domain.memory import Detail, DetailKind, Memory
+from mnemosyned.domain.memory import Detail, DetailKind, MemoryRecord
 from mnemosyned.domain.secrets.formats import Secret, formed
 from mnemosyned.domain.secrets.sentences import spoken
 
@@ -124,7 +124,7 @@ def _masked_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 wha
     return value
 
 
-def masked_memory(memory: Memory, known: Iterable[Detail] = ()) -> Memory:
+def masked_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
     """The memory as anyone may see it."""
     content = masked(memory.content, known)
     metadata = masked_values(memory.metadata) if memory.metadata else memory.metadata
@@ -134,8 +134,8 @@ def masked_memory(memory: Memory, known: Iterable[Detail] = ()) -> Memory:
 
 
 def admitted(
-    memory: Memory, rule: SecretRule, *, place: str = ""
-) -> tuple[Memory, Literal["", "kept", "masked"]]:
+    memory: MemoryRecord, rule: SecretRule, *, place: str = ""
+) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
     """The memory as it may be stored, and what became of its secrets.
 
     Raises `SecretRefused`, which names the kind of secret and its field, never its value.

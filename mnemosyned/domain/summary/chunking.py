@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 
 CHARS_PER_TOKEN_MAX = 16
 """More characters than this for each token of the window are not offered to the counter."""
@@ -31,13 +31,13 @@ class Piece:
     role: str = ""
 
 
-def whole(memory: Memory) -> Piece:
+def whole(memory: MemoryRecord) -> Piece:
     """The piece that a memory makes where it need not be split."""
     return Piece(memory.id, memory.content, memory.created_at, memory.role)
 
 
 def parts(
-    memories: Iterable[Memory], *, count_tokens: Callable[[Piece], int], tokens_max: int
+    memories: Iterable[MemoryRecord], *, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> list[list[Piece]]:
     """The memories in their order, in parts of at most so many tokens and of like size.
 

@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.extract import KEYWORDS, Extract
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.text.tokenizer import Kind, Token, sentences, tokens
@@ -27,7 +27,7 @@ class Framed:
 
 
 def framed(
-    memories: Sequence[Memory],
+    memories: Sequence[MemoryRecord],
     prose: str,
     *,
     extract: Extract,
@@ -97,7 +97,7 @@ def _written(known: Vocabulary, token: Token) -> str:
     return " ".join(one.surface for one in words[place : place + 1 + counted])
 
 
-def _vocabulary(memories: Iterable[Memory], zone: tzinfo) -> Vocabulary:
+def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
     """The words of the group with what they are worth, relative dates made absolute."""
     known = Vocabulary()
     roles: dict[str, None] = {}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Memory
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, keywords
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
 
@@ -108,7 +108,7 @@ class _Unit(NamedTuple):
     clipped: bool = False
 
 
-def extract(memories: Sequence[Memory], *, ratio: float, zone: tzinfo = UTC) -> Extract:
+def extract(memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC) -> Extract:
     """Keep about `ratio` of the group's characters, heading and keywords included.
 
     Very short groups may keep more than that, but the result is never longer than its sources;
@@ -154,21 +154,21 @@ def _gain(known: Vocabulary, kept: Extract, gain: float) -> float:
     return gain + KEYWORD_GAIN * sum([known.worth.get(word, 0.0) for word in named])
 
 
-def _heading(memories: Sequence[Memory], roles: Sequence[str], zone: tzinfo) -> str:
+def _heading(memories: Sequence[MemoryRecord], roles: Sequence[str], zone: tzinfo) -> str:
     days = [in_zone(memory.created_at, zone).date() for memory in (memories[0], memories[-1])]
     telling = not SILENT_ROLES.issuperset(map(str.lower, roles))
     who = ", ".join(roles[:ROLES_SHOWN_MAX]) if telling else ""
     return " · ".join(part for part in (dates.period(*days), who) if part)
 
 
-def _fitting(memories: Sequence[Memory], size: int) -> list[_Unit]:
-    """Everything that fits into the size of a group too short to be summarised."""
+def _fitting(memories: Sequence[MemoryRecord], size: int) -> list[_Unit]:
+    """Everything that fits into the size of a group too short to be summarized."""
     units, known = _units(memories, zone=None, named=False)
     return _choose(units, known.worth, chars_max=size + 1)[1]
 
 
 def _units(
-    memories: Sequence[Memory], *, zone: tzinfo | None, named: bool
+    memories: Sequence[MemoryRecord], *, zone: tzinfo | None, named: bool
 ) -> tuple[list[_Unit], Vocabulary]:
     """Every sentence once, with its relative dates resolved if there is a zone to do it in."""
     known = Vocabulary()

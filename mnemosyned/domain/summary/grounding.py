@@ -292,7 +292,7 @@ def _bare(url: str) -> str:
 
 
 def _joined(one: str, other: str) -> bool:
-    """Whether two neighbouring characters belong to one value; scripts without spaces have none."""
+    """Whether two neighboring characters belong to one value; scripts without spaces have none."""
     return one.isalnum() and other.isalnum() and one.isascii() and other.isascii()
 
 

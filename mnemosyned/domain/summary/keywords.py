@@ -176,7 +176,7 @@ def _secret(words: Sequence[Token], place: int) -> bool:
 def keywords(known: Vocabulary, *, covered: AbstractSet[str], chars_max: int) -> tuple[str, ...]:
     """The most telling words not yet covered, as they were written: exact values, then the rest.
 
-    A value brings its label and unit. Neighbours become one phrase ("support group"), which
+    A value brings its label and unit. Neighbors become one phrase ("support group"), which
     reads better and costs no more.
     """
     if chars_max <= 0:

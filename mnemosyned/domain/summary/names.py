@@ -21,7 +21,7 @@ SENTENCE_ENDS = (".", "!", "?", "…")
 ENDING_CHARS_MAX = 3
 """Letters that a declined name differs by: Анна, Анны; Petr, Petrem."""
 STEM_CHARS_MIN = 3
-MISSPELT_CHARS_MIN = 7
+MISSPELLED_CHARS_MIN = 7
 """In shorter names, two letters that change places make another one: Brian, Brain."""
 
 AS_NAME = "@"
@@ -63,7 +63,7 @@ _DOERS = frozenset(
     сказал сказала говорит спросил спросила хочет живёт работает предложил предложила
     """.split()
 )
-"""What people do: a capitalised word before one of these is somebody."""
+"""What people do: a capitalized word before one of these is somebody."""
 _PLACED = frozenset("in nach aus at from near to".split())
 _GERMAN_TITLES = frozenset("herr herrn frau dr prof".split())
 _JOINING = frozenset("and und y et и e og & with mit con avec с".split())
@@ -175,7 +175,7 @@ def _titled(words: list[_Word]) -> bool:
 
 
 def _familiar(word: str, known: AbstractSet[str]) -> bool:
-    """Whether a capitalised word is no name, or one that is known."""
+    """Whether a capitalized word is no name, or one that is known."""
     forms = set(_forms(word))
     lower = word.casefold().removesuffix("'s")
     if not forms.isdisjoint(known) or lower in MONTHS or lower in WEEKDAYS:
@@ -185,15 +185,15 @@ def _familiar(word: str, known: AbstractSet[str]) -> bool:
     parts = _parts(word)
     if len(parts) > 1 and all(_ordinary(part) or part in known for part in parts):
         return True
-    return _declined(lower, known) or _misspelt(lower, known)
+    return _declined(lower, known) or _misspelled(lower, known)
 
 
-def _misspelt(word: str, known: AbstractSet[str]) -> bool:
+def _misspelled(word: str, known: AbstractSet[str]) -> bool:
     """Whether a known name is this one but for two letters in the wrong order: Francsico.
 
     No more than that: with another letter it may well be another name, as Marvin is not Martin.
     """
-    return len(word) >= MISSPELT_CHARS_MIN and any(
+    return len(word) >= MISSPELLED_CHARS_MIN and any(
         f"{AS_NAME}{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" in known
         for at in range(1, len(word) - 1)
         if word[at] != word[at + 1]
@@ -228,7 +228,7 @@ def _declined(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _somebody(words: list[_Word], at: int, known: AbstractSet[str], *, german: bool) -> bool:
-    """Whether a capitalised word that may be an ordinary one stands where a name does."""
+    """Whether a capitalized word that may be an ordinary one stands where a name does."""
     word = words[at]
     before = words[at - 1] if at and not word.opens else None
     after = words[at + 1] if at + 1 < len(words) and not words[at + 1].opens else None

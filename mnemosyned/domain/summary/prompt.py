@@ -1,4 +1,4 @@
-"""What a model is asked when it summarises, and what is taken of its answer."""
+"""What a model is asked when it summarizes, and what is taken of its answer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 def summary_messages(
     pieces: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
-    """The request to summarise memories, each given with its time and role."""
+    """The request to summarize memories, each given with its time and role."""
     blocks = "\n".join(shown(piece, zone=zone) for piece in pieces if piece.text.strip())
     return _messages(blocks, given="memories", chars_max=chars_max)
 

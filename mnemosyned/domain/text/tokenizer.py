@@ -200,7 +200,7 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 def tokens(sentence: str) -> tuple[Token, ...]:
     """The words and exact values of a sentence, in order."""
-    return tuple(chain.from_iterable(map(_ANALYSED.__getitem__, sentence.split(" "))))
+    return tuple(chain.from_iterable(map(_ANALYZED.__getitem__, sentence.split(" "))))
 
 
 def emphasis(words: Sequence[Token]) -> float:
@@ -271,7 +271,7 @@ _BINDING = {words.split(" ")[-1] for words in ORDERS} | {second for _, second in
 _BESIDES = dict.fromkeys(UNITS, Kind.UNIT) | dict.fromkeys(TITLES, Kind.TITLE)
 
 
-def _analyse(chunk: str) -> tuple[Token, ...]:
+def _analyze(chunk: str) -> tuple[Token, ...]:
     core = chunk.strip(_EDGE)
     if not core:
         return ()
@@ -371,5 +371,5 @@ def _kind(word: str, lower: str, root: str) -> Kind:
     return _WORD
 
 
-_ANALYSED = WordCache(_analyse, entries_max=CHUNKS_KEPT)
+_ANALYZED = WordCache(_analyze, entries_max=CHUNKS_KEPT)
 """What is between two spaces, with its tokens."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.memory import Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier, TierTotals
 from mnemosyned.domain.ports.store import (
     Compacted,
     Compacting,
@@ -215,7 +215,7 @@ class SqliteStore:
 
     # -------------------------------------------------------------- reading
 
-    def get(self, id: str) -> Memory | Episode:
+    def get(self, id: str) -> MemoryRecord | Episode:
         with self._readers.snapshot() as connection:
             found = tiers.memory(connection, id) or tiers.episode_at(
                 connection, "id", id, details=True
@@ -226,7 +226,7 @@ class SqliteStore:
             )
         return found
 
-    def compaction(self, id: str) -> tuple[Compacted, list[Memory]] | None:
+    def compaction(self, id: str) -> tuple[Compacted, list[MemoryRecord]] | None:
         with self._readers.snapshot() as connection:
             return compactions.read(connection, id)
 
@@ -234,7 +234,7 @@ class SqliteStore:
         with self._readers.snapshot() as connection:
             return compactions.saying(connection, text, session=session, source=source)
 
-    def originals(self, episode: str) -> list[Memory]:
+    def originals(self, episode: str) -> list[MemoryRecord]:
         with self._readers.snapshot() as connection:
             return tiers.originals(connection, episode)
 
@@ -285,7 +285,7 @@ class SqliteStore:
         with self._readers.snapshot() as connection:
             return emptying.next_emptied(connection, highest=highest)
 
-    def history(self, id: str) -> list[Memory]:
+    def history(self, id: str) -> list[MemoryRecord]:
         with self._readers.snapshot() as connection:
             return marks.history(connection, id)
 
@@ -361,7 +361,7 @@ class SqliteStore:
         with self._readers.snapshot() as connection:
             return tiers.working_count(connection)
 
-    def working(self, ids: Sequence[str]) -> list[Memory]:
+    def working(self, ids: Sequence[str]) -> list[MemoryRecord]:
         with self._readers.snapshot() as connection:
             return tiers.working(connection, ids)
 

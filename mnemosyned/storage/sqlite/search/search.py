@@ -14,7 +14,7 @@ from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.dedup import crowded
 from mnemosyned.domain.search.query import Corpus, Found, Match, Query
-from mnemosyned.domain.search.ranking import NEIGHBOUR_SHARES
+from mnemosyned.domain.search.ranking import NEIGHBOR_SHARES
 from mnemosyned.storage.sqlite.search.by_time import listed
 from mnemosyned.storage.sqlite.search.candidates import (
     Frequencies,
@@ -231,7 +231,7 @@ def _beside(
         around = _around(connection, query, match, slept=slept)
         at = next(at for at, row in enumerate(around) if row[0] == match.position)
         near = beside[match.position] = []
-        for distance in range(1, len(NEIGHBOUR_SHARES) + 1):
+        for distance in range(1, len(NEIGHBOR_SHARES) + 1):
             for place in (at - distance, at + distance):
                 if 0 <= place < len(around):
                     row = around[place]

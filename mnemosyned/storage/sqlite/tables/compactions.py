@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.memory import Memory, Tier, content_hash
+from mnemosyned.domain.memory import MemoryRecord, Tier, content_hash
 from mnemosyned.domain.ports.store import Compacted, Compacting, Taken
 from mnemosyned.storage.sqlite.tables.insert import remember
 from mnemosyned.storage.sqlite.tables.rows import (
@@ -39,7 +39,7 @@ def keep(connection: sqlite3.Connection, compactings: Sequence[Compacting]) -> l
     return list(dict.fromkeys(places.values()))
 
 
-def read(connection: sqlite3.Connection, id: str) -> tuple[Compacted, list[Memory]] | None:
+def read(connection: sqlite3.Connection, id: str) -> tuple[Compacted, list[MemoryRecord]] | None:
     """A compaction and what is left of its messages; None where the id is no compaction's."""
     row = connection.execute(
         "SELECT id, session_id, source, policy, created_at FROM compaction WHERE id = ?", (id,)
@@ -154,8 +154,8 @@ def _leaves(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
             waiting += reversed(below[part])
 
 
-def _memories(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Memory]:
-    found: dict[str, Memory] = {}
+def _memories(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+    found: dict[str, MemoryRecord] = {}
     for start in range(0, len(ids), IDS_PER_QUERY):
         some = ids[start : start + IDS_PER_QUERY]
         marks = ", ".join("?" * len(some))

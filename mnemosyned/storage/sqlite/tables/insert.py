@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeVar, cast
 
 from mnemosyned.domain.errors import IdTaken
-from mnemosyned.domain.memory import Acknowledged, Memory, content_hash
+from mnemosyned.domain.memory import Acknowledged, MemoryRecord, content_hash
 from mnemosyned.domain.ports.store import Draft, Remembered
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables import learnings
@@ -88,8 +88,8 @@ class _Rows:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._inserted: list[tuple[int, Memory]] = []
-        self.waiting: list[Memory] = []
+        self._inserted: list[tuple[int, MemoryRecord]] = []
+        self.waiting: list[MemoryRecord] = []
 
     def insert(self) -> None:
         """Insert those that wait; the rows of one statement get numbers in sequence."""
@@ -122,7 +122,7 @@ def _known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Know
     }
 
 
-def _again(memory: Memory, known: Known, *, field: str) -> Acknowledged:
+def _again(memory: MemoryRecord, known: Known, *, field: str) -> Acknowledged:
     """The answer to an id that came before. Raises `IdTaken` where the words are others."""
     content, created_at, said = known
     pruned = content == "" and said == content_hash(memory.content)
@@ -135,7 +135,7 @@ def _again(memory: Memory, known: Known, *, field: str) -> Acknowledged:
     return Acknowledged(id=memory.id, created_at=created_at, stored=False)
 
 
-def _said_before(connection: sqlite3.Connection, memory: Memory) -> Acknowledged | None:
+def _said_before(connection: sqlite3.Connection, memory: MemoryRecord) -> Acknowledged | None:
     row = connection.execute(
         SAID_BEFORE, (memory.session, content_hash(memory.content), memory.content, memory.source)
     ).fetchone()

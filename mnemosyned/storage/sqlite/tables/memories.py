@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from mnemosyned.domain.consolidation import Pending
-from mnemosyned.domain.memory import Detail, Episode, Memory, Tier, TierTotals
+from mnemosyned.domain.memory import Detail, Episode, MemoryRecord, Tier, TierTotals
 from mnemosyned.domain.rollup import distinct
 from mnemosyned.domain.search.query import Place, Shown
 from mnemosyned.storage.sqlite.tables.rollups import BELOW
@@ -29,7 +29,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
 )
 
 
-def memory(connection: sqlite3.Connection, id: str) -> Memory | None:
+def memory(connection: sqlite3.Connection, id: str) -> MemoryRecord | None:
     """The memory of this id, wherever it is."""
     row = connection.execute(
         f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id = ?", (id,)
@@ -44,7 +44,7 @@ def memory(connection: sqlite3.Connection, id: str) -> Memory | None:
     return memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) if row else None
 
 
-def working(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Memory]:
+def working(connection: sqlite3.Connection, ids: Sequence[str]) -> list[MemoryRecord]:
     """Those of these memories that are still in the working tier, oldest first."""
     rows = connection.execute(
         f"SELECT {MEMORY_FIELDS} FROM working_memory "
@@ -54,7 +54,7 @@ def working(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Memory]:
     return [memory_from(row, tier=Tier.WORKING) for row in rows]
 
 
-def originals(connection: sqlite3.Connection, episode: str) -> list[Memory]:
+def originals(connection: sqlite3.Connection, episode: str) -> list[MemoryRecord]:
     """All originals under a summary, at whatever depth, oldest first."""
     rows = connection.execute(
         f"{BELOW} SELECT below.id, {ARCHIVE_FIELDS} FROM below "
@@ -184,7 +184,7 @@ def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
     asked = [place.memory for place in places if place.memory is not None]
     asked += [position for place in places for position, _ in place.lines]
     positions = json.dumps(asked)
-    memories: dict[int, Memory] = {}
+    memories: dict[int, MemoryRecord] = {}
     for seq, *row in connection.execute(
         f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}", (positions,)
     ):

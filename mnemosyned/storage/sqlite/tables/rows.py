@@ -10,7 +10,7 @@ import msgspec
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, Memory, Tier, content_hash
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier, content_hash
 
 Row = tuple[Any, ...]
 
@@ -53,7 +53,7 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def memory_row(memory: Memory) -> Row:
+def memory_row(memory: MemoryRecord) -> Row:
     """Values for MEMORY_COLUMNS."""
     metadata = msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     return (
@@ -70,13 +70,13 @@ def memory_row(memory: Memory) -> Row:
     )
 
 
-def memory_from(row: Sequence[Any], *, tier: Tier, episode: str | None = None) -> Memory:
+def memory_from(row: Sequence[Any], *, tier: Tier, episode: str | None = None) -> MemoryRecord:
     """A memory from MEMORY_FIELDS."""
     id, session, source, role, content, importance, pinned, metadata, created_at, state = row
     valid_until, superseded_at, pruned_at, superseded_by = (
         msgspec.json.decode(state) if state else (None,) * 4
     )
-    return Memory(
+    return MemoryRecord(
         id=id,
         session=session,
         source=source,

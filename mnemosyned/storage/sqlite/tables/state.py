@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.memory import Memory, Tier
+from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.storage.sqlite.tables.rewrites import empty
 from mnemosyned.storage.sqlite.tables.rows import ARCHIVE_FIELDS, MEMORY_FIELDS, memory_from
 
@@ -118,10 +118,10 @@ def has_pruned(connection: sqlite3.Connection, episode: int) -> bool:
     )
 
 
-def history(connection: sqlite3.Connection, id: str) -> list[Memory]:
+def history(connection: sqlite3.Connection, id: str) -> list[MemoryRecord]:
     """What this memory took the place of, the newest first."""
     found = _place(connection, id)
-    older: list[Memory] = []
+    older: list[MemoryRecord] = []
     waiting: Sequence[int] = [found[0]] if found else []
     while waiting and len(older) < HISTORY_MAX:
         marks = ", ".join("?" * len(waiting))
@@ -138,7 +138,7 @@ def history(connection: sqlite3.Connection, id: str) -> list[Memory]:
     return older[:HISTORY_MAX]
 
 
-def _at(connection: sqlite3.Connection, seq: int) -> list[Memory]:
+def _at(connection: sqlite3.Connection, seq: int) -> list[MemoryRecord]:
     row = connection.execute(
         f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE seq = ?", (seq,)
     ).fetchone()
