@@ -13,23 +13,11 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.consolidation import (
         CycleReport as CycleReport,
-    )
-    from mnemosyned.domain.consolidation import (
         CycleStatus as CycleStatus,
-    )
-    from mnemosyned.domain.consolidation import (
         GroupReport as GroupReport,
-    )
-    from mnemosyned.domain.consolidation import (
         GroupStatus as GroupStatus,
-    )
-    from mnemosyned.domain.consolidation import (
         LogEntry as LogEntry,
-    )
-    from mnemosyned.domain.consolidation import (
         Progress as Progress,
-    )
-    from mnemosyned.domain.consolidation import (
         Trigger as Trigger,
     )
     from mnemosyned.domain.conversation.auto_policy import (
@@ -37,8 +25,6 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.conversation.budget import (
         Breakdown as Breakdown,
-    )
-    from mnemosyned.domain.conversation.budget import (
         TokenBudget as TokenBudget,
     )
     from mnemosyned.domain.conversation.context import (
@@ -49,20 +35,12 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.conversation.memory_items import (
         ConsolidationTrigger as ConsolidationTrigger,
-    )
-    from mnemosyned.domain.conversation.memory_items import (
         MemoryItem as MemoryItem,
-    )
-    from mnemosyned.domain.conversation.memory_items import (
         consolidate_memories as consolidate_memories,
-    )
-    from mnemosyned.domain.conversation.memory_items import (
         extract_preservable_details as extract_preservable_details,
     )
     from mnemosyned.domain.conversation.policy import (
         MemoryConsolidator as MemoryConsolidator,
-    )
-    from mnemosyned.domain.conversation.policy import (
         should_compact as should_compact,
     )
     from mnemosyned.domain.conversation.rounds_policy import (
@@ -70,8 +48,6 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.conversation.sections import (
         PastSummary as PastSummary,
-    )
-    from mnemosyned.domain.conversation.sections import (
         Quoted as Quoted,
     )
     from mnemosyned.domain.conversation.summary_message import (
@@ -79,126 +55,50 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.errors import (
         BatchChanged as BatchChanged,
-    )
-    from mnemosyned.domain.errors import (
         CannotUndo as CannotUndo,
-    )
-    from mnemosyned.domain.errors import (
         ClockJumped as ClockJumped,
-    )
-    from mnemosyned.domain.errors import (
         ConfigInvalid as ConfigInvalid,
-    )
-    from mnemosyned.domain.errors import (
         ContentTooLarge as ContentTooLarge,
-    )
-    from mnemosyned.domain.errors import (
         DaemonBusy as DaemonBusy,
-    )
-    from mnemosyned.domain.errors import (
         DaemonUnreachable as DaemonUnreachable,
-    )
-    from mnemosyned.domain.errors import (
         DatabaseInUse as DatabaseInUse,
-    )
-    from mnemosyned.domain.errors import (
         DatabaseReplaced as DatabaseReplaced,
-    )
-    from mnemosyned.domain.errors import (
         EmbedderFailed as EmbedderFailed,
-    )
-    from mnemosyned.domain.errors import (
         EmptyContent as EmptyContent,
-    )
-    from mnemosyned.domain.errors import (
         FetchFailed as FetchFailed,
-    )
-    from mnemosyned.domain.errors import (
         ForeignDaemon as ForeignDaemon,
-    )
-    from mnemosyned.domain.errors import (
         IdTaken as IdTaken,
-    )
-    from mnemosyned.domain.errors import (
         InvalidRequest as InvalidRequest,
-    )
-    from mnemosyned.domain.errors import (
         InvalidText as InvalidText,
-    )
-    from mnemosyned.domain.errors import (
         InvalidTime as InvalidTime,
-    )
-    from mnemosyned.domain.errors import (
         MalformedJson as MalformedJson,
-    )
-    from mnemosyned.domain.errors import (
         MalformedRequest as MalformedRequest,
-    )
-    from mnemosyned.domain.errors import (
         MnemosynedError as MnemosynedError,
-    )
-    from mnemosyned.domain.errors import (
         ModelUnavailable as ModelUnavailable,
-    )
-    from mnemosyned.domain.errors import (
         NotFound as NotFound,
-    )
-    from mnemosyned.domain.errors import (
         NotPurged as NotPurged,
-    )
-    from mnemosyned.domain.errors import (
         PartlyDone as PartlyDone,
-    )
-    from mnemosyned.domain.errors import (
         SchemaTooNew as SchemaTooNew,
-    )
-    from mnemosyned.domain.errors import (
         SecretRefused as SecretRefused,
-    )
-    from mnemosyned.domain.errors import (
         ShuttingDown as ShuttingDown,
-    )
-    from mnemosyned.domain.errors import (
         SleepInProgress as SleepInProgress,
-    )
-    from mnemosyned.domain.errors import (
         StorageFailed as StorageFailed,
-    )
-    from mnemosyned.domain.errors import (
         SummarizerFailed as SummarizerFailed,
-    )
-    from mnemosyned.domain.errors import (
         TokenizerUnusable as TokenizerUnusable,
-    )
-    from mnemosyned.domain.errors import (
         UnknownVerb as UnknownVerb,
-    )
-    from mnemosyned.domain.errors import (
         WordsPruned as WordsPruned,
     )
     from mnemosyned.domain.learnings.learning import (
         Learning as Learning,
-    )
-    from mnemosyned.domain.learnings.learning import (
         LearningKind as LearningKind,
     )
     from mnemosyned.domain.memory import (
         Acknowledged as Acknowledged,
-    )
-    from mnemosyned.domain.memory import (
         Detail as Detail,
-    )
-    from mnemosyned.domain.memory import (
         DetailKind as DetailKind,
-    )
-    from mnemosyned.domain.memory import (
         Episode as Episode,
         MemoryRecord as MemoryRecord,
-    )
-    from mnemosyned.domain.memory import (
         Tier as Tier,
-    )
-    from mnemosyned.domain.memory import (
         TierTotals as TierTotals,
     )
     from mnemosyned.domain.retention import (
@@ -206,8 +106,6 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.search.query import (
         Hit as Hit,
-    )
-    from mnemosyned.domain.search.query import (
         Line as Line,
     )
     from mnemosyned.library import (
@@ -215,57 +113,31 @@ if TYPE_CHECKING:
     )
     from mnemosyned.verbs.conversation import (
         Assembled as Assembled,
-    )
-    from mnemosyned.verbs.conversation import (
         Learned as Learned,
-    )
-    from mnemosyned.verbs.conversation import (
         LearningList as LearningList,
-    )
-    from mnemosyned.verbs.conversation import (
         Shortened as Shortened,
     )
     from mnemosyned.verbs.memories import (
         Expanded as Expanded,
-    )
-    from mnemosyned.verbs.memories import (
         Got as Got,
-    )
-    from mnemosyned.verbs.memories import (
         Logged as Logged,
-    )
-    from mnemosyned.verbs.memories import (
         Recalled as Recalled,
-    )
-    from mnemosyned.verbs.memories import (
         Remember as Remember,
-    )
-    from mnemosyned.verbs.memories import (
         RememberedMany as RememberedMany,
-    )
-    from mnemosyned.verbs.memories import (
         SleepStatus as SleepStatus,
-    )
-    from mnemosyned.verbs.memories import (
         Stats as Stats,
     )
     from mnemosyned.verbs.retention import (
         BackedUp as BackedUp,
-    )
-    from mnemosyned.verbs.retention import (
         Forgotten as Forgotten,
-    )
-    from mnemosyned.verbs.retention import (
         Pinned as Pinned,
-    )
-    from mnemosyned.verbs.retention import (
         Pruned as Pruned,
-    )
-    from mnemosyned.verbs.retention import (
         Restored as Restored,
     )
 
-if not TYPE_CHECKING:  # type checkers read the block above, and refuse a misspelled name
+if (
+    not TYPE_CHECKING
+):  # type checkers read the block above, and refuse a misspelled name
     from functools import cache
     from importlib import import_module
 
@@ -275,7 +147,9 @@ if not TYPE_CHECKING:  # type checkers read the block above, and refuse a misspe
         import ast  # noqa: PLC0415 who imports a module by its own name never needs it
 
         source = __spec__.loader.get_source(__name__)
-        public = next(part for part in ast.parse(source).body if isinstance(part, ast.If))
+        public = next(
+            part for part in ast.parse(source).body if isinstance(part, ast.If)
+        )
         return {name.name: part.module for part in public.body for name in part.names}
 
     def __dir__() -> list[str]:

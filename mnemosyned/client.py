@@ -50,7 +50,10 @@ class Client(Verbs):
     """
 
     def __init__(
-        self, socket: str | os.PathLike[str] | None = None, *, timeout_s: float = TIMEOUT_S
+        self,
+        socket: str | os.PathLike[str] | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         given = socket or os.environ.get(SOCKET_VARIABLE)
         self.socket = Path(given) if given else default_socket()
@@ -79,7 +82,9 @@ class Client(Verbs):
         raise _error(status, answer)
 
     def _send(self, path: str, body: bytes, request: Request[Any]) -> tuple[int, bytes]:
-        repeatable = not request.writes or isinstance(request, Remember | RememberMany | Compact)
+        repeatable = not request.writes or isinstance(
+            request, Remember | RememberMany | Compact
+        )
         timeout_s = LONG_TIMEOUT_S if isinstance(request, LONG) else self._timeout_s
         try:
             if repeatable and (idle := self._idle_connection()):
@@ -91,7 +96,10 @@ class Client(Verbs):
                 f"no daemon answers on {self.socket} ({error.strerror}). Start it with "
                 "`systemctl --user start mnemosyned`, or `mnemosyned` in another terminal"
             ) from error
-        except (TimeoutError, BlockingIOError) as error:  # in the backlog, or for the answer
+        except (
+            TimeoutError,
+            BlockingIOError,
+        ) as error:  # in the backlog, or for the answer
             raise DaemonUnreachable(
                 f"the daemon on {self.socket} did not answer in time; see its log"
             ) from error
@@ -111,20 +119,26 @@ class Client(Verbs):
                 return connection
             connection.close()
 
-    def _exchange_anew(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+    def _exchange_anew(
+        self, path: str, body: bytes, timeout_s: float
+    ) -> tuple[int, bytes]:
         """One request and its answer over a new connection."""
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(_Unread):
                 return self._exchange(_Connection(self.socket, timeout_s), path, body)
         return self._exchange(_Connection(self.socket, timeout_s), path, body)
 
-    def _exchange(self, connection: _Connection, path: str, body: bytes) -> tuple[int, bytes]:
+    def _exchange(
+        self, connection: _Connection, path: str, body: bytes
+    ) -> tuple[int, bytes]:
         """One request and its answer; the connection is kept for the next, or closed."""
         try:
             # A daemon that refuses a large body hangs up before its end; the reason is readable.
             sent = False
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                connection.request("POST", path, body, {"Content-Type": "application/json"})
+                connection.request(
+                    "POST", path, body, {"Content-Type": "application/json"}
+                )
                 sent = True
             response = _response(connection, sent=sent)
             answer = response.read()
@@ -177,7 +191,9 @@ class _Connection(HTTPConnection):
         try:
             # With a full backlog the kernel waits, as long as a send may take, only where the
             # socket blocks; Python's timeout would have it fail at once.
-            limit = struct.pack("ll", *divmod(int((self.timeout or 0) * 1_000_000), 1_000_000))
+            limit = struct.pack(
+                "ll", *divmod(int((self.timeout or 0) * 1_000_000), 1_000_000)
+            )
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
             self.sock.connect(str(self._path))
             self.sock.settimeout(self.timeout)
@@ -197,7 +213,9 @@ def _check_daemon(connection: socket.socket, path: Path) -> None:
     if uid in (0, os.geteuid()):
         return
     folder = path.parent.stat()
-    private = folder.st_uid == uid and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    private = folder.st_uid == uid and not folder.st_mode & (
+        stat.S_IWGRP | stat.S_IWOTH
+    )
     if os.geteuid() != 0 or not private:
         raise ForeignDaemon(
             f"user {uid} listens on {path}, not you: nothing was sent; "

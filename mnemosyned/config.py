@@ -29,7 +29,9 @@ API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
-QuietHours = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")]
+QuietHours = Annotated[
+    str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")
+]
 Count = Annotated[int, Meta(ge=1, le=100_000_000)]
 Tokens = Annotated[int, Meta(ge=0, le=100_000_000)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
@@ -172,22 +174,34 @@ class Config(_Section, frozen=True):
     @property
     def socket_path(self) -> Path:
         """Where the daemon listens."""
-        return _expanded(Path(self.socket), key="socket") if self.socket else default_socket()
+        return (
+            _expanded(Path(self.socket), key="socket")
+            if self.socket
+            else default_socket()
+        )
 
 
 def _usable(path: Path, *, key: str) -> Path:
     """A path without links in it. Raises `ConfigInvalid` for one that leads nowhere."""
     try:
         return _expanded(path, key=key).resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # before 3.13 a loop is a RuntimeError
-        raise ConfigInvalid(f"{key}: {path} cannot be followed: {error}", field=key) from error
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ) as error:  # before 3.13 a loop is a RuntimeError
+        raise ConfigInvalid(
+            f"{key}: {path} cannot be followed: {error}", field=key
+        ) from error
 
 
 def _expanded(path: Path, *, key: str) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:
-        raise ConfigInvalid(f"{key}: {path} names no known user: {error}", field=key) from error
+        raise ConfigInvalid(
+            f"{key}: {path} names no known user: {error}", field=key
+        ) from error
 
 
 def with_default_model(config: Config) -> Config:
@@ -233,7 +247,9 @@ def load_config(
     return config
 
 
-def keys(section: type[_Section] = Config, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def keys(
+    section: type[_Section] = Config, prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     """Every key, dotted, with its type."""
     for field in msgspec.structs.fields(section):
         if isinstance(field.type, type) and issubclass(field.type, _Section):
@@ -262,7 +278,9 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
         problem = getattr(error, "problem", None) or "not YAML"
         raise ConfigInvalid(f"{path}{line}: {problem}") from error
     except RecursionError as error:
-        raise ConfigInvalid(f"{path}: it is nested too deeply; no setting is") from error
+        raise ConfigInvalid(
+            f"{path}: it is nested too deeply; no setting is"
+        ) from error
     seen: set[str] = set()
     for key, node in _flatten(path, root, "") if root else ():
         where = f"{path}, line {node.start_mark.line + 1}"
@@ -286,14 +304,18 @@ def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
         return
     if node.tag != "tag:yaml.org,2002:map":
         where = f"{path}, line {node.start_mark.line + 1}"
-        raise ConfigInvalid(f"{where}: {prefix.rstrip('.') or 'the file'} must be a mapping")
+        raise ConfigInvalid(
+            f"{where}: {prefix.rstrip('.') or 'the file'} must be a mapping"
+        )
     for name, value in node.value:
         key = prefix + str(name.value)
         if key in _SECTIONS:
             yield from _flatten(path, value, key + ".")
         elif key not in _KEYS:
             where = f"{path}, line {name.start_mark.line + 1}"
-            raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
+            raise ConfigInvalid(
+                f"{where}: unknown key {key}{_suggestion(key)}", field=key
+            )
         else:
             yield key, value
 
@@ -305,13 +327,19 @@ def _read_environment(environ: Mapping[str, str], values: dict[str, Any]) -> Non
             continue
         key = by_variable.get(name)
         if key is None:
-            raise ConfigInvalid(f"environment: unknown variable {name}{_suggestion(name)}")
+            raise ConfigInvalid(
+                f"environment: unknown variable {name}{_suggestion(name)}"
+            )
         value: Any = text.strip()
         if value.casefold() in ("yes", "on", "no", "off") and _KEYS[key] is bool:
             value = value.casefold() in ("yes", "on")
         if value in ("", "null"):
             value = None
-        _set(values, key, _checked(key, value, where=f"environment, {name}", strict=False))
+        _set(
+            values,
+            key,
+            _checked(key, value, where=f"environment, {name}", strict=False),
+        )
 
 
 def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
@@ -320,7 +348,9 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
     try:
         converted = msgspec.convert(value, _KEYS[key], strict=strict)
     except msgspec.ValidationError as error:
-        problem = plainly(str(error), choices=_choices(_KEYS[key]), form=_FORMS.get(key, ""))
+        problem = plainly(
+            str(error), choices=_choices(_KEYS[key]), form=_FORMS.get(key, "")
+        )
         says = f"it says {_as_yaml(value)}"
         raise ConfigInvalid(f"{where}: {key} {problem}; {says}", field=key) from error
     if key == "sleep.cron" and converted is not None and len(converted.split()) != 5:
@@ -331,7 +361,11 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
 
 def _choices(kind: object) -> list[str]:
     """The words that may stand there; none where any may."""
-    return [str(choice) for choice in get_args(kind)] if get_origin(kind) is Literal else []
+    return (
+        [str(choice) for choice in get_args(kind)]
+        if get_origin(kind) is Literal
+        else []
+    )
 
 
 def _as_yaml(value: object) -> str:

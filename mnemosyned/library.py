@@ -30,10 +30,16 @@ class Memory(Verbs):
     """
 
     def __init__(
-        self, database: str | os.PathLike[str], *, clock: Clock | None = None, **settings: object
+        self,
+        database: str | os.PathLike[str],
+        *,
+        clock: Clock | None = None,
+        **settings: object,
     ) -> None:
         asleep = {} if "MNEMOSYNE_AUTO_SLEEP" in os.environ else {"auto_sleep": False}
-        config = load_config(overrides={**asleep, **settings, "database": str(Path(database))})
+        config = load_config(
+            overrides={**asleep, **settings, "database": str(Path(database))}
+        )
         self._stack = ExitStack()
         self._caller: Caller
         try:

@@ -11,7 +11,9 @@ SOCKET_NAME = "mnemosyned.sock"
 
 def state_dir() -> Path:
     """Where the database is kept by default."""
-    return _directory("STATE_DIRECTORY", "XDG_STATE_HOME", Path.home() / ".local" / "state")
+    return _directory(
+        "STATE_DIRECTORY", "XDG_STATE_HOME", Path.home() / ".local" / "state"
+    )
 
 
 def models_dir() -> Path:
@@ -21,7 +23,9 @@ def models_dir() -> Path:
 
 def config_dir() -> Path:
     """Where the configuration file is looked for."""
-    return _directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", Path.home() / ".config")
+    return _directory(
+        "CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", Path.home() / ".config"
+    )
 
 
 def default_socket() -> Path:
@@ -40,7 +44,9 @@ def shipped(folder: str) -> Path:
     for candidate in (package / "_data" / folder, package.parent / folder):
         if candidate.is_dir():
             return candidate
-    raise FileNotFoundError(f"{folder} is missing beside {package}; install mnemosyned again")
+    raise FileNotFoundError(
+        f"{folder} is missing beside {package}; install mnemosyned again"
+    )
 
 
 def _directory(systemd: str, xdg: str, default: Path) -> Path:

@@ -59,7 +59,10 @@ def forbid_core_dumps() -> None:
 
 def resident_bytes() -> int:
     """Bytes that the process holds in memory."""
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
+    return (
+        int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        * _PAGE_BYTES
+    )
 
 
 class Growth:

@@ -70,14 +70,20 @@ def seen(value: T) -> T:
 
 def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 whatever a result holds
     if isinstance(value, str):
-        return value if isinstance(value, Enum) else visible(value, one_line=name not in TEXTS)
+        return (
+            value
+            if isinstance(value, Enum)
+            else visible(value, one_line=name not in TEXTS)
+        )
     if isinstance(value, Mapping | list | tuple):
         return _seen_members(value, name, depth)
     if isinstance(value, msgspec.Struct):
         fields = {key: getattr(value, key) for key in value.__struct_fields__}
         return msgspec.structs.replace(value, **_changed(fields, depth))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        fields = {
+            each.name: getattr(value, each.name) for each in dataclasses.fields(value)
+        }
         return dataclasses.replace(value, **_changed(fields, depth))
     return value
 
@@ -108,7 +114,9 @@ def table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     # Loaded here: most answers are no tables.
     from tabulate import tabulate  # noqa: PLC0415
 
-    return tabulate(list(rows), headers=list(headers), tablefmt="simple", disable_numparse=True)
+    return tabulate(
+        list(rows), headers=list(headers), tablefmt="simple", disable_numparse=True
+    )
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
@@ -147,7 +155,11 @@ def wrapped(text: str) -> str:
     """A text as an indented paragraph."""
     indent = " " * 3
     return textwrap.fill(
-        text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        text,
+        width(),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
     )
 
 

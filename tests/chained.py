@@ -26,7 +26,11 @@ class FakeModel(TextModel):
         return len(text)
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
     ) -> str:
         raise NotImplementedError
 

@@ -24,7 +24,11 @@ def rounds(count: int, *, first: int = 0) -> Messages:
         made += [
             {"role": "user", "content": f"Step {n}: decided: use plan {n}.", "id": "1"},
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"call-{n}", "content": f"begin {n} " + "row " * 400},
+            {
+                "role": "tool",
+                "tool_call_id": f"call-{n}",
+                "content": f"begin {n} " + "row " * 400,
+            },
             {"role": "assistant", "content": f"I read file {n}.", "id": "2"},
         ]
     return made
@@ -39,7 +43,10 @@ def blocks(count: int) -> Messages:
         result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": told}
         made += [
             {"role": "user", "content": [{"type": "text", "text": f"Look at {n}\0!"}]},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{n}", "name": "sh"}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": f"t{n}", "name": "sh"}],
+            },
             {"role": "user", "content": [result]},
             {"role": "assistant", "content": f"Seen {n}."},
         ]

@@ -20,7 +20,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says nothing on a machine that does other work.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("suite")
 
 
@@ -55,8 +57,12 @@ def store(database: Path, blank: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture
-def cycle(store: SqliteStore, summarizer: FakeSummarizer, clock: FakeClock) -> SleepCycle:
-    return SleepCycle(store=store, summarizer=summarizer, clock=clock, policy=SleepPolicy())
+def cycle(
+    store: SqliteStore, summarizer: FakeSummarizer, clock: FakeClock
+) -> SleepCycle:
+    return SleepCycle(
+        store=store, summarizer=summarizer, clock=clock, policy=SleepPolicy()
+    )
 
 
 @pytest.fixture
@@ -73,6 +79,8 @@ def service(
         cycle=cycle,
         clock=clock,
         limits=Limits(content_bytes_max=10_000, wm_max=1_000),
-        about=About(version="0", database=store.database, schema_version=store.schema_version),
+        about=About(
+            version="0", database=store.database, schema_version=store.schema_version
+        ),
         forgetting=forgetting,
     )

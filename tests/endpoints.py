@@ -31,8 +31,12 @@ class Exchange(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         self.request_body: dict[str, Any] = json.loads(self.rfile.read(length))
         with self.server.counting:
-            self.server.seen.append(Seen(self.path, dict(self.headers), self.request_body))
-            behave = self.server.script[min(len(self.server.seen), len(self.server.script)) - 1]
+            self.server.seen.append(
+                Seen(self.path, dict(self.headers), self.request_body)
+            )
+            behave = self.server.script[
+                min(len(self.server.seen), len(self.server.script)) - 1
+            ]
         with suppress(OSError):
             behave(self)
 
@@ -216,7 +220,8 @@ def main(words: Sequence[str]) -> None:
     named = dict(zip(words[::2], words[1::2], strict=True))
     behave = PROGRAMS[named.get("--say", "quotes")]
     server = Server(
-        [waits(float(named.get("--wait", "0")), behave)], port=int(named.get("--port", "0"))
+        [waits(float(named.get("--wait", "0")), behave)],
+        port=int(named.get("--port", "0")),
     )
     print(server.server_address[1], flush=True)
     server.serve_forever()

@@ -13,7 +13,10 @@ ZONES = (
     UTC,
     timezone(timedelta(hours=23, minutes=59)),
     timezone(-timedelta(hours=23, minutes=59)),
-    *map(ZoneInfo, ("America/New_York", "Pacific/Kiritimati", "Europe/Berlin", "Asia/Kathmandu")),
+    *map(
+        ZoneInfo,
+        ("America/New_York", "Pacific/Kiritimati", "Europe/Berlin", "Asia/Kathmandu"),
+    ),
 )
 zones = st.sampled_from(ZONES)
 instants = st.one_of(

@@ -67,7 +67,11 @@ class FakeSummarizer(Summarizer):
 class FakeEmbedder(Embedder):
     """For it the words of each list mean the same; what else a text says points anywhere."""
 
-    meanings: Sequence[Sequence[str]] = (("car", "tesla"), ("dentist", "tooth"), ("trip", "lisbon"))
+    meanings: Sequence[Sequence[str]] = (
+        ("car", "tesla"),
+        ("dentist", "tooth"),
+        ("trip", "lisbon"),
+    )
     name: str = "fake"
     calls: list[tuple[str, ...]] = field(default_factory=list)
     """The texts of memories, in the order in which they were asked for."""
@@ -92,43 +96,70 @@ class FakeEmbedder(Embedder):
         words = set(re.findall(r"\w+", text.lower()))
         chance = random.Random(text)
         anywhere = [chance.gauss(0, 1) / 8 for _ in range(64)]
-        numbers = [*anywhere, *(2.0 * bool(words & set(same)) for same in self.meanings)]
+        numbers = [
+            *anywhere,
+            *(2.0 * bool(words & set(same)) for same in self.meanings),
+        ]
         length = math.hypot(*numbers)
-        return struct.pack(f"<{len(numbers)}e", *(number / length for number in numbers))
+        return struct.pack(
+            f"<{len(numbers)}e", *(number / length for number in numbers)
+        )
 
     def close(self) -> None:
         pass
 
 
-def memory(id: str, content: str = "", *, hours_ago: float = 0, **changes: Any) -> MemoryRecord:  # noqa: ANN401
+def memory(
+    id: str,
+    content: str = "",
+    *,
+    hours_ago: float = 0,
+    **changes: Any,  # noqa: ANN401
+) -> MemoryRecord:
     """A memory of the working tier, an hour or so before noon."""
     plain = MemoryRecord(
-        id=id, content=content or f"note {id}", created_at=NOON - timedelta(hours=hours_ago)
+        id=id,
+        content=content or f"note {id}",
+        created_at=NOON - timedelta(hours=hours_ago),
     )
     return replace(plain, **changes)
 
 
 def trio(name: str, *, hours_ago: float = 20, **where: Any) -> list[MemoryRecord]:  # noqa: ANN401
     """Three memories within three minutes: as many as make a summary."""
-    return [memory(f"{name}{at}", hours_ago=hours_ago - at / 60, **where) for at in range(3)]
+    return [
+        memory(f"{name}{at}", hours_ago=hours_ago - at / 60, **where) for at in range(3)
+    ]
 
 
 def pending(id: str, *, hours: float = 0, chars: int = 10, **changes: Any) -> Pending:  # noqa: ANN401
     """A pending memory, some hours after noon."""
     plain = Pending(
-        id=id, session="s", source=None, created_at=NOON + timedelta(hours=hours), chars=chars
+        id=id,
+        session="s",
+        source=None,
+        created_at=NOON + timedelta(hours=hours),
+        chars=chars,
     )
     return replace(plain, **changes)
 
 
-def keep(store: MemoryStore, *memories: MemoryRecord, dedupe: bool = False) -> list[Acknowledged]:
+def keep(
+    store: MemoryStore, *memories: MemoryRecord, dedupe: bool = False
+) -> list[Acknowledged]:
     """Remember all of these in one batch."""
-    return store.remember([Draft(memory, dedupe=dedupe) for memory in memories]).acknowledged
+    return store.remember(
+        [Draft(memory, dedupe=dedupe) for memory in memories]
+    ).acknowledged
 
 
-def promotion(id: str, *memories: MemoryRecord, content: str = "a summary") -> Promotion:
+def promotion(
+    id: str, *memories: MemoryRecord, content: str = "a summary"
+) -> Promotion:
     """What a cycle would write for these memories."""
-    episode = make_episode(memories, id=id, content=content, summarizer="fake", now=NOON)
+    episode = make_episode(
+        memories, id=id, content=content, summarizer="fake", now=NOON
+    )
     entry = LogEntry(
         cycle="cycle",
         created_at=NOON,
@@ -161,7 +192,11 @@ def working_ids(store: MemoryStore) -> list[str]:
 
 def holding(folder: Path, *words: str) -> list[str]:
     """The files in which one of these words can be read."""
-    spellings = {form.encode() for word in words for form in (word, word.lower(), word.casefold())}
+    spellings = {
+        form.encode()
+        for word in words
+        for form in (word, word.lower(), word.casefold())
+    }
     return [
         path.name
         for path in sorted(folder.iterdir())

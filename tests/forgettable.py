@@ -55,7 +55,9 @@ def made(case: Case) -> list[MemoryRecord]:
     memories = []
     for at in range(EPISODES * PER_EPISODE):
         told = at in CHOSEN_AT
-        spoken = f"note {at}: {word}. {word} again" if told else f"note {at} of the meadow"
+        spoken = (
+            f"note {at}: {word}. {word} again" if told else f"note {at} of the meadow"
+        )
         filler = " ".join(f"word{at}x{n}" for n in range(12))
         memories.append(
             memory(
@@ -158,7 +160,9 @@ BY_STATE = [
 ]
 BY_PLACE = [
     Case("words", "session", "slept", {"session": "Zqxjv48213Kwyz"}),
-    Case("words", "session", "folded", {"session": "s Zqxjv48213Kwyz", "source": "chat"}),
+    Case(
+        "words", "session", "folded", {"session": "s Zqxjv48213Kwyz", "source": "chat"}
+    ),
     Case("words", "source", "slept", {"source": "Zqxjv48213Kwyz"}),
     Case("words", "person", "slept", {"role": "Zqxjv48213Kwyz"}),
     Case("cjk", "person", "fresh", {"role": "鑫淼焱垚犇骉"}),
@@ -174,7 +178,9 @@ def left(store: SqliteStore, word: str) -> list[str]:
     if word == WORDS["cjk"]:
         parts += ["".join(pair) for pair in pairwise(word)]
     found = holding(store.database.parent, word, *parts)
-    with closing(sqlite3.connect(f"file:{store.database}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"file:{store.database}?mode=ro", uri=True)
+    ) as connection:
         dump = "\n".join(everything(connection)).casefold()
     return found + [f"a table: {part}" for part in parts if part.casefold() in dump]
 

@@ -55,23 +55,32 @@ class Vocabulary:
 
     def say(self, text: str) -> int:
         """A token that the model says and no prompt is split into, unless in single letters."""
-        return self.add(text.replace(" ", SPACE), NORMAL, score=-2000.0 - len(self.pieces))
+        return self.add(
+            text.replace(" ", SPACE), NORMAL, score=-2000.0 - len(self.pieces)
+        )
 
 
-def random_model(path: Path, *, seed: int = 0, context: int = 2048, layers: int = 2) -> Path:
+def random_model(
+    path: Path, *, seed: int = 0, context: int = 2048, layers: int = 2
+) -> Path:
     """A model that answers with noise."""
     chance = random.Random(seed)
     width = 64
     vocabulary = Vocabulary()
 
     def noise(rows: int, columns: int) -> bytes:
-        return array("f", (chance.gauss(0, 0.02) for _ in range(rows * columns))).tobytes()
+        return array(
+            "f", (chance.gauss(0, 0.02) for _ in range(rows * columns))
+        ).tobytes()
 
     ends = noise(len(vocabulary.pieces), width), noise(len(vocabulary.pieces), width)
     blocks = [
-        {name: noise(*shape) for name, shape in _block_shapes(width).items()} for _ in range(layers)
+        {name: noise(*shape) for name, shape in _block_shapes(width).items()}
+        for _ in range(layers)
     ]
-    return _write(path, vocabulary, width=width, context=context, ends=ends, blocks=blocks)
+    return _write(
+        path, vocabulary, width=width, context=context, ends=ends, blocks=blocks
+    )
 
 
 def canned_model(
@@ -91,16 +100,22 @@ def canned_model(
     vocabulary = Vocabulary()
     line = [vocabulary.say(piece) for piece in _distinct_pieces(says)]
     width = _width(max(len(line) + 1, width_min))
-    gain = CERTAIN / math.sqrt(width)  # a row with a single one is normed to the root of the width
+    gain = CERTAIN / math.sqrt(
+        width
+    )  # a row with a single one is normed to the root of the width
     # Dimension 0 stands for any token outside the sentence, 1 + n for its n-th.
     place = {token: 1 + at for at, token in enumerate(line)}
-    embedding = {(token, place.get(token, 0)): 1.0 for token in range(len(vocabulary.pieces))}
+    embedding = {
+        (token, place.get(token, 0)): 1.0 for token in range(len(vocabulary.pieces))
+    }
     output = {(token, at): gain for at, token in enumerate(line)}
     output[line[0] if endless else EOS, len(line)] = gain
     rows = len(vocabulary.pieces)
     ends = _matrix(rows, width, embedding), _matrix(rows, width, output)
     blocks = [_block(width, {})] * layers
-    return _write(path, vocabulary, width=width, context=context, ends=ends, blocks=blocks)
+    return _write(
+        path, vocabulary, width=width, context=context, ends=ends, blocks=blocks
+    )
 
 
 def keywords_model(path: Path, words: Sequence[str], *, context: int = 2048) -> Path:
@@ -110,7 +125,9 @@ def keywords_model(path: Path, words: Sequence[str], *, context: int = 2048) -> 
     about counts for it, one already said counts against it by far. Ask with temperature 0.
     """
     vocabulary = Vocabulary()
-    read = [vocabulary.add(word, USER_DEFINED) for word in words]  # found anywhere in a text
+    read = [
+        vocabulary.add(word, USER_DEFINED) for word in words
+    ]  # found anywhere in a text
     said = [vocabulary.say(f" {word}") for word in words]
     count = len(words)
     width = _width(1 + 3 * count)
@@ -125,17 +142,25 @@ def keywords_model(path: Path, words: Sequence[str], *, context: int = 2048) -> 
         value[at, seen_at + at] = 1.0
         value[at, said_at + at] = -1000.0
         onward[sum_at + at, at] = 1.0
-        output[said[at], sum_at + at] = 1000.0 * (1 - 2e-4 * at)  # the earlier word wins a tie
+        output[said[at], sum_at + at] = 1000.0 * (
+            1 - 2e-4 * at
+        )  # the earlier word wins a tie
     # The end outweighs half a mention in a full window: a single real one outweighs it.
     output[EOS, 0] = 1000.0 * 0.5 * math.sqrt(width / 2) / context
     rows = len(vocabulary.pieces)
     ends = _matrix(rows, width, embedding), _matrix(rows, width, output)
     block = _block(width, {"attn_v": value, "attn_output": onward})
-    return _write(path, vocabulary, width=width, context=context, ends=ends, blocks=[block])
+    return _write(
+        path, vocabulary, width=width, context=context, ends=ends, blocks=[block]
+    )
 
 
 def meaning_model(
-    path: Path, meanings: Sequence[Sequence[str]], *, context: int = 2048, silent: bool = False
+    path: Path,
+    meanings: Sequence[Sequence[str]],
+    *,
+    context: int = 2048,
+    silent: bool = False,
 ) -> Path:
     """An embedding model for which the words of each list mean the same, and others nothing.
 
@@ -152,7 +177,9 @@ def meaning_model(
     rows = len(vocabulary.pieces)
     ends = _matrix(rows, width, embedding), _matrix(rows, width, {})
     blocks = [_block(width, {})]
-    return _write(path, vocabulary, width=width, context=context, ends=ends, blocks=blocks)
+    return _write(
+        path, vocabulary, width=width, context=context, ends=ends, blocks=blocks
+    )
 
 
 def _distinct_pieces(text: str) -> list[str]:
@@ -161,7 +188,11 @@ def _distinct_pieces(text: str) -> list[str]:
     open_piece = ""
     for word in text.split():
         open_piece += f" {word}"
-        if open_piece not in pieces and open_piece.strip() not in pieces and len(word) > 1:
+        if (
+            open_piece not in pieces
+            and open_piece.strip() not in pieces
+            and len(word) > 1
+        ):
             pieces.append(open_piece)
             open_piece = ""
     if open_piece:
@@ -181,13 +212,21 @@ def _matrix(rows: int, columns: int, cells: Cells) -> bytes:
 
 
 def _block_shapes(width: int) -> dict[str, tuple[int, int]]:
-    square = dict.fromkeys(("attn_q", "attn_k", "attn_v", "attn_output"), (width, width))
-    return {**square, "ffn_gate": (FFN, width), "ffn_up": (FFN, width), "ffn_down": (width, FFN)}
+    square = dict.fromkeys(
+        ("attn_q", "attn_k", "attn_v", "attn_output"), (width, width)
+    )
+    return {
+        **square,
+        "ffn_gate": (FFN, width),
+        "ffn_up": (FFN, width),
+        "ffn_down": (width, FFN),
+    }
 
 
 def _block(width: int, cells: Mapping[str, Cells]) -> dict[str, bytes]:
     return {
-        name: _matrix(*shape, cells.get(name, {})) for name, shape in _block_shapes(width).items()
+        name: _matrix(*shape, cells.get(name, {}))
+        for name, shape in _block_shapes(width).items()
     }
 
 
@@ -209,21 +248,31 @@ def _write(
         ("output_norm", (width,), norm),
     ]
     for at, block in enumerate(blocks):
-        tensors += [(f"blk.{at}.{name}", (width,), norm) for name in ("attn_norm", "ffn_norm")]
+        tensors += [
+            (f"blk.{at}.{name}", (width,), norm) for name in ("attn_norm", "ffn_norm")
+        ]
         shapes = _block_shapes(width)
-        tensors += [(f"blk.{at}.{name}", shapes[name], data) for name, data in block.items()]
+        tensors += [
+            (f"blk.{at}.{name}", shapes[name], data) for name, data in block.items()
+        ]
     metadata = _metadata(vocabulary, width=width, context=context, blocks=len(blocks))
-    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)) + b"".join(metadata)
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)) + b"".join(
+        metadata
+    )
     body = bytearray()
     for name, shape, data in tensors:
         head += _string(f"{name}.weight") + struct.pack("<I", len(shape))
-        head += struct.pack(f"<{len(shape)}Q", *reversed(shape)) + struct.pack("<IQ", 0, len(body))
+        head += struct.pack(f"<{len(shape)}Q", *reversed(shape)) + struct.pack(
+            "<IQ", 0, len(body)
+        )
         body += data + bytes(-len(data) % ALIGNMENT)
     path.write_bytes(head + bytes(-len(head) % ALIGNMENT) + body)
     return path
 
 
-def _metadata(vocabulary: Vocabulary, *, width: int, context: int, blocks: int) -> list[bytes]:
+def _metadata(
+    vocabulary: Vocabulary, *, width: int, context: int, blocks: int
+) -> list[bytes]:
     numbers = {
         "llama.context_length": context,
         "llama.embedding_length": width,
@@ -249,11 +298,20 @@ def _metadata(vocabulary: Vocabulary, *, width: int, context: int, blocks: int) 
     kinds = struct.pack(f"<{total}I", *vocabulary.kinds)
     return [
         *(_pair(key, STRING, _string(text)) for key, text in texts.items()),
-        *(_pair(key, UINT32, struct.pack("<I", number)) for key, number in numbers.items()),
-        _pair("llama.attention.layer_norm_rms_epsilon", FLOAT32, struct.pack("<f", 1e-5)),
+        *(
+            _pair(key, UINT32, struct.pack("<I", number))
+            for key, number in numbers.items()
+        ),
+        _pair(
+            "llama.attention.layer_norm_rms_epsilon", FLOAT32, struct.pack("<f", 1e-5)
+        ),
         _pair("tokenizer.ggml.add_bos_token", BOOL, b"\1"),
-        _pair("tokenizer.ggml.tokens", ARRAY, struct.pack("<IQ", STRING, total) + pieces),
-        _pair("tokenizer.ggml.scores", ARRAY, struct.pack("<IQ", FLOAT32, total) + scores),
+        _pair(
+            "tokenizer.ggml.tokens", ARRAY, struct.pack("<IQ", STRING, total) + pieces
+        ),
+        _pair(
+            "tokenizer.ggml.scores", ARRAY, struct.pack("<IQ", FLOAT32, total) + scores
+        ),
         _pair("tokenizer.ggml.token_type", ARRAY, struct.pack("<IQ", 5, total) + kinds),
     ]
 

@@ -85,7 +85,9 @@ def _lines(name: str) -> list[tuple[str, list[str]]]:
 
 def _sample(half: str, language: str, kind: str, text: str) -> Sample:
     parts = _MARKED.split(text)
-    return Sample(half, language, kind, "".join(parts), tuple(parts[1::2]), tuple(parts[::2]))
+    return Sample(
+        half, language, kind, "".join(parts), tuple(parts[1::2]), tuple(parts[::2])
+    )
 
 
 def _shows(seen: str, secret: str, sample: Sample) -> bool:
@@ -94,7 +96,10 @@ def _shows(seen: str, secret: str, sample: Sample) -> bool:
         return True
     words = [word for word in _WORD.findall(secret) if len(word) > 2]
     around = {word for part in sample.around for word in _WORD.findall(part)}
-    if any(word in _WORD.findall(_MASK.sub(" ", seen)) and word not in around for word in words):
+    if any(
+        word in _WORD.findall(_MASK.sub(" ", seen)) and word not in around
+        for word in words
+    ):
         return True
     last = secret[-1]
     after = sample.text[sample.text.index(secret) + len(secret) :][:1]

@@ -124,7 +124,10 @@ def life(*, per_day: int, seed: int = 7) -> Life:
     records.sort(key=lambda record: record.created_at)
     return Life(
         records,
-        [Asked(kind=kind, text=text, evidence=frozenset(ids)) for kind, text, ids in asked],
+        [
+            Asked(kind=kind, text=text, evidence=frozenset(ids))
+            for kind, text, ids in asked
+        ],
     )
 
 
@@ -137,7 +140,9 @@ def _matched(shape: re.Pattern[str], line: str) -> tuple[str, ...]:
 
 def _filled(rng: Random, text: str) -> str:
     def one(slot: re.Match[str]) -> str:
-        return str(rng.randrange(2, 99)) if slot[1] == "N" else rng.choice(_POOLS[slot[1]])
+        return (
+            str(rng.randrange(2, 99)) if slot[1] == "N" else rng.choice(_POOLS[slot[1]])
+        )
 
     return re.sub(r"\{(\w+)\}", one, text)
 
@@ -156,10 +161,16 @@ def _noise(rng: Random, per_day: int) -> Iterator[Record]:
         at = NOW - timedelta(minutes=rng.randrange(DAYS * 24 * 60))
         kind = rng.random()
         if kind < 0.3:
-            source, role, content = "chat", rng.choice(["me", *_POOLS["WHO"]]), rng.choice(_CHAT)
+            source, role, content = (
+                "chat",
+                rng.choice(["me", *_POOLS["WHO"]]),
+                rng.choice(_CHAT),
+            )
         elif kind < 0.4:
             source = rng.choice(["mail", "note"])
-            role = rng.choice(_POOLS["WHO"] + _POOLS["FIRM"]) if source == "mail" else ""
+            role = (
+                rng.choice(_POOLS["WHO"] + _POOLS["FIRM"]) if source == "mail" else ""
+            )
             content = _among(rng, rng.choice(_SENTENCES), rng.randrange(25))
         else:
             source, role, content = rng.choice(_LINES)

@@ -11,7 +11,12 @@ NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
 def memories(*contents: str) -> list[MemoryRecord]:
     return [
-        MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+        MemoryRecord(
+            id=str(at),
+            content=text,
+            role="user",
+            created_at=NOON + timedelta(minutes=at),
+        )
         for at, text in enumerate(contents)
     ]
 

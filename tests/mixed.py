@@ -102,13 +102,17 @@ def year(*, per_day: int = 8, seed: int = 4) -> Year:
     records, questions = [], []
     for number, (at, source, role, content, asked) in enumerate(drafts):
         id_ = f"r{number}"
-        records.append(Record(id=id_, content=content, source=source, role=role, created_at=at))
+        records.append(
+            Record(id=id_, content=content, source=source, role=role, created_at=at)
+        )
         if asked:
             questions.append(Asked(kind=asked.kind, text=asked.text, answer=id_))
     return Year(records, questions)
 
 
-def _told(rng: Random, at: datetime) -> list[tuple[datetime, str, str, str, Asked | None]]:
+def _told(
+    rng: Random, at: datetime
+) -> list[tuple[datetime, str, str, str, Asked | None]]:
     """Something that happened, as one of the sources tells it, and now and then a question."""
     person, place = rng.choice(PEOPLE), rng.choice(PLACES)
     doing, did, what = rng.choice(DEEDS)
@@ -118,7 +122,9 @@ def _told(rng: Random, at: datetime) -> list[tuple[datetime, str, str, str, Aske
     noun = what.split()[-1]
     content = {
         "messages": f"I {did} {what} at the {place} today",
-        "notes": _long(rng, f"{person} {did} {what} near the {place}, reference {code}."),
+        "notes": _long(
+            rng, f"{person} {did} {what} near the {place}, reference {code}."
+        ),
         "calendar": f"{doing.capitalize()} {what} with {person}, {place}",
         "calls": f"Call with {person}, {rng.randrange(2, 50)} min. {doing} {what}, {place}, {code}",
         "photos": f"{person} in front of the {place}, {doing} {what}",
@@ -152,7 +158,9 @@ def _long(rng: Random, fact: str) -> str:
     return " ".join(parts)
 
 
-def _noise(rng: Random, at: datetime) -> list[tuple[datetime, str, str, str, Asked | None]]:
+def _noise(
+    rng: Random, at: datetime
+) -> list[tuple[datetime, str, str, str, Asked | None]]:
     kind = rng.random()
     if kind < 0.45:
         person = rng.choice(PEOPLE)
@@ -167,4 +175,12 @@ def _noise(rng: Random, at: datetime) -> list[tuple[datetime, str, str, str, Ask
     if kind < 0.9:
         return [(at, "notes", "", _long(rng, "Nothing much happened."), None)]
     names = rng.sample(PEOPLE, 2)
-    return [(at, "photos", "", f"{names[0]} and {names[1]} at the {rng.choice(PLACES)}", None)]
+    return [
+        (
+            at,
+            "photos",
+            "",
+            f"{names[0]} and {names[1]} at the {rng.choice(PLACES)}",
+            None,
+        )
+    ]

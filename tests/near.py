@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 WIDTH = 3
 ROUNDING = 1e-6
 """Sums of numbers up to one, in single precision: a cosine near none has few digits right."""
-angles = st.tuples(*[st.floats(-1, 1)] * WIDTH).filter(lambda numbers: math.hypot(*numbers) > 0.1)
+angles = st.tuples(*[st.floats(-1, 1)] * WIDTH).filter(
+    lambda numbers: math.hypot(*numbers) > 0.1
+)
 
 
 def packed(numbers: Sequence[float]) -> bytes:
@@ -32,10 +34,14 @@ def apart(one: bytes, other: bytes) -> int:
     return sum((a > 0) != (b > 0) for a, b in pairs)
 
 
-def around(centre: Sequence[float], spread: float, chance: random.Random) -> list[float]:
+def around(
+    centre: Sequence[float], spread: float, chance: random.Random
+) -> list[float]:
     return [number + spread * chance.gauss(0, 1) for number in centre]
 
 
 def nearest(question: bytes, vectors: Mapping[int, bytes], count: int) -> list[int]:
     """By looking at each."""
-    return sorted(vectors, key=lambda seq: cosine(question, vectors[seq]), reverse=True)[:count]
+    return sorted(
+        vectors, key=lambda seq: cosine(question, vectors[seq]), reverse=True
+    )[:count]

@@ -9,7 +9,10 @@ TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ag
 
 
 def counts(store: MemoryStore) -> dict[str, tuple[int, int]]:
-    return {tier.value: (total.count, total.characters) for tier, total in store.totals().items()}
+    return {
+        tier.value: (total.count, total.characters)
+        for tier, total in store.totals().items()
+    }
 
 
 def got(store: MemoryStore, id: str) -> MemoryRecord:

@@ -75,7 +75,9 @@ class OpenMemory:
         )
         # A model that is loaded stays so, with what is known of it; a key file is read again.
         same = same and config.llm.api_key_file is None
-        summarizer = None if same else make_summarizer(config, self.clock, self.cycle.company)
+        summarizer = (
+            None if same else make_summarizer(config, self.clock, self.cycle.company)
+        )
         limits = service_limits(config, summarizer or self.cycle.summarizer)
         if self.scheduler:
             set_schedule(self.scheduler, config)
@@ -167,7 +169,9 @@ def open_memory(
             policy=background_policy(config),
         )
 
-        def sleep(trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:
+        def sleep(
+            trigger: Trigger, selection: Selection | None = None
+        ) -> CycleReport | None:
             report = background.sleep(trigger, selection)
             forgetting.tidy()
             return report
@@ -189,7 +193,14 @@ def open_memory(
             service.use_scheduler(scheduler, background)
             try:
                 yield OpenMemory(
-                    service, cycle, forgetting, scheduler, clock, config, background, watch
+                    service,
+                    cycle,
+                    forgetting,
+                    scheduler,
+                    clock,
+                    config,
+                    background,
+                    watch,
                 )
             finally:
                 cycle.interrupt()
@@ -214,7 +225,9 @@ def final_consolidation(
     )
 
 
-def make_summarizer(config: Config, clock: Clock, company: Company | None = None) -> Summarizer:
+def make_summarizer(
+    config: Config, clock: Clock, company: Company | None = None
+) -> Summarizer:
     """The summarizer that is configured, which spares `company`. Raises `ConfigInvalid`."""
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
@@ -227,7 +240,9 @@ def make_summarizer(config: Config, clock: Clock, company: Company | None = None
     from mnemosyned.summarizers.fallback import ChainSummarizer  # noqa: PLC0415
     from mnemosyned.summarizers.llm import ModelSummarizer  # noqa: PLC0415
 
-    primary = ModelSummarizer(model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens)
+    primary = ModelSummarizer(
+        model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens
+    )
     return ChainSummarizer(
         primary=primary,
         model=model,

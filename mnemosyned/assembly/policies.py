@@ -43,9 +43,13 @@ def sleep_policy(config: Config) -> SleepPolicy:
             chars_max=sleep.group_chars_max,
             pause=timedelta(hours=sleep.group_pause_hours),
         ),
-        levels=LevelPolicy(grace=timedelta(hours=sleep.fold_grace_hours), minimum=sleep.fold_min),
+        levels=LevelPolicy(
+            grace=timedelta(hours=sleep.fold_grace_hours), minimum=sleep.fold_min
+        ),
         budget=Budget(
-            time=timedelta(minutes=sleep.cycle_minutes) if sleep.cycle_minutes else None,
+            time=timedelta(minutes=sleep.cycle_minutes)
+            if sleep.cycle_minutes
+            else None,
             tokens=sleep.cycle_tokens,
         ),
     )
@@ -55,7 +59,11 @@ def background_policy(config: Config) -> BackgroundPolicy:
     """When the machine is free for a model."""
     sleep = config.sleep
     begins, _, ends = (sleep.quiet_hours or "").partition("-")
-    hours = [QuietHours(time.fromisoformat(begins), time.fromisoformat(ends))] if ends else []
+    hours = (
+        [QuietHours(time.fromisoformat(begins), time.fromisoformat(ends))]
+        if ends
+        else []
+    )
     return BackgroundPolicy(
         model=ModelWork(
             on_battery=sleep.when != "ac_power",

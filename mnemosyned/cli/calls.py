@@ -46,12 +46,16 @@ def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     foreseen: Forgotten | Pruned = client.call(preview)
-    if not (foreseen.memories or (isinstance(foreseen, Forgotten) and foreseen.learnings)):
+    if not (
+        foreseen.memories or (isinstance(foreseen, Forgotten) and foreseen.learnings)
+    ):
         believes = isinstance(request, Prune) and request.believe_clock
         return called(client, request) if believes else foreseen
     say(render(foreseen), err=True, styled=True)
     if not sys.stdin.isatty():
-        raise InvalidRequest("nothing was done: there is nobody to ask; add --yes to do it")
+        raise InvalidRequest(
+            "nothing was done: there is nobody to ask; add --yes to do it"
+        )
     ask("Do it?")
     if isinstance(foreseen, Pruned) and foreseen.doubt:
         request = msgspec.structs.replace(request, believe_clock=True)
@@ -74,15 +78,15 @@ def _going_on(request: Request[Any]) -> str:
     if not request.writes or getattr(request, "dry_run", False):
         return ""
     if isinstance(request, Sleep) and request.undo is None:
-        return (
-            "the cycle goes on in the daemon; mnem status shows how far it is, mnem log what it did"
-        )
+        return "the cycle goes on in the daemon; mnem status shows how far it is, mnem log what it did"
     return "the daemon finishes what it was asked to do"
 
 
 def _with_bar(client: Client, request: Request[R]) -> R:
     """Sleep, and show on standard error how far the cycle is; its answer is waited for here."""
-    with click.progressbar(length=1, label="sleeping", file=sys.stderr, show_pos=True) as bar:
+    with click.progressbar(
+        length=1, label="sleeping", file=sys.stderr, show_pos=True
+    ) as bar:
         asleep = _in_background(lambda: client.call(request))
         while not wait([asleep], timeout=BAR_EVERY_S).done:
             with suppress(MnemosynedError):  # a busy daemon says later how far it is

@@ -103,7 +103,9 @@ def _after(report: ImportReport, error: MnemosynedError) -> MnemosynedError:
     )
 
 
-def _send(batch: list[_Line], caller: Caller, report: ImportReport, *, check_only: bool) -> None:
+def _send(
+    batch: list[_Line], caller: Caller, report: ImportReport, *, check_only: bool
+) -> None:
     """Hand over one batch; a line the daemon refuses is set aside and the rest sent again."""
     left = list(batch)
     while left:

@@ -22,7 +22,7 @@ from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import visible
 from mnemosyned.terminal import say, say_json
 from mnemosyned.verbs.memories import VERBS, Recalled
-from mnemosyned.verbs.request import Request, parse_text
+from mnemosyned.verbs.request import Request, fields_of, parse_text
 from mnemosyned.verbs.retention import Forget, Prune
 from mnemosyned.version import __version__
 
@@ -63,11 +63,16 @@ class _Mnem(click.Group):
 
 @click.group(
     cls=_Mnem,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_COLUMNS},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": HELP_COLUMNS,
+    },
     epilog="Exit codes: 0 done; 1 nothing found, or part of it failed; 2 bad input; 3 no daemon "
     "answers; 4 unknown id; 5 conflict, such as a sleep cycle under way; 6 the daemon failed.",
 )
-@click.option("--socket", help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.")
+@click.option(
+    "--socket", help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one."
+)
 @click.version_option(__version__)
 @click.pass_context
 def mnem(context: click.Context, socket: str | None) -> None:
@@ -114,10 +119,12 @@ def _tell_error(error: MnemosynedError) -> None:
 
 def _command(name: str, verb: type[Request[Any]]) -> click.Command:
     """A shell command with the verb's fields as its arguments and options."""
-    params = [_parameter(name, field) for field in msgspec.inspect.type_info(verb).fields]  # type: ignore[attr-defined]
+    params = [_parameter(name, field) for field in fields_of(verb)]
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
     if name in ASKS_FIRST:
-        params.append(click.Option(["--yes"], is_flag=True, help="Do it without asking."))
+        params.append(
+            click.Option(["--yes"], is_flag=True, help="Do it without asking.")
+        )
     return click.Command(
         name,
         params=params,
@@ -140,16 +147,21 @@ def _parameter(command: str, field: msgspec.inspect.Field) -> click.Parameter:
         return click.Argument([name], required=not optional, metavar=metavar)
     option = f"--{name.replace('_', '-')}"
     if name in FILES:
-        return click.Option([option, name], metavar="FILE|-", help=f"{help_text}, as JSON")
+        return click.Option(
+            [option, name], metavar="FILE|-", help=f"{help_text}, as JSON"
+        )
     if isinstance(kind, msgspec.inspect.BoolType):
-        return click.Option([option, name], is_flag=True, default=None, help=_sentence(help_text))
+        return click.Option(
+            [option, name], is_flag=True, default=None, help=_sentence(help_text)
+        )
     default = field.default if isinstance(field.default, int | float | str) else None
     return click.Option(
         [option, name],
         multiple=_takes_list(kind),
         type=_choice(kind) or str,
         metavar=None if _choice(kind) else _metavar(name, kind),
-        help=_sentence(help_text) + (f" [default: {default}]" if default not in (None, "") else ""),
+        help=_sentence(help_text)
+        + (f" [default: {default}]" if default not in (None, "") else ""),
     )
 
 
@@ -204,9 +216,13 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             if value is not None and value != ():
                 fields[name] = list(value) if isinstance(value, tuple) else value
         if "content" in given and "content" not in fields:
-            fields["content"] = _standard_input('say what to remember: mnem remember "…"')
+            fields["content"] = _standard_input(
+                'say what to remember: mnem remember "…"'
+            )
         if "metadata" in fields:
-            fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
+            fields["metadata"] = _object(
+                fields["metadata"], "--metadata", field="metadata"
+            )
         if "file" in fields:  # the daemon has another working directory
             fields["file"] = str(Path(fields["file"]).expanduser().absolute())
         for name in FILES & fields.keys():
@@ -240,11 +256,15 @@ def _standard_input(otherwise: str) -> str:
         raise click.UsageError(f"{otherwise}, or pipe it in")
     data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
     if len(data) > STDIN_BYTES_MAX:
-        raise click.UsageError(f"standard input exceeds {STDIN_BYTES_MAX:,} bytes; part it")
+        raise click.UsageError(
+            f"standard input exceeds {STDIN_BYTES_MAX:,} bytes; part it"
+        )
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"standard input is not UTF-8 at byte {error.start}") from error
+        raise click.UsageError(
+            f"standard input is not UTF-8 at byte {error.start}"
+        ) from error
 
 
 def _listed(file: str, *, field: str) -> object:
@@ -255,7 +275,9 @@ def _listed(file: str, *, field: str) -> object:
         try:
             text = Path(file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidRequest(f"{file} cannot be read: {error}", field=field) from error
+            raise InvalidRequest(
+                f"{file} cannot be read: {error}", field=field
+            ) from error
     found = _object(text, file, field=field)
     return found.get(field) if isinstance(found, dict) else found
 
@@ -311,7 +333,9 @@ mnem.add_command(_command("consolidate", VERBS["sleep"]))
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def import_file(context: click.Context, file: str, bad_lines: str, *, as_json: bool) -> int:
+def import_file(
+    context: click.Context, file: str, bad_lines: str, *, as_json: bool
+) -> int:
     """Remember every line of a file.
 
     Each line is a JSON object with the fields of `remember`. The same file can be imported

@@ -51,7 +51,9 @@ def list_models() -> None:
 def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
     """Fetch a model; called again, it goes on where it broke off."""
     shelf = Shelf()
-    if sha256 is not None and (len(sha256) != 64 or set(sha256.lower()) - set("0123456789abcdef")):
+    if sha256 is not None and (
+        len(sha256) != 64 or set(sha256.lower()) - set("0123456789abcdef")
+    ):
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
     wanted, target = shelf.wanted(name, sha256=sha256)
     if only_say:
@@ -89,7 +91,9 @@ def verify(name: str, sha256: str | None) -> int:
         say(f"mnem: {problem}", err=True)
     if verdict.problems:
         return 1
-    say("as it was fetched" if verdict.compared else "whole as far as can be known here")
+    say(
+        "as it was fetched" if verdict.compared else "whole as far as can be known here"
+    )
     return 0
 
 
@@ -116,7 +120,9 @@ def remove(name: str, *, yes: bool) -> None:
     shelf = Shelf()
     path = shelf.find(name, in_part=True)
     if path == _used():
-        raise InvalidRequest(f"{path.name} is in use; choose another, or `mnem model use none`")
+        raise InvalidRequest(
+            f"{path.name} is in use; choose another, or `mnem model use none`"
+        )
     if not yes:
         ask(f"delete {path}?")
     shelf.remove(path)

@@ -62,7 +62,9 @@ def with_setting(text: str, section: str, name: str, value: str | None) -> str:
     end = at + 1
     while end < len(lines) and re.match(r"[ \t]|#|\r?\n", lines[end]):
         end += 1
-    key = re.compile(rf"([ \t]+{re.escape(name)}[ \t]*:[ \t]*){VALUE}([ \t]+#.*|[ \t]*)(\r?\n?)")
+    key = re.compile(
+        rf"([ \t]+{re.escape(name)}[ \t]*:[ \t]*){VALUE}([ \t]+#.*|[ \t]*)(\r?\n?)"
+    )
     indent = "  "
     for number in range(end - 1, at, -1):
         if found := key.fullmatch(lines[number]):

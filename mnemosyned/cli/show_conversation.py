@@ -26,8 +26,12 @@ def learnings(result: LearningList) -> str:
     """What holds, with where it was said."""
     lines = []
     for one in result.learnings:
-        where = "  ".join(part for part in (one.kind.value, one.session, one.source or "") if part)
-        lines.append(click.style(f"{when(one.created_at)}  {where}  {one.id}", dim=True))
+        where = "  ".join(
+            part for part in (one.kind.value, one.session, one.source or "") if part
+        )
+        lines.append(
+            click.style(f"{when(one.created_at)}  {where}  {one.id}", dim=True)
+        )
         lines.append(wrapped(one.text))
         if one.memory:
             lines.append(click.style(f"   said in {one.memory}", dim=True))
@@ -46,14 +50,28 @@ def on_learnings(result: LearningList) -> str:
 def assembled(result: Assembled) -> str:
     """A context with what each part of it costs."""
     parts = result.tokens
-    names = ("system", "memory", "learnings", "summaries", "history", "new_message", "tools")
+    names = (
+        "system",
+        "memory",
+        "learnings",
+        "summaries",
+        "history",
+        "new_message",
+        "tools",
+    )
     rows = [(name.replace("_", " "), f"{getattr(parts, name):,}") for name in names]
     head = f"{result.total:,} of {parts.budget:,} tokens, by {parts.counter}"
     if result.over_budget:
         head += click.style("; over the budget", fg="red")
     told = f"{len(result.kept):,} messages kept, {len(result.dropped):,} left out"
-    shown = [click.style("system", bold=True), indented(result.system)] if result.system else []
-    return "\n".join([head, told, table(("part", "tokens"), rows), "", *shown, *_said(result)])
+    shown = (
+        [click.style("system", bold=True), indented(result.system)]
+        if result.system
+        else []
+    )
+    return "\n".join(
+        [head, told, table(("part", "tokens"), rows), "", *shown, *_said(result)]
+    )
 
 
 def shortened(result: Shortened) -> str:
@@ -72,7 +90,10 @@ def shortened(result: Shortened) -> str:
     lines = [head]
     if result.fallback_reason:
         lines.append(wrapped(f"by rule: {result.fallback_reason}"))
-    lines += [click.style(f"   their words: mnem expand {id}", dim=True) for id in result.expand]
+    lines += [
+        click.style(f"   their words: mnem expand {id}", dim=True)
+        for id in result.expand
+    ]
     return "\n".join([*lines, "", *_said(result)])
 
 
@@ -80,6 +101,10 @@ def _said(result: Assembled | Shortened) -> Iterator[str]:
     """A conversation's messages, each cut to what tells them apart."""
     for message in result.messages:
         content = message.get("content")
-        words = content if isinstance(content, str) else msgspec.json.encode(message).decode()
+        words = (
+            content
+            if isinstance(content, str)
+            else msgspec.json.encode(message).decode()
+        )
         yield click.style(str(message.get("role", "")), bold=True)
         yield wrapped(cut(words, LINE_CHARS))

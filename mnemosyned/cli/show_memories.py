@@ -17,10 +17,24 @@ from mnemosyned.cli.show_conversation import (
     on_learnings,
     shortened,
 )
-from mnemosyned.cli.show_retention import REMEDY, backed_up, forgotten, pinned, pruned, restored
+from mnemosyned.cli.show_retention import (
+    REMEDY,
+    backed_up,
+    forgotten,
+    pinned,
+    pruned,
+    restored,
+)
 from mnemosyned.cli.show_sleep import cycle, logged, on_logged
 from mnemosyned.domain.consolidation import CycleReport
-from mnemosyned.domain.memory import Acknowledged, Detail, DetailKind, Episode, MemoryRecord, Tier
+from mnemosyned.domain.memory import (
+    Acknowledged,
+    Detail,
+    DetailKind,
+    Episode,
+    MemoryRecord,
+    Tier,
+)
 from mnemosyned.domain.ports.models import EmbedderState, Standing, SummarizerState
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.terminal import (
@@ -38,7 +52,14 @@ from mnemosyned.terminal import (
     wrapped,
 )
 from mnemosyned.verbs.conversation import Assembled, Learned, LearningList, Shortened
-from mnemosyned.verbs.memories import Expanded, Got, Logged, Recalled, SleepStatus, Stats
+from mnemosyned.verbs.memories import (
+    Expanded,
+    Got,
+    Logged,
+    Recalled,
+    SleepStatus,
+    Stats,
+)
 from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Restored
 
 
@@ -69,19 +90,31 @@ def _recalled(result: Recalled) -> str:
 
 
 def _on_recalled(result: Recalled) -> str:
-    return "\n".join(filter(None, ["" if result.hits else "nothing found", result.note]))
+    return "\n".join(
+        filter(None, ["" if result.hits else "nothing found", result.note])
+    )
 
 
 def _hit(number: int, hit: Hit) -> str:
-    where = "  ".join(part for part in (hit.session, hit.source or "", hit.role) if part)
-    head = click.style(f"{number}. {when(hit.created_at)}  {hit.tier.value}  {where}", bold=True)
+    where = "  ".join(
+        part for part in (hit.session, hit.source or "", hit.role) if part
+    )
+    head = click.style(
+        f"{number}. {when(hit.created_at)}  {hit.tier.value}  {where}", bold=True
+    )
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseded(hit.superseded_at)}")
-    lines += _hit_lines(hit) if hit.tier is Tier.EPISODIC and hit.lines else [wrapped(hit.snippet)]
+    lines += (
+        _hit_lines(hit)
+        if hit.tier is Tier.EPISODIC and hit.lines
+        else [wrapped(hit.snippet)]
+    )
     lines += [
         click.style(
-            wrapped(f"before, {when(older.created_at)}: “{cut(older.content, LINE_CHARS)}”"),
+            wrapped(
+                f"before, {when(older.created_at)}: “{cut(older.content, LINE_CHARS)}”"
+            ),
             dim=True,
         )
         for older in hit.history
@@ -110,7 +143,9 @@ def _notes(hit: Hit) -> list[str]:
     if hit.duplicates:
         notes.append(f"   and {hit.duplicates} more that say the same")
     if hit.explanation is not None:
-        parts = "  ".join(f"{name} {part:+.2f}" for name, part in hit.explanation.items())
+        parts = "  ".join(
+            f"{name} {part:+.2f}" for name, part in hit.explanation.items()
+        )
         notes.append(f"   score {hit.score:.2f} = {parts}")
     return [click.style(note, dim=True) for note in notes]
 
@@ -194,9 +229,13 @@ def _details(details: Iterable[Detail]) -> str:
 def _expanded(result: Expanded) -> str:
     lines = [_episode(result.episode), ""]
     if result.summaries:
-        lines.append(click.style("Made of these; mnem expand goes on from each:", bold=True))
+        lines.append(
+            click.style("Made of these; mnem expand goes on from each:", bold=True)
+        )
     for summary in result.summaries:
-        stamp = f"{when(summary.covers_from)} to {when(summary.covers_until)}  {summary.id}"
+        stamp = (
+            f"{when(summary.covers_from)} to {when(summary.covers_until)}  {summary.id}"
+        )
         lines.append(f"{click.style(stamp, dim=True)}\n{indented(summary.content)}")
     if result.originals:
         lines.append(click.style("Originals, word for word:", bold=True))
@@ -213,7 +252,12 @@ def _stats(stats: Stats) -> str:
     tiers = table(
         ("tier", "memories", "characters", "oldest"),
         [
-            (tier.value, f"{total.count:,}", f"{total.characters:,}", when(total.oldest))
+            (
+                tier.value,
+                f"{total.count:,}",
+                f"{total.characters:,}",
+                when(total.oldest),
+            )
             for tier, total in stats.tiers.items()
         ],
     )
@@ -232,10 +276,16 @@ def _stats(stats: Stats) -> str:
         ("summaries", _summaries(stats.summarizer)),
         ("tokens by", stats.counter),
         ("embedder", _embedder(stats)),
-        ("clock", f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else ""),
+        (
+            "clock",
+            f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else "",
+        ),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
-        ("forgotten", "words are still to be purged from the file" if stats.purge_due else ""),
+        (
+            "forgotten",
+            "words are still to be purged from the file" if stats.purge_due else "",
+        ),
         *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]

@@ -33,7 +33,9 @@ def forgotten(result: Forgotten) -> str:
         words = line.snippet or "(its words were pruned)"
         lines.append(wrapped(f"{when(line.created_at)}  {who}: {words}"))
     if result.further:
-        lines.append(f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}")
+        lines.append(
+            f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}"
+        )
     return "\n".join([*lines, *_consequences(result)])
 
 

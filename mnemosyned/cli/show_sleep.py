@@ -39,11 +39,17 @@ def cycle(report: CycleReport) -> str:
             "nothing to do: no memory is old enough and neither pinned nor held back by an undo "
             "(--force ignores age and undo)"
         )
-    foreseen = report.dry_run and report.cycle  # a cycle that is only planned has no id yet
+    foreseen = (
+        report.dry_run and report.cycle
+    )  # a cycle that is only planned has no id yet
     if foreseen or any(group.status in OF_AN_UNDO for group in report.groups):
         return _undone(report)
     head = _planned(report) if report.dry_run else _done(report)
-    rows = _by_group(report) if len(report.groups) <= GROUPS_SHOWN_MAX else _by_source(report)
+    rows = (
+        _by_group(report)
+        if len(report.groups) <= GROUPS_SHOWN_MAX
+        else _by_source(report)
+    )
     names = "session source into covers groups items chars".split()
     if not report.dry_run:
         names += ["after", "status"]
@@ -55,7 +61,9 @@ def cycle(report: CycleReport) -> str:
         lines.append(f"to take it back: mnem sleep --undo {report.cycle}")
     if report.problem:
         lines.append(
-            click.style(f"it ended early; what is shown is done. {report.problem}", fg="red")
+            click.style(
+                f"it ended early; what is shown is done. {report.problem}", fg="red"
+            )
         )
     return "\n".join(lines)
 
@@ -68,17 +76,23 @@ def _undone(report: CycleReport) -> str:
         lines = [f"cycle {report.cycle}: would put back {counted(back, 'memory')}"]
     else:
         back = report.restored
-        lines = [f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"]
+        lines = [
+            f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"
+        ]
     if kept:
         left = "is" if report.dry_run else "was"
-        lines[0] += f"; {counted(kept, 'group')} left as {f'it {left}' if kept == 1 else 'before'}"
+        lines[0] += (
+            f"; {counted(kept, 'group')} left as {f'it {left}' if kept == 1 else 'before'}"
+        )
     problems = Counter(
         f"{group.session}, {group.source or '-'}: {group.error}"
         for group in report.groups
         if group.error
     )
     shown = problems.most_common(GROUPS_SHOWN_MAX)
-    lines += [f"   {what}{f' ({times} groups)' if times > 1 else ''}" for what, times in shown]
+    lines += [
+        f"   {what}{f' ({times} groups)' if times > 1 else ''}" for what, times in shown
+    ]
     if hidden := sum(problems.values()) - sum(times for _, times in shown):
         lines.append(f"   … and {counted(hidden, 'more group')}")
     if back and report.held_until:
@@ -186,11 +200,15 @@ def logged(result: Logged) -> str:
     ]
     headers = ["id", "session", "source", "status", "items", "by"]
     shown = [headers, *rows]
-    columns = [max(len(click.unstyle(row[i])) for row in shown) for i in range(len(headers))]
+    columns = [
+        max(len(click.unstyle(row[i])) for row in shown) for i in range(len(headers))
+    ]
     room = max(20, width() - sum(columns) - 2 * len(columns))
     for cells, row in zip(rows, result.rows, strict=True):
         cells.append(cut(row.error or row.summary_preview, room) or _gone(row))
-    return "\n".join([*_by_cycle(result, table([*headers, "summary"], rows)), *_fallbacks(result)])
+    return "\n".join(
+        [*_by_cycle(result, table([*headers, "summary"], rows)), *_fallbacks(result)]
+    )
 
 
 def on_logged(result: Logged) -> str:
@@ -201,7 +219,9 @@ def on_logged(result: Logged) -> str:
 
 def _gone(row: LogEntry) -> str:
     """Why a row shows no summary: what was forgotten or taken back is in no log."""
-    return "" if row.undone_at else click.style("(forgotten or restored since)", dim=True)
+    return (
+        "" if row.undone_at else click.style("(forgotten or restored since)", dim=True)
+    )
 
 
 def _by_cycle(result: Logged, text: str) -> Iterator[str]:
@@ -221,12 +241,15 @@ def _fallbacks(result: Logged) -> list[str]:
     """Why the model did not write what it should have, each reason once."""
     reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
     return [
-        wrapped(f"{count} by the fallback: {reason}") for reason, count in reasons.most_common()
+        wrapped(f"{count} by the fallback: {reason}")
+        for reason, count in reasons.most_common()
     ]
 
 
 def _status(status: str) -> str:
-    return click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
+    return (
+        click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
+    )
 
 
 def _into(groups: list[GroupReport]) -> str:

@@ -13,7 +13,9 @@ QUESTION = f"GET {HEALTH_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\
 
 def answers(path: Path) -> bool:
     """Ask over the socket; the event loop answers without a thread of the pool."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+    with socket.socket(
+        socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
+    ) as probe:
         probe.settimeout(TIMEOUT_S)
         try:
             probe.connect(str(path))

@@ -80,7 +80,9 @@ def answering(service: MemoryService) -> Callable[[HttpRequest], Response]:
                 log.exception("request_failed", path=request.path, code=error.code)
         except Exception:
             log.exception("request_failed", path=request.path)
-            unexpected = MnemosynedError("unexpected; the daemon's log has the traceback")
+            unexpected = MnemosynedError(
+                "unexpected; the daemon's log has the traceback"
+            )
             response = refusal(unexpected, HTTPStatus.INTERNAL_SERVER_ERROR)
         log.debug(
             "request",
@@ -110,5 +112,7 @@ def _request(request: HttpRequest) -> Request[Any]:
         return parse(verb, request.body or b"{}")
     if request.method == "GET" and not verb.writes:
         query = parse_qs(request.query, keep_blank_values=True)
-        return parse_text(verb, {k: v[0] if len(v) == 1 else v for k, v in query.items()})
+        return parse_text(
+            verb, {k: v[0] if len(v) == 1 else v for k, v in query.items()}
+        )
     raise InvalidRequest(f"{path} takes POST with a JSON object, not {request.method}")

@@ -39,7 +39,9 @@ def listening(path: Path) -> Iterator[socket.socket]:
         )
     with _claimed(path):
         _remove_stale(path)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as listener:
+        with socket.socket(
+            socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
+        ) as listener:
             umask = os.umask(0o177)
             try:
                 listener.bind(str(path))
@@ -121,7 +123,9 @@ def _lock(lock: Path, path: Path) -> int:
 
 
 def _taken(path: Path) -> DatabaseInUse:
-    return DatabaseInUse(f"another daemon listens on {path}; stop it or choose another socket")
+    return DatabaseInUse(
+        f"another daemon listens on {path}; stop it or choose another socket"
+    )
 
 
 def _remove_stale(path: Path) -> None:
@@ -130,7 +134,9 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise DatabaseInUse(f"{path} exists and is not a socket; choose another socket path")
+        raise DatabaseInUse(
+            f"{path} exists and is not a socket; choose another socket path"
+        )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(0)
         try:

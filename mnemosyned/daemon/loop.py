@@ -39,7 +39,12 @@ FULL_SWEEP_S = 0.05
 IDLE_SWEEP_S = 10.0
 LOGGED_EVERY_S = 60.0
 
-DEADLINES_S = {State.IDLE: 120.0, State.HEAD: 10.0, State.BODY: 30.0, State.QUEUED: 30.0}
+DEADLINES_S = {
+    State.IDLE: 120.0,
+    State.HEAD: 10.0,
+    State.BODY: 30.0,
+    State.QUEUED: 30.0,
+}
 """How long each state may last."""
 WRITING_S = 300.0
 WRITING_STALL_S = 30.0
@@ -76,7 +81,9 @@ class EventLoop:
         self._connections_max = connections_max
         self._connections: dict[int, Connection] = {}
         self._budget = BodyBudget(body_bytes_max=body_bytes_max)
-        self._tasks: queue.SimpleQueue[tuple[Connection, HttpRequest] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[Connection, HttpRequest] | None] = (
+            queue.SimpleQueue()
+        )
         self._answered: deque[Connection] = deque()
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -180,7 +187,9 @@ class EventLoop:
         elif not self._draining:
             self._accept()
 
-    def _guarded(self, step: Callable[[Connection], None], connection: Connection) -> None:
+    def _guarded(
+        self, step: Callable[[Connection], None], connection: Connection
+    ) -> None:
         """Take a step for one connection; an error in it ends that one alone."""
         try:
             step(connection)
@@ -219,7 +228,9 @@ class EventLoop:
                 sock.close()
                 continue
             sock.settimeout(0)
-            connection = Connection(sock, body_bytes_max=self._body_bytes_max, now=time.monotonic())
+            connection = Connection(
+                sock, body_bytes_max=self._body_bytes_max, now=time.monotonic()
+            )
             self._connections[connection.fd] = connection
             self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
@@ -229,7 +240,9 @@ class EventLoop:
         if now - self._logged >= LOGGED_EVERY_S:
             self._logged = now
             reason = errno.errorcode.get(error.errno or 0, str(error.errno))
-            log.error("accept_failed", reason=reason, connections=len(self._connections))
+            log.error(
+                "accept_failed", reason=reason, connections=len(self._connections)
+            )
         self._make_room()
         self._pause(now + FULL_SWEEP_S)
 
@@ -308,7 +321,9 @@ class EventLoop:
 
     def _begin(self, connection: Connection, state: State) -> None:
         if connection.state is not state:
-            self._busy += (state is not State.IDLE) - (connection.state is not State.IDLE)
+            self._busy += (state is not State.IDLE) - (
+                connection.state is not State.IDLE
+            )
             connection.state = state
             connection.since = time.monotonic()
             size = connection.protocol.body_bytes + connection.output_bytes
@@ -357,7 +372,10 @@ class EventLoop:
             self._await(connection, select.EPOLLOUT)
 
     def _limit_output(self) -> None:
-        while sum(each.output_bytes for each in self._in(State.WRITING)) > OUTPUT_BYTES_MAX:
+        while (
+            sum(each.output_bytes for each in self._in(State.WRITING))
+            > OUTPUT_BYTES_MAX
+        ):
             if not self._drop_stalled(State.WRITING):
                 return
 
@@ -384,15 +402,21 @@ class EventLoop:
     def _give_up(self, connection: Connection) -> None:
         """Hang up, with a word to a client that was sending."""
         if connection.state is State.QUEUED:
-            busy = DaemonBusy("too many large requests at once; send this again in a moment")
+            busy = DaemonBusy(
+                "too many large requests at once; send this again in a moment"
+            )
             self._refuse(connection, busy, HTTPStatus.SERVICE_UNAVAILABLE)
         elif connection.state in (State.HEAD, State.BODY):
-            slow = MalformedRequest("the request did not come to its end in time; send it again")
+            slow = MalformedRequest(
+                "the request did not come to its end in time; send it again"
+            )
             self._refuse(connection, slow, HTTPStatus.REQUEST_TIMEOUT)
         else:
             self._close(connection)
 
-    def _refuse(self, connection: Connection, error: MnemosynedError, status: HTTPStatus) -> None:
+    def _refuse(
+        self, connection: Connection, error: MnemosynedError, status: HTTPStatus
+    ) -> None:
         """Answer what is no request, as far as the client takes it at once, and hang up."""
         connection.respond(self._refusal(error, status), last=True)
         self._close(connection)

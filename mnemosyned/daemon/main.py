@@ -12,14 +12,24 @@ from pathlib import Path
 import click
 
 from mnemosyned import process_memory as heap
-from mnemosyned.assembly.build import OpenMemory, check_settings, final_consolidation, open_memory
+from mnemosyned.assembly.build import (
+    OpenMemory,
+    check_settings,
+    final_consolidation,
+    open_memory,
+)
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.daemon.health import answers
 from mnemosyned.daemon.http import serving
 from mnemosyned.daemon.listener import listening
 from mnemosyned.daemon.loop import EventLoop
 from mnemosyned.daemon.systemd import notify, watchdog_s
-from mnemosyned.domain.errors import ConfigInvalid, DatabaseReplaced, MnemosynedError, StorageFailed
+from mnemosyned.domain.errors import (
+    ConfigInvalid,
+    DatabaseReplaced,
+    MnemosynedError,
+    StorageFailed,
+)
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.terminal import say
 from mnemosyned.verbs.memories import Status
@@ -51,7 +61,9 @@ log = logger()
 @click.option("--socket", help="The Unix socket; wins over the settings.")
 @click.option("--check", is_flag=True, help="Check the settings and exit.")
 @click.version_option(__version__)
-def main(file: Path | None, database: str | None, socket: str | None, *, check: bool) -> None:
+def main(
+    file: Path | None, database: str | None, socket: str | None, *, check: bool
+) -> None:
     """Keep memory for AI agents: remember, sleep, recall. Runs until SIGTERM or SIGINT.
 
     SIGHUP re-reads the settings. `mnem` is the client.
@@ -63,7 +75,9 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
     try:
-        config = with_default_model(load_config(file or config_file(), overrides=overrides))
+        config = with_default_model(
+            load_config(file or config_file(), overrides=overrides)
+        )
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
             check_settings(config)
@@ -79,7 +93,9 @@ def main(file: Path | None, database: str | None, socket: str | None, *, check: 
 class Daemon:
     """One life of the process."""
 
-    def __init__(self, config: Config, *, file: Path | None, overrides: dict[str, str]) -> None:
+    def __init__(
+        self, config: Config, *, file: Path | None, overrides: dict[str, str]
+    ) -> None:
         self._config = config
         self._socket = config.socket_path  # for all this life, whatever a reload says
         self._file = file

@@ -160,7 +160,9 @@ class Protocol:
         if BLANKS in head.translate(_TABS_AS_SPACES):
             _refuse(f"its headers have {len(BLANKS)} blanks in a row")
         line, feed, headers = head.partition(b"\n")
-        return _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + feed + headers
+        return (
+            _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + feed + headers
+        )
 
     def _read_head(self, request: h11.Request) -> _Head:
         if request.method == b"CONNECT":
@@ -185,12 +187,19 @@ class Protocol:
             return b""
         proceed = HTTPStatus.CONTINUE
         return self._http.send(
-            h11.InformationalResponse(status_code=proceed, reason=proceed.phrase, headers=[])
+            h11.InformationalResponse(
+                status_code=proceed, reason=proceed.phrase, headers=[]
+            )
         )
 
-    def answer(self, status: HTTPStatus, body: bytes, *, last: bool) -> tuple[bytes, bytes]:
+    def answer(
+        self, status: HTTPStatus, body: bytes, *, last: bool
+    ) -> tuple[bytes, bytes]:
         """The head and the body of an answer, as they are sent; `last` where a hang-up follows."""
-        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(body))),
+        ]
         if last:
             headers.append(("Connection", "close"))
         head = self._http.send(

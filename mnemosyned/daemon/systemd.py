@@ -20,7 +20,9 @@ def notify(*states: str) -> None:
     if address.startswith("@"):  # an abstract socket
         address = "\0" + address[1:]
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        with socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
+        ) as channel:
             channel.settimeout(TIMEOUT_S)
             channel.connect(address)
             channel.sendall("\n".join(states).encode())

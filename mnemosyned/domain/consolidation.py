@@ -12,7 +12,9 @@ from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 
 VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarize."""
-UNSPOKEN = "Kept word for word: what no summary speaks of, as it is superseded or will expire."
+UNSPOKEN = (
+    "Kept word for word: what no summary speaks of, as it is superseded or will expire."
+)
 """What an episode says that holds nothing else."""
 WORDLESS = "The words of its originals were pruned, and no summary of them is left."
 """What one says whose summary went with a forgotten original when the others had no words."""
@@ -177,7 +179,9 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
     return sorted(batches, key=lambda batch: batch.covers_from)
 
 
-def whole(batches: Sequence[Batch], *, until: datetime, limits: GroupLimits) -> list[Batch]:
+def whole(
+    batches: Sequence[Batch], *, until: datetime, limits: GroupLimits
+) -> list[Batch]:
     """Those of a plan's batches that no memory created after `until` could join.
 
     Where that would leave none, all but those of the scope that the plan broke off in; and all
@@ -191,7 +195,8 @@ def whole(batches: Sequence[Batch], *, until: datetime, limits: GroupLimits) -> 
     closed = [
         batch
         for batch in batches
-        if batch.covers_until < latest[_scope(batch)] or until - batch.covers_until >= limits.pause
+        if batch.covers_until < latest[_scope(batch)]
+        or until - batch.covers_until >= limits.pause
     ]
     if closed:
         return closed
@@ -204,7 +209,9 @@ def _scope(batch: Batch) -> tuple[str, str | None]:
     return batch.session, batch.source
 
 
-def _split_at_pauses(group: Sequence[Pending], pause: timedelta) -> Iterator[list[Pending]]:
+def _split_at_pauses(
+    group: Sequence[Pending], pause: timedelta
+) -> Iterator[list[Pending]]:
     run = [group[0]]
     for memory in group[1:]:
         if memory.created_at - run[-1].created_at >= pause:

@@ -198,7 +198,9 @@ class StorageFailed(MnemosynedError):
     code = "storage_failed"
     kind = Kind.UNAVAILABLE
 
-    def __init__(self, message: str, *, field: str | None = None, reason: str = "") -> None:
+    def __init__(
+        self, message: str, *, field: str | None = None, reason: str = ""
+    ) -> None:
         super().__init__(message, field=field)
         self.reason = reason or message
         """Why, without what it means for the request: for whoever knows more of that."""
@@ -210,7 +212,12 @@ class DatabaseReplaced(StorageFailed):
     code = "database_replaced"
 
     def __init__(
-        self, message: str, *, field: str | None = None, reason: str = "", saved: bool = True
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        reason: str = "",
+        saved: bool = True,
     ) -> None:
         super().__init__(message, field=field, reason=reason)
         self.saved = saved

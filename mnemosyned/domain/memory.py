@@ -160,11 +160,15 @@ def content_hash(content: str) -> int:
 
     Whoever finds a match compares the contents themselves.
     """
-    return int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big", signed=True)
+    return int.from_bytes(
+        hashlib.sha256(content.encode()).digest()[:8], "big", signed=True
+    )
 
 
 def _written(value: int, *, bits: int) -> str:
-    return "".join([_PAIRS[value >> shift & 1023] for shift in range(bits - 10, -1, -10)])
+    return "".join(
+        [_PAIRS[value >> shift & 1023] for shift in range(bits - 10, -1, -10)]
+    )
 
 
 class IdFactory:

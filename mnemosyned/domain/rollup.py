@@ -96,7 +96,9 @@ def periods(
         if child.parent is None or child.parent in reopened:
             together.setdefault(begin_of(level, child.covers_from), []).append(child)
     return [
-        Period(level, begins, tuple(sorted(members, key=lambda child: child.covers_from)))
+        Period(
+            level, begins, tuple(sorted(members, key=lambda child: child.covers_from))
+        )
         for begins, members in sorted(together.items())
         if len(members) >= minimum
     ]

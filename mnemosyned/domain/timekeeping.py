@@ -43,7 +43,9 @@ class Judgment:
         return self.sighting.moment
 
 
-def judge(last: Sighting | None, *, now: datetime, boot: str, uptime_s: float) -> Judgment:
+def judge(
+    last: Sighting | None, *, now: datetime, boot: str, uptime_s: float
+) -> Judgment:
     """Compare the clock with the time that has passed since it was last believed.
 
     Within one start of the machine that is known exactly. Across starts it is known at least, and
@@ -60,7 +62,9 @@ def judge(last: Sighting | None, *, now: datetime, boot: str, uptime_s: float) -
     if ahead > last.slack + TOLERANCE:
         return Judgment(sighting=replace(seen, moment=expected), ahead=ahead)
     if ahead < -TOLERANCE:
-        back = replace(seen, moment=now, slack=last.slack - ahead, slack_from_s=uptime_s)
+        back = replace(
+            seen, moment=now, slack=last.slack - ahead, slack_from_s=uptime_s
+        )
         return Judgment(sighting=back)
     over = timedelta(seconds=uptime_s - last.slack_from_s) > SLACK_FOR
     slack = timedelta() if over else last.slack - max(ahead, timedelta())

@@ -28,7 +28,10 @@ def logger() -> BoundLogger:
     """The product's logger; silent below warnings until `configure_logs` gives it a form."""
     bound: BoundLogger = structlog.wrap_logger(
         logging.getLogger(ROOT),
-        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.render_to_log_kwargs,
+        ],
         wrapper_class=BoundLogger,
     )
     return bound
@@ -36,7 +39,11 @@ def logger() -> BoundLogger:
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
     """Send all logs to standard error in one form."""
-    on_terminal = bool(sys.stderr) and sys.stderr.isatty() if form == "auto" else form == "console"
+    on_terminal = (
+        bool(sys.stderr) and sys.stderr.isatty()
+        if form == "auto"
+        else form == "console"
+    )
     shared: list[Processor] = [
         add_log_level,
         ExtraAdder(),
@@ -79,8 +86,16 @@ def _record(  # noqa: PLR0917 the form of `logging`
         )
     except OverflowError:  # raised before the record holds anything
         record = copy(_TEMPLATE)
-        record.name, record.levelno, record.levelname = name, level, logging.getLevelName(level)
-        record.pathname, record.lineno, record.funcName = pathname, lineno, function or ""
+        record.name, record.levelno, record.levelname = (
+            name,
+            level,
+            logging.getLevelName(level),
+        )
+        record.pathname, record.lineno, record.funcName = (
+            pathname,
+            lineno,
+            function or "",
+        )
         record.msg, record.args = str(message), arguments
         record.exc_info, record.stack_info = exc_info, stack
         return record
@@ -126,8 +141,12 @@ def _chain(error: BaseException) -> Sequence[BaseException]:
     chain = [error]
     for link in chain:
         members = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
-        cause = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-        chain.extend(found for found in (*members, cause) if found and found not in chain)
+        cause = link.__cause__ or (
+            None if link.__suppress_context__ else link.__context__
+        )
+        chain.extend(
+            found for found in (*members, cause) if found and found not in chain
+        )
         if len(chain) >= ERRORS_MAX:
             break
     return chain[:ERRORS_MAX]

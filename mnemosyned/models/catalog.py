@@ -9,7 +9,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
-from mnemosyned.models.download import MAGIC, Progress, Wanted, discard, fetch, sha256_of
+from mnemosyned.models.download import (
+    MAGIC,
+    Progress,
+    Wanted,
+    discard,
+    fetch,
+    sha256_of,
+)
 from mnemosyned.paths import models_dir
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
@@ -84,7 +91,12 @@ class Shelf:
         return wanted, self.folder / file
 
     def pull(
-        self, name: str, *, sha256: str | None = None, progress: Progress, pause_s: float = 1.0
+        self,
+        name: str,
+        *,
+        sha256: str | None = None,
+        progress: Progress,
+        pause_s: float = 1.0,
     ) -> tuple[Path, str]:
         """Fetch a model; where it is, and its SHA-256. Raises `FetchFailed`."""
         wanted, target = self.wanted(name, sha256=sha256)
@@ -111,7 +123,9 @@ class Shelf:
         for path in candidates:
             if path.is_file() or (in_part and _part(path).is_file()):
                 return path.absolute()
-        raise InvalidRequest(f"no model {name} is here; `mnem model list` shows those that are")
+        raise InvalidRequest(
+            f"no model {name} is here; `mnem model list` shows those that are"
+        )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> Verdict:
         """Check form, size and digest, as far as they are known."""

@@ -48,7 +48,9 @@ class Address:
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         except UnicodeError:  # a label that no name can have
             raise OSError("name not known") from None
-        if self._local_only and not all(_is_loopback(str(each[4][0])) for each in found):
+        if self._local_only and not all(
+            _is_loopback(str(each[4][0])) for each in found
+        ):
             raise ModelUnavailable(
                 f"the host {self.host} is not this machine; set llm.local_only to false if "
                 "memories may be sent there"
@@ -145,11 +147,17 @@ def _parsed(endpoint: str) -> tuple[SplitResult, int | None]:
         wrong = "is no http:// or https:// address"
     elif parts.username is not None or parts.password is not None:
         wrong = "holds a name or key; put the key in llm.api_key_file"
-    elif parts.query or parts.fragment or not endpoint.isascii() or not endpoint.isprintable():
+    elif (
+        parts.query
+        or parts.fragment
+        or not endpoint.isascii()
+        or not endpoint.isprintable()
+    ):
         wrong = "has more in it than an address; leave it out"
     if wrong:  # without its words: a key may be among them
         raise ConfigInvalid(
-            f"llm.endpoint {wrong}; it reads like http://127.0.0.1:8080/v1", field="llm.endpoint"
+            f"llm.endpoint {wrong}; it reads like http://127.0.0.1:8080/v1",
+            field="llm.endpoint",
         )
     return parts, port
 

@@ -46,7 +46,9 @@ class Wanted:
     sha256: str | None = None
 
 
-def fetch(wanted: Wanted, target: Path, *, progress: Progress, pause_s: float = 1.0) -> str:
+def fetch(
+    wanted: Wanted, target: Path, *, progress: Progress, pause_s: float = 1.0
+) -> str:
     """Bring the file to its place; its SHA-256.
 
     What has come stays beside the place as `.part`, and the next call goes on from there.
@@ -59,7 +61,9 @@ def fetch(wanted: Wanted, target: Path, *, progress: Progress, pause_s: float = 
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise FetchFailed(f"{target.name} is being fetched already; wait for that") from error
+            raise FetchFailed(
+                f"{target.name} is being fetched already; wait for that"
+            ) from error
         try:
             _Download(wanted, file, part, progress).run(pause_s)
         finally:
@@ -73,7 +77,9 @@ def fetch(wanted: Wanted, target: Path, *, progress: Progress, pause_s: float = 
                 f"{target.name} came with the SHA-256 {digest} instead of {wanted.sha256}; it was "
                 "thrown away: fetch it again, and do not trust the source if that repeats"
             )
-        target.with_name(f"{target.name}.sha256").write_text(f"{digest}  {target.name}\n")
+        target.with_name(f"{target.name}.sha256").write_text(
+            f"{digest}  {target.name}\n"
+        )
         part.replace(target)
         _note(part).unlink(missing_ok=True)
     return digest
@@ -92,7 +98,9 @@ def check_url(url: str) -> None:
         return
     if parts.scheme == "http" and parts.hostname and _is_here(parts.hostname):
         return
-    raise InvalidRequest(f"{url} is not an https address; models are fetched over TLS", field="url")
+    raise InvalidRequest(
+        f"{url} is not an https address; models are fetched over TLS", field="url"
+    )
 
 
 def _is_here(host: str) -> bool:
@@ -136,13 +144,18 @@ class _Redirects(HTTPRedirectHandler):
 class _Download:
     """Attempts at one file, each going on where the one before broke off."""
 
-    def __init__(self, wanted: Wanted, file: BinaryIO, part: Path, progress: Progress) -> None:
+    def __init__(
+        self, wanted: Wanted, file: BinaryIO, part: Path, progress: Progress
+    ) -> None:
         self._wanted = wanted
         self._file = file
         self._part = part
         self._progress = progress
         self._host = urlsplit(wanted.url).hostname
-        handlers = [urllib.request.HTTPSHandler(context=ssl.create_default_context()), _Redirects()]
+        handlers = [
+            urllib.request.HTTPSHandler(context=ssl.create_default_context()),
+            _Redirects(),
+        ]
         if _is_here(self._host or ""):  # not by way of the environment's proxy
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
@@ -164,7 +177,9 @@ class _Download:
                 time.sleep(pause_s * 2**fruitless)
             else:
                 return
-        raise FetchFailed(f"{self._host} broke off {ATTEMPTS_MAX} times; call again to go on")
+        raise FetchFailed(
+            f"{self._host} broke off {ATTEMPTS_MAX} times; call again to go on"
+        )
 
     def _attempt(self, have: int) -> None:
         """One request: returns when the file is whole, raises where it is not."""
@@ -177,7 +192,9 @@ class _Download:
         try:
             response = self._opener.open(request, timeout=TIMEOUT_S)
         except HTTPError as error:
-            if error.code == 416:  # there is no such rest: another file than the one begun
+            if (
+                error.code == 416
+            ):  # there is no such rest: another file than the one begun
                 self._file.truncate(0)
                 raise ConnectionError("the part did not fit") from error
             raise
@@ -260,17 +277,31 @@ class _Download:
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, ssl.SSLCertVerificationError):
             return True
-        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        if isinstance(reason, OSError) and reason.errno in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EIO,
+        ):
             return True
-        return not self._have() and isinstance(reason, socket.gaierror | ConnectionRefusedError)
+        return not self._have() and isinstance(
+            reason, socket.gaierror | ConnectionRefusedError
+        )
 
     def _why(self, error: Exception) -> str:
-        kept = f"; {self._have():,} bytes are kept, call again to go on" if self._have() else ""
+        kept = (
+            f"; {self._have():,} bytes are kept, call again to go on"
+            if self._have()
+            else ""
+        )
         if isinstance(error, HTTPError):
             advice = "try again later" if error.code in AGAIN else "check the address"
             return f"{self._host} answers {error.code} {error.reason}{kept or f'; {advice}'}"
         reason = error.reason if isinstance(error, URLError) else error
-        words = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+        words = (
+            reason.strerror
+            if isinstance(reason, OSError) and reason.strerror
+            else str(reason)
+        )
         return f"{self._host} cannot be fetched from ({words}){kept}"
 
 

@@ -110,7 +110,11 @@ class EndpointModel(TextModel):
         return estimate_tokens(text)
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
     ) -> str:
         body: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
@@ -147,7 +151,11 @@ class _Call:
     """One question to the endpoint, with its tries, its time and its way to be abandoned."""
 
     def __init__(
-        self, address: Address, headers: Mapping[str, str], time_limit_s: float, name: str
+        self,
+        address: Address,
+        headers: Mapping[str, str],
+        time_limit_s: float,
+        name: str,
     ) -> None:
         self._address = address
         self._headers = headers
@@ -218,20 +226,30 @@ class _Call:
         if status == HTTPStatus.OK:
             return self._whole(response)
         if status in _BUSY:
-            raise _Busy(f"answers with HTTP status {status}", wait_s=_retry_after(response))
+            raise _Busy(
+                f"answers with HTTP status {status}", wait_s=_retry_after(response)
+            )
         said = f"{self._name} answers with HTTP status {status}"
         if 300 <= status < 400:
-            raise ModelUnavailable(f"{said}, a redirect; put the final address in llm.endpoint")
+            raise ModelUnavailable(
+                f"{said}, a redirect; put the final address in llm.endpoint"
+            )
         if status in _OF_THIS_REQUEST:
             raise SummarizerFailed(f"{said} to this group")
-        hint = {401: "; check its key", 403: "; check its key", 404: "; check llm.endpoint"}
+        hint = {
+            401: "; check its key",
+            403: "; check its key",
+            404: "; check llm.endpoint",
+        }
         raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 
     def _whole(self, response: HTTPResponse) -> bytes:
         answer = response.read(ANSWER_BYTES_MAX + 1)
         self._check_time()  # cut off, it looks like an end
         if len(answer) > ANSWER_BYTES_MAX:
-            raise SummarizerFailed(f"{self._name} gave an answer of over {ANSWER_BYTES_MAX} bytes")
+            raise SummarizerFailed(
+                f"{self._name} gave an answer of over {ANSWER_BYTES_MAX} bytes"
+            )
         if response.length:
             raise HTTPException  # the connection broke in between
         return answer
@@ -272,7 +290,9 @@ def _reason(error: Exception) -> str:
 def _retry_after(response: HTTPResponse) -> float | None:
     """Seconds; a date is taken as no answer, as the backoff is short anyway."""
     said = (response.getheader("Retry-After") or "").strip()
-    return float(said) if said.isascii() and said.isdecimal() and len(said) < 7 else None
+    return (
+        float(said) if said.isascii() and said.isdecimal() and len(said) < 7 else None
+    )
 
 
 # ----------------------------------------------------------------------- key
@@ -289,17 +309,22 @@ def api_key(file: str | None, *, variable: str | None) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         problem = error.strerror if isinstance(error, OSError) else "not text"
         raise ConfigInvalid(
-            f"llm.api_key_file: {path} cannot be read: {problem}", field="llm.api_key_file"
+            f"llm.api_key_file: {path} cannot be read: {problem}",
+            field="llm.api_key_file",
         ) from None
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        log.warning("key_file_readable_by_others", file=str(path), mode=f"{mode & 0o777:03o}")
+        log.warning(
+            "key_file_readable_by_others", file=str(path), mode=f"{mode & 0o777:03o}"
+        )
     return _clean(text, f"llm.api_key_file: {path}")
 
 
 def _clean(text: str, where: str) -> str:
     key = text.strip()
     if not re.fullmatch(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", key):
-        raise ConfigInvalid(f"{where}: holds no key, which is one line of plain characters")
+        raise ConfigInvalid(
+            f"{where}: holds no key, which is one line of plain characters"
+        )
     return key
 
 

@@ -77,7 +77,9 @@ class LlamaModel(TextModel):
             embedding=embedding,
         )
         self._section = "embedding" if embedding else "llm"
-        self._smaller = "a smaller model" if embedding else "a smaller llm.context_tokens or model"
+        self._smaller = (
+            "a smaller model" if embedding else "a smaller llm.context_tokens or model"
+        )
         self._time_limit_s = time_limit_s
         self._idle_s = idle_s
         self._turn = threading.Lock()
@@ -95,7 +97,11 @@ class LlamaModel(TextModel):
         return self._ask(Count(text)).number
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
     ) -> str:
         asked = [dict(message) for message in messages]
         return self._ask(Complete(asked, max_tokens, temperature)).text
@@ -118,7 +124,9 @@ class LlamaModel(TextModel):
         until = time.monotonic() + self._time_limit_s
         closings = self._closings
         if not self._turn.acquire(timeout=self._time_limit_s):
-            raise SummarizerFailed(f"{self.name} was busy with other calls; try again later")
+            raise SummarizerFailed(
+                f"{self.name} was busy with other calls; try again later"
+            )
         try:
             child = self._ready(until, closings)
             try:
@@ -139,7 +147,9 @@ class LlamaModel(TextModel):
         self._check()
         with self._state:
             if closings != self._closings:
-                raise SummarizerFailed(f"{self.name} was closed; ask again to start it anew")
+                raise SummarizerFailed(
+                    f"{self.name} was closed; ask again to start it anew"
+                )
             self._child = child = _Child(self._idle_s)
         child.reserve(until)
         began = time.monotonic()
@@ -148,7 +158,9 @@ class LlamaModel(TextModel):
             child.end("unusable")
             child.join()
             if child.loaded is None:
-                closed = child.ending == "closed"  # by us: that says nothing against the model
+                closed = (
+                    child.ending == "closed"
+                )  # by us: that says nothing against the model
                 failure = SummarizerFailed if closed else ModelUnavailable
                 raise failure(self._why_ended(child))
             self._read(child.loaded)
@@ -167,7 +179,10 @@ class LlamaModel(TextModel):
             raise ModelUnavailable(
                 f"the model {self._path} cannot be read ({error.strerror}); "
                 f"name another in {self._section}.model_path"
-                + (", or fetch one with `mnem model pull tinyllama`" * (self._section == "llm"))
+                + (
+                    ", or fetch one with `mnem model pull tinyllama`"
+                    * (self._section == "llm")
+                )
             ) from error
         if magic != MAGIC:
             raise ModelUnavailable(
@@ -195,7 +210,9 @@ class LlamaModel(TextModel):
             )
         if child.ending == "closed":
             return f"{self.name} was closed amid its work; ask again to start it anew"
-        loading = "" if child.loaded else " while it read the model, which may be damaged"
+        loading = (
+            "" if child.loaded else " while it read the model, which may be damaged"
+        )
         return (
             f"the process of {self.name} died{loading}; it starts again when next asked, and "
             f"{self._smaller} helps where memory is short"
@@ -210,7 +227,9 @@ _WORDS = {
         "llama.cpp cannot read {path}: it is damaged, cut short or of a newer kind; check it with "
         "`mnem model verify`, or fetch it again"
     ),
-    Failure.NO_MEMORY: ("{name} does not fit into memory{detail}; {smaller} needs less"),
+    Failure.NO_MEMORY: (
+        "{name} does not fit into memory{detail}; {smaller} needs less"
+    ),
     Failure.OVER_WINDOW: (
         "the prompt does not fit into the window of {name}{detail}; send less at once, or raise "
         "llm.context_tokens"
@@ -235,13 +254,17 @@ class _Child:
         self._until = float("inf")
         self._guard = threading.Lock()
         self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
-        self._born: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = queue.SimpleQueue()
+        self._born: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = (
+            queue.SimpleQueue()
+        )
         self._thread = threading.Thread(target=self._live, name="llama", daemon=True)
         self._thread.start()
         born = self._born.get()
         if isinstance(born, OSError):
             problem = born.strerror
-            raise ModelUnavailable(f"no process for the model can be started: {problem}") from born
+            raise ModelUnavailable(
+                f"no process for the model can be started: {problem}"
+            ) from born
         self._process = born
 
     @property

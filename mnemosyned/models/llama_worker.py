@@ -121,7 +121,9 @@ class Engine:
             )
         except ValueError as error:
             no_context = "context" in str(error)
-            raise Failed(Failure.NO_MEMORY if no_context else Failure.DAMAGED) from error
+            raise Failed(
+                Failure.NO_MEMORY if no_context else Failure.DAMAGED
+            ) from error
         self._control = _control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: Count | Complete | Embed) -> Reply:
@@ -130,7 +132,9 @@ class Engine:
             raise Failed(Failure.OTHER, "not loaded for vectors")
         if isinstance(request, Count):
             text = self._disarm(request.text).encode()
-            return Reply(number=len(self._llama.tokenize(text, add_bos=False, special=False)))
+            return Reply(
+                number=len(self._llama.tokenize(text, add_bos=False, special=False))
+            )
         return Reply(text=self._complete(request))
 
     @property
@@ -140,7 +144,8 @@ class Engine:
 
     def _complete(self, request: Complete) -> str:
         messages = [
-            {**message, "content": self._disarm(message["content"])} for message in request.messages
+            {**message, "content": self._disarm(message["content"])}
+            for message in request.messages
         ]
         try:
             completion = self._llama.create_chat_completion(
@@ -168,10 +173,14 @@ class Encoder:
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
         self.context_tokens = min(_window(llama_cpp, load), EMBEDDING_TOKENS)
         unpooled = llama_cpp.LLAMA_POOLING_TYPE_NONE
-        self._llama = self._loaded(llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_UNSPECIFIED)
+        self._llama = self._loaded(
+            llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_UNSPECIFIED
+        )
         if self._llama.pooling_type() == unpooled:
             self._llama.close()
-            self._llama = self._loaded(llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_MEAN)
+            self._llama = self._loaded(
+                llama_cpp, load, llama_cpp.LLAMA_POOLING_TYPE_MEAN
+            )
 
     def _loaded(self, llama_cpp: Any, load: Load, pooling: int) -> Any:  # noqa: ANN401
         try:
@@ -189,7 +198,9 @@ class Encoder:
             )
         except ValueError as error:
             no_context = "context" in str(error)
-            raise Failed(Failure.NO_MEMORY if no_context else Failure.DAMAGED) from error
+            raise Failed(
+                Failure.NO_MEMORY if no_context else Failure.DAMAGED
+            ) from error
 
     def answer(self, request: Count | Complete | Embed) -> Reply:
         """A vector for each text, of as much of it as fits the window."""
@@ -220,10 +231,14 @@ def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
     kind = facts.get("general.architecture", "")
     trained = _fact(facts, f"{kind}.context_length", CONTEXT_TOKENS)
     tokens = load.context_tokens or min(trained, CONTEXT_TOKENS)
-    needed = Path(load.model_path).stat().st_size + tokens * _bytes_per_token(facts, kind)
+    needed = Path(load.model_path).stat().st_size + tokens * _bytes_per_token(
+        facts, kind
+    )
     free = _free_bytes()
     if not load.gpu_layers and free is not None and needed > free:
-        detail = f"{tokens:,} tokens; {needed / 1e9:,.1f} GB, {free / 1e9:,.1f} GB are free"
+        detail = (
+            f"{tokens:,} tokens; {needed / 1e9:,.1f} GB, {free / 1e9:,.1f} GB are free"
+        )
         raise Failed(Failure.NO_MEMORY, detail)
     return tokens
 
@@ -262,8 +277,12 @@ def _free_bytes() -> int | None:
 def _free_in_group(folder: Path) -> int:
     most = int((folder / "memory.max").read_text())
     used = int((folder / "memory.current").read_text())
-    stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-    return most - used + int(stat.get("inactive_file", 0))  # which is given back when needed
+    stat = dict(
+        line.split() for line in (folder / "memory.stat").read_text().splitlines()
+    )
+    return (
+        most - used + int(stat.get("inactive_file", 0))
+    )  # which is given back when needed
 
 
 def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
@@ -272,10 +291,14 @@ def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN
     found = {"<|"}
     for token in range(llama.n_vocab()):
         if llama_cpp.llama_vocab_is_control(vocabulary, token):
-            piece = llama_cpp.llama_vocab_get_text(vocabulary, token).decode(errors="ignore")
+            piece = llama_cpp.llama_vocab_get_text(vocabulary, token).decode(
+                errors="ignore"
+            )
             if len(piece) > 1:
                 found.add(piece)
-    return re.compile("|".join(re.escape(piece) for piece in sorted(found, key=len, reverse=True)))
+    return re.compile(
+        "|".join(re.escape(piece) for piece in sorted(found, key=len, reverse=True))
+    )
 
 
 def _step_back(nice: int) -> None:
@@ -314,7 +337,9 @@ def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
             except (ImportError, OSError, RuntimeError) as error:
                 raise Failed(Failure.NO_LIBRARY, type(error).__name__) from error
             engine = (
-                Encoder(llama_cpp, request) if request.embedding else Engine(llama_cpp, request)
+                Encoder(llama_cpp, request)
+                if request.embedding
+                else Engine(llama_cpp, request)
             )
             return Reply(number=engine.context_tokens)
         if engine is None:
@@ -343,7 +368,9 @@ def main() -> None:
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever the library prints is no answer
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), 1
+    )  # whatever the library prints is no answer
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_take_requests, args=[requests], daemon=True).start()
     _serve(requests, answers)

@@ -20,18 +20,25 @@ def backups_beside(database: Path) -> list[str]:
     own = {database.with_name(database.name + suffix) for suffix in OWN}
     folder = database.parent
     files = islice((*folder.glob("*"), *folder.glob("*/*")), FILES_MAX)
-    return sorted(str(file) for file in files if file not in own and _is_copy(file, database))
+    return sorted(
+        str(file) for file in files if file not in own and _is_copy(file, database)
+    )
 
 
 def backup_target(name: str, database: Path) -> Path:
     """Where a backup is to go. Raises `InvalidRequest` where it would destroy something else."""
     given = Path(name)
     if not given.is_absolute():
-        raise InvalidRequest(f"{name} is no absolute path; say where it begins", field="file")
+        raise InvalidRequest(
+            f"{name} is no absolute path; say where it begins", field="file"
+        )
     try:
         target = given.resolve()
         refused = _refusal(target, database)
-    except (OSError, RuntimeError) as error:  # before Python 3.13 a loop of links is the latter
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # before Python 3.13 a loop of links is the latter
         refused = f"{name} cannot be used: {error}"
     if refused:
         raise InvalidRequest(f"{refused}; choose another name", field="file")

@@ -14,7 +14,13 @@ from mnemosyned.domain.conversation.as_memories import (
     times,
 )
 from mnemosyned.domain.conversation.key_facts import extract_facts
-from mnemosyned.domain.conversation.messages import Message, digest, is_plain, text, when
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    digest,
+    is_plain,
+    text,
+    when,
+)
 from mnemosyned.domain.conversation.policy import Compaction
 from mnemosyned.domain.conversation.summary_message import (
     KIND,
@@ -27,8 +33,20 @@ from mnemosyned.domain.conversation.summary_message import (
 from mnemosyned.domain.conversation.tool_stubs import is_stub_of, pointer
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord
-from mnemosyned.domain.ports.store import Clock, Compacted, Compacting, Draft, MemoryStore, Taken
-from mnemosyned.domain.secrets.masking import SecretRule, masked, masked_memory, masked_values
+from mnemosyned.domain.ports.store import (
+    Clock,
+    Compacted,
+    Compacting,
+    Draft,
+    MemoryStore,
+    Taken,
+)
+from mnemosyned.domain.secrets.masking import (
+    SecretRule,
+    masked,
+    masked_memory,
+    masked_values,
+)
 from mnemosyned.verbs.memories import Expand, Expanded
 
 Written = tuple[Message, Condensed]
@@ -59,10 +77,12 @@ class Named:
             for message in messages
         ]
         self._own = {
-            id(named): message for named, message in zip(self.messages, messages, strict=True)
+            id(named): message
+            for named, message in zip(self.messages, messages, strict=True)
         }
         self._by_id = {
-            named["id"]: message for named, message in zip(self.messages, messages, strict=True)
+            named["id"]: message
+            for named, message in zip(self.messages, messages, strict=True)
         }
 
     def restored(self, message: Message) -> Message:
@@ -186,10 +206,16 @@ class Archivist:
             originals = [masked_memory(memory) for memory in originals]
         return Expanded(episode, [as_said(memory) for memory in originals])
 
-    def _parts(self, done: Compaction, named: Named, now: datetime) -> dict[str, Taken | str]:
+    def _parts(
+        self, done: Compaction, named: Named, now: datetime
+    ) -> dict[str, Taken | str]:
         """What becomes of each message taken out: a memory, or for a stub its original's."""
         said = dict(
-            zip((one["id"] for one in named.messages), times(named.own, now=now), strict=True)
+            zip(
+                (one["id"] for one in named.messages),
+                times(named.own, now=now),
+                strict=True,
+            )
         )
         parts: dict[str, Taken | str] = {}
         for one in done.archived:
@@ -199,10 +225,16 @@ class Archivist:
                 parts[one.id] = stands_for
                 continue
             memory = as_memory(
-                own, id=one.id, said=said[one.id], session=named.session, source=named.source
+                own,
+                id=one.id,
+                said=said[one.id],
+                session=named.session,
+                source=named.source,
             )
             alike = is_plain(own) and memory.content != WORDLESS
-            parts[one.id] = Taken(self._admit(memory), alike=alike, timed=when(own) is not None)
+            parts[one.id] = Taken(
+                self._admit(memory), alike=alike, timed=when(own) is not None
+            )
         return parts
 
     def _is_stub(self, message: Message, id: str) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 
 from mnemosyned.domain.conversation.auto_policy import AutoPolicy
 from mnemosyned.domain.conversation.budget import TokenBudget
-from mnemosyned.domain.conversation.context import Context as Window
-from mnemosyned.domain.conversation.context import ContextManager
+from mnemosyned.domain.conversation.context import Context as Window, ContextManager
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import Message, text, ties, when
 from mnemosyned.domain.conversation.model_summary import Summarize
@@ -138,10 +137,13 @@ class Contexts:
             "fresh_tail_count": request.fresh_tail,
         }
         return replace(
-            self.settings.budget, **{name: one for name, one in said.items() if one is not None}
+            self.settings.budget,
+            **{name: one for name, one in said.items() if one is not None},
         )
 
-    def _learnings(self, request: Context, question: str, *, tokens: int) -> list[Learning]:
+    def _learnings(
+        self, request: Context, question: str, *, tokens: int
+    ) -> list[Learning]:
         """What holds for the request, most telling first."""
         holding = self._store.learnings(sources=_scope(request), limit=LEARNINGS_MAX)
         return relevant(
@@ -154,7 +156,9 @@ class Contexts:
 
     def _superseded(self, request: Context) -> list[str]:
         """The words that were to hold and hold no more: quoting them would contradict what does."""
-        found = self._store.learnings(sources=_scope(request), superseded=True, limit=LEARNINGS_MAX)
+        found = self._store.learnings(
+            sources=_scope(request), superseded=True, limit=LEARNINGS_MAX
+        )
         return [learning.text for learning in found if learning.superseded_by]
 
     def _hits(self, request: Context, question: str) -> list[Hit]:
@@ -170,7 +174,11 @@ class Contexts:
     def compact(self, request: Compact) -> Shortened:
         counter = self.settings.counter
         tokens = counter.total(request.messages)
-        limit = self.settings.budget.total if request.max_tokens is None else request.max_tokens
+        limit = (
+            self.settings.budget.total
+            if request.max_tokens is None
+            else request.max_tokens
+        )
         if request.reported_tokens and tokens:
             # Held to what the API says they take: a limit in our own tokens that means the same.
             limit = limit * tokens // request.reported_tokens
@@ -214,7 +222,9 @@ class Contexts:
             return MemoryConsolidator(threshold, limit, counter=counter)
         summarize = self._retold()
         if request.policy == "rounds":
-            return RoundsPolicy(0 if request.force else limit, counter=counter, summarize=summarize)
+            return RoundsPolicy(
+                0 if request.force else limit, counter=counter, summarize=summarize
+            )
         return AutoPolicy(
             limit,
             threshold=0.0 if request.force else threshold,
@@ -234,7 +244,9 @@ class Contexts:
             ends = ends or time.monotonic() + limit_s
             left_s = ends - time.monotonic()
             if left_s <= 0:
-                raise SummarizerFailed(f"its {limit_s:g} s for one compaction are used up")
+                raise SummarizerFailed(
+                    f"its {limit_s:g} s for one compaction are used up"
+                )
             now = self._clock.now()
             memories = [
                 MemoryRecord(

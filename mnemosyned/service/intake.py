@@ -50,7 +50,9 @@ class Admission:
         self._check_content(request.content, field=place + "content")
         check_metadata(request.metadata, field=place + "metadata")
         if isnan(request.importance):
-            raise InvalidRequest("importance is not a number", field=place + "importance")
+            raise InvalidRequest(
+                "importance is not a number", field=place + "importance"
+            )
         memory = MemoryRecord(
             id=request.id or new_id(now),
             content=request.content,
@@ -82,7 +84,9 @@ class Admission:
 
     def _check_content(self, content: str, *, field: str) -> None:
         if not content.strip():
-            raise EmptyContent("there is nothing to remember: content is empty", field=field)
+            raise EmptyContent(
+                "there is nothing to remember: content is empty", field=field
+            )
         size = len(content) if content.isascii() else len(content.encode())
         if size > self.content_bytes_max:
             raise ContentTooLarge(
@@ -107,7 +111,8 @@ def check_text(text: str | None, *, field: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidText(
-            f"{field} is not valid Unicode at character {error.start}; decode it first", field=field
+            f"{field} is not valid Unicode at character {error.start}; decode it first",
+            field=field,
         ) from error
 
 
@@ -122,7 +127,8 @@ def lesson(text: str, rule: SecretRule, *, field: str) -> str:
     kept = masked(text.strip())
     if rule is SecretRule.REFUSE and kept != text.strip():
         raise SecretRefused(
-            f"{field} holds a secret, which the setting `secrets` refuses; take it out", field=field
+            f"{field} holds a secret, which the setting `secrets` refuses; take it out",
+            field=field,
         )
     return kept
 
@@ -132,10 +138,13 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
     try:
         size = len(msgspec.json.encode(metadata)) if metadata else 0
     except UnicodeEncodeError as error:
-        raise InvalidText(f"{field} is not valid Unicode; decode it first", field=field) from error
+        raise InvalidText(
+            f"{field} is not valid Unicode; decode it first", field=field
+        ) from error
     if size > METADATA_BYTES_MAX:
         raise ContentTooLarge(
-            f"metadata exceeds {METADATA_BYTES_MAX:,} bytes; put the text into content", field=field
+            f"metadata exceeds {METADATA_BYTES_MAX:,} bytes; put the text into content",
+            field=field,
         )
 
 
@@ -145,10 +154,13 @@ def happened(created_at: datetime | None, now: datetime, *, field: str) -> datet
         return now
     if created_at.tzinfo is None:
         raise InvalidTime(
-            f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}", field=field
+            f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}",
+            field=field,
         )
     if created_at > shift(now, CLOCK_TOLERANCE):
-        raise InvalidTime(f"{field} lies in the future; a memory has already happened", field=field)
+        raise InvalidTime(
+            f"{field} lies in the future; a memory has already happened", field=field
+        )
     return utc(created_at, field=field)
 
 

@@ -103,13 +103,18 @@ class Purger:
         if not complete and (problem or self._refused):
             problem = problem or f"{WORDS_REMAIN}: {ANOTHER_READS}"
             raise NotPurged(
-                f"{unknown.message}. If it was forgotten before: {problem}", field=unknown.field
+                f"{unknown.message}. If it was forgotten before: {problem}",
+                field=unknown.field,
             ) from unknown
 
     def wait_s(self) -> float | None:
         """Seconds until the planned purge; None where none is planned."""
         with self._wake:
-            return None if self._planned is None else max(0.0, self._planned - time.monotonic())
+            return (
+                None
+                if self._planned is None
+                else max(0.0, self._planned - time.monotonic())
+            )
 
     def close(self) -> None:
         """Stop the thread, and purge what is left unless that would take long.
@@ -140,7 +145,12 @@ class Purger:
                 with self._wake:
                     self._planned = None
             else:
-                self._plan(min(REST_MAX_S, max(rest_s, RETRY_S * 2 ** min(10, self._refused - 1))))
+                self._plan(
+                    min(
+                        REST_MAX_S,
+                        max(rest_s, RETRY_S * 2 ** min(10, self._refused - 1)),
+                    )
+                )
         return clean
 
     def _plan(self, wait_s: float) -> None:
@@ -150,7 +160,9 @@ class Purger:
             due = time.monotonic() + wait_s
             self._planned = due if self._planned is None else min(self._planned, due)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="purge", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._work, name="purge", daemon=True
+                )
                 self._thread.start()
             self._wake.notify()
 

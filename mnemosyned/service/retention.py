@@ -95,7 +95,9 @@ class Forgetting:
         self._guard = guard
         self._database = database
         self._mending = threading.RLock()
-        self._undoing = Undoing(store=store, cycle=cycle, clock=clock, mend=self.mend_later)
+        self._undoing = Undoing(
+            store=store, cycle=cycle, clock=clock, mend=self.mend_later
+        )
 
     def mend_later(self, *, highest: Level = Level.MONTH) -> str:
         """Rewrite summaries after a change that is on disk; why they are not all rewritten.
@@ -107,7 +109,9 @@ class Forgetting:
             self.mend(highest=highest)
         except StorageFailed as error:
             log.exception("mending_put_off")
-            return f"summaries wait to be rewritten until the next cycle: {error.reason}"
+            return (
+                f"summaries wait to be rewritten until the next cycle: {error.reason}"
+            )
         return ""
 
     def mend(self, *, highest: Level = Level.MONTH) -> int:
@@ -127,9 +131,15 @@ class Forgetting:
         """
         try:
             if self.retention != Retention():
-                pruned = self._pruned(self.retention, now=(self._guard or self._clock).now())
+                pruned = self._pruned(
+                    self.retention, now=(self._guard or self._clock).now()
+                )
                 if pruned.memories:
-                    log.info("archive_pruned", count=pruned.memories, characters=pruned.characters)
+                    log.info(
+                        "archive_pruned",
+                        count=pruned.memories,
+                        characters=pruned.characters,
+                    )
             self.mend()
             self.purger.purge()
         except StorageFailed:
@@ -167,7 +177,9 @@ class Forgetting:
         if purged:
             problem = self.mend_later()  # also what a purge for others did not see
         complete = purged and not problem
-        log.info("forgotten", count=removal.working + removal.archived, complete=complete)
+        log.info(
+            "forgotten", count=removal.working + removal.archived, complete=complete
+        )
         reason = "; ".join(part for part in (unpurged, problem) if part)
         return self._receipt(removal, complete=complete, reason=reason)
 
@@ -217,10 +229,15 @@ class Forgetting:
         if request.id is not None:
             if any(narrowing):
                 raise InvalidRequest(
-                    "an id says which memory it is; say nothing else beside it", field="id"
+                    "an id says which memory it is; say nothing else beside it",
+                    field="id",
                 )
             found = self._store.get(request.id)
-            below = self._store.below(found.id) if isinstance(found, Episode) else [found.id]
+            below = (
+                self._store.below(found.id)
+                if isinstance(found, Episode)
+                else [found.id]
+            )
             return below, []
         if not any(narrowing):
             raise InvalidRequest(
@@ -274,9 +291,14 @@ class Forgetting:
         if not self._store.pin(request.id, pinned=not request.off):
             found = self._store.get(request.id)
             if isinstance(found, Episode) or found.episode:
-                hint = "" if isinstance(found, Episode) else "; `restore` brings it back, pinned"
+                hint = (
+                    ""
+                    if isinstance(found, Episode)
+                    else "; `restore` brings it back, pinned"
+                )
                 raise InvalidRequest(
-                    f"{request.id} is not in working memory, where pins hold{hint}", field="id"
+                    f"{request.id} is not in working memory, where pins hold{hint}",
+                    field="id",
                 )
         return Pinned(request.id, not request.off)
 
@@ -284,7 +306,8 @@ class Forgetting:
         found = self._store.get(request.id)
         if isinstance(found, Episode):
             raise InvalidRequest(
-                f"{found.id} is an episode; `expand` shows its originals, restore those", field="id"
+                f"{found.id} is an episode; `expand` shows its originals, restore those",
+                field="id",
             )
         if found.episode is None:
             raise InvalidRequest(f"{found.id} is in working memory already", field="id")
@@ -296,7 +319,9 @@ class Forgetting:
             )
         removal = self._store.restore(found.id)
         self.mend_later()
-        return Restored(id=found.id, episode=found.episode, episode_removed=bool(removal.removed))
+        return Restored(
+            id=found.id, episode=found.episode, episode_removed=bool(removal.removed)
+        )
 
     # ---------------------------------------------------------------- prune
 
@@ -304,14 +329,18 @@ class Forgetting:
         if request.keep_days is None and request.characters_max is None:
             retention = self.retention
         else:
-            keep = None if request.keep_days is None else timedelta(days=request.keep_days)
+            keep = (
+                None if request.keep_days is None else timedelta(days=request.keep_days)
+            )
             retention = Retention(keep=keep, characters_max=request.characters_max)
         if request.believe_clock and self._guard and not request.dry_run:
             self._guard.confirm()
         doubt = self.doubt(retention)
         now = self._clock.now()
         if request.dry_run:
-            return _pruned(self._prunable(retention, now=now), dry_run=True, doubt=doubt)
+            return _pruned(
+                self._prunable(retention, now=now), dry_run=True, doubt=doubt
+            )
         if doubt:
             raise ClockJumped(
                 f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
@@ -335,7 +364,9 @@ class Forgetting:
             prunable.ids,
             CHUNK,
             prune,
-            done=lambda counts: f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned",
+            done=lambda counts: (
+                f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned"
+            ),
         )
         return _pruned(prunable)
 
@@ -344,7 +375,9 @@ class Forgetting:
 
     # ----------------------------------------------------------------- undo
 
-    def undo(self, request: Sleep, *, next_cycle: datetime | None = None) -> CycleReport:
+    def undo(
+        self, request: Sleep, *, next_cycle: datetime | None = None
+    ) -> CycleReport:
         """Put the originals of one cycle back; `Undoing` says how."""
         return self._undoing.undo(request, next_cycle=next_cycle)
 

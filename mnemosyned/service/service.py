@@ -119,12 +119,21 @@ class MemoryService:
             forgetting.on_removal = vectors.forgot
         self._started = time.monotonic()
         self._stopping = False
-        self._cap = Cap(store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler)
+        self._cap = Cap(
+            store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler
+        )
         self._archivist = Archivist(
-            store=store, clock=clock, admit=self._taken, secrets=lambda: self.limits.secrets
+            store=store,
+            clock=clock,
+            admit=self._taken,
+            secrets=lambda: self.limits.secrets,
         )
         self._contexts = Contexts(
-            store=store, cycle=cycle, clock=clock, recall=self.recall, archivist=self._archivist
+            store=store,
+            cycle=cycle,
+            clock=clock,
+            recall=self.recall,
+            archivist=self._archivist,
         )
         lessons = Lessons(
             store=store,
@@ -233,7 +242,9 @@ class MemoryService:
         asked_at = request.asked_at or in_zone(self._clock.now(), None)
         said = times(request.query, asked_at)
         query = Query(
-            terms=telling(said.rest) if said.alone else terms(said.rest) or terms(request.query),
+            terms=telling(said.rest)
+            if said.alone
+            else terms(said.rest) or terms(request.query),
             limit=request.limit,
             spans=said.spans,
             only_then=said.alone,
@@ -270,9 +281,12 @@ class MemoryService:
             return compacted
         episode = self._store.get(request.id)
         if isinstance(episode, MemoryRecord):
-            hint = f"; it went into episode {episode.episode}" if episode.episode else ""
+            hint = (
+                f"; it went into episode {episode.episode}" if episode.episode else ""
+            )
             raise InvalidRequest(
-                f"{request.id} is an original, not an episode{hint}; `get` shows it", field="id"
+                f"{request.id} is an original, not an episode{hint}; `get` shows it",
+                field="id",
             )
         below = episode.level > 0 and request.depth == 1
         originals = [] if below else self._store.originals(episode.id)
@@ -308,7 +322,9 @@ class MemoryService:
 
     def log(self, request: Log) -> Logged:
         return Logged(
-            self._store.log(limit=request.limit, session=request.session, cycle=request.cycle)
+            self._store.log(
+                limit=request.limit, session=request.session, cycle=request.cycle
+            )
         )
 
     # ----------------------------------------------------------------- file
@@ -357,7 +373,8 @@ class MemoryService:
         return SleepStatus(
             auto=scheduler is not None and scheduler.next_cycle is not None,
             schedule=scheduler.description if scheduler else "off",
-            last_cycle=self._cycle.last_finished or (newest[0].created_at if newest else None),
+            last_cycle=self._cycle.last_finished
+            or (newest[0].created_at if newest else None),
             next_cycle=scheduler.next_cycle if scheduler else None,
             running=self._cycle.running,
             due=self._store.count_due(before=cutoff, now=now, limit=DUE_COUNTED_MAX),

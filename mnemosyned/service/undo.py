@@ -49,27 +49,37 @@ class Undoing:
         self._clock = clock
         self._mend = mend
 
-    def undo(self, request: Sleep, *, next_cycle: datetime | None = None) -> CycleReport:
+    def undo(
+        self, request: Sleep, *, next_cycle: datetime | None = None
+    ) -> CycleReport:
         """Put the originals of one cycle back; what cannot be put back stays and is named.
 
         No cycle takes them again before the next scheduled one, or for as long as was asked.
         """
         if request.session or request.force:
-            raise InvalidRequest("undo takes a whole cycle; leave session and force out")
+            raise InvalidRequest(
+                "undo takes a whole cycle; leave session and force out"
+            )
         check_text(request.undo, field="undo")
         started = time.monotonic()
         with self._cycle.held():
             cycle = self._to_undo(request.undo or "")
             entries = self._entries(cycle)
             held_until = self._held_until(request.keep_hours, next_cycle)
-            returned = self._returned(entries, dry_run=request.dry_run, held_until=held_until)
+            returned = self._returned(
+                entries, dry_run=request.dry_run, held_until=held_until
+            )
         groups = [
             undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
             for entry in entries
             if entry.episode
         ]
-        whole = all(group.status is not GroupStatus.KEPT and not group.error for group in groups)
-        restored = 0 if request.dry_run else sum(one.restored for one in returned.values())
+        whole = all(
+            group.status is not GroupStatus.KEPT and not group.error for group in groups
+        )
+        restored = (
+            0 if request.dry_run else sum(one.restored for one in returned.values())
+        )
         if not request.dry_run:
             log.info("cycle_undone", cycle=cycle, restored=restored, whole=whole)
         return CycleReport(
@@ -86,10 +96,14 @@ class Undoing:
             chars_before=sum(group.chars_before for group in groups),
             chars_after=0,
             restored=restored,
-            held_until=held_until if any(one.restored for one in returned.values()) else None,
+            held_until=held_until
+            if any(one.restored for one in returned.values())
+            else None,
         )
 
-    def _held_until(self, keep_hours: float | None, next_cycle: datetime | None) -> datetime:
+    def _held_until(
+        self, keep_hours: float | None, next_cycle: datetime | None
+    ) -> datetime:
         now = self._cycle.now()
         if keep_hours is not None:
             return shift(now, timedelta(hours=keep_hours))
@@ -101,7 +115,9 @@ class Undoing:
             return cycle
         last = self._store.last_cycle()
         if last is None:
-            raise CannotUndo("there is no cycle of which something could be put back", field="undo")
+            raise CannotUndo(
+                "there is no cycle of which something could be put back", field="undo"
+            )
         return last
 
     def _returned(
@@ -117,7 +133,9 @@ class Undoing:
                 ids,
                 UNDO_CHUNK,
                 lambda chunk: self._store.undo(chunk, now=now, held_until=held_until),
-                done=lambda done: f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone",
+                done=lambda done: (
+                    f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone"
+                ),
             )
         finally:
             self._mend()
@@ -127,13 +145,17 @@ class Undoing:
         """The groups of a cycle that were promoted and not undone. Raises where there are none."""
         entries = self._store.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
-            raise NotFound(f"no cycle has the id {cycle!r}; `log` shows them", field="undo")
+            raise NotFound(
+                f"no cycle has the id {cycle!r}; `log` shows them", field="undo"
+            )
         moved = [entry for entry in entries if entry.episode and not entry.level]
         left = [entry for entry in moved if entry.undone_at is None]
         if not left:
             undone = bool(moved)
             raise CannotUndo(
-                f"cycle {cycle} was undone already" if undone else f"cycle {cycle} moved nothing",
+                f"cycle {cycle} was undone already"
+                if undone
+                else f"cycle {cycle} moved nothing",
                 field="undo",
             )
         return left

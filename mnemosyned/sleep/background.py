@@ -61,7 +61,9 @@ class Background:
         found = self._store.activity(fresh=fresh, now=now, limit=ROWS_MAX)
         return replace(found, quiet=timedelta(seconds=self._cycle.company.quiet_s))
 
-    def sleep(self, trigger: Trigger, selection: Selection | None = None) -> CycleReport | None:
+    def sleep(
+        self, trigger: Trigger, selection: Selection | None = None
+    ) -> CycleReport | None:
         """Run a cycle, unless the model has to wait and no memory is past its time to live.
 
         What is past it is consolidated by rule: waiting longer would cost what it is for.
@@ -81,7 +83,9 @@ class Background:
         if self._cycle.summarizer.standing().state is SummarizerState.RULES:
             return ""
         local = in_zone(datetime.now(UTC), self._zone)
-        return self.policy.model.refuses(self._machine(), activity or self.activity(), local)
+        return self.policy.model.refuses(
+            self._machine(), activity or self.activity(), local
+        )
 
     def _note(self, reason: str, trigger: Trigger) -> None:
         if reason and reason != self.waits_for:

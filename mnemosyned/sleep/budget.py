@@ -24,7 +24,9 @@ class Budget:
 class Meter:
     """Tells whether there is something left of a cycle's budget."""
 
-    def __init__(self, budget: Budget, *, deadline_s: float | None, model: bool) -> None:
+    def __init__(
+        self, budget: Budget, *, deadline_s: float | None, model: bool
+    ) -> None:
         limits = [deadline_s, budget.time.total_seconds() if budget.time else None]
         given = [limit for limit in limits if limit is not None]
         self.started = time.monotonic()

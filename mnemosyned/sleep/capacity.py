@@ -24,7 +24,12 @@ class Cap:
     """The most that working memory holds, safe from any thread."""
 
     def __init__(
-        self, *, store: MemoryStore, cycle: SleepCycle, most: int, scheduler: SleepScheduler | None
+        self,
+        *,
+        store: MemoryStore,
+        cycle: SleepCycle,
+        most: int,
+        scheduler: SleepScheduler | None,
     ) -> None:
         self._store = store
         self._cycle = cycle
@@ -52,7 +57,9 @@ class Cap:
             else:
                 self.relieve()
         except SleepInProgress:
-            log.debug("relief_skipped", reason="a cycle is running, which relieves it too")
+            log.debug(
+                "relief_skipped", reason="a cycle is running, which relieves it too"
+            )
         except MnemosynedError:
             log.exception("relief_failed")
 
@@ -62,7 +69,9 @@ class Cap:
         `quick` asks no model; nor does an embedded memory, whose caller waits.
         """
         with self._relieving:
-            if self.scheduler:  # in the background there is time; an embedded caller waits for us
+            if (
+                self.scheduler
+            ):  # in the background there is time; an embedded caller waits for us
                 self._cycle.wait_idle(WAIT_S)
             cap = self._relieve_above = self._most
             for _ in range(ROUNDS_MAX):  # more may have come in meanwhile
@@ -71,9 +80,13 @@ class Cap:
                     return
                 excess = count - int(cap * (1 - HYSTERESIS))
                 quick = quick or self.scheduler is None
-                report = self._cycle.run(trigger=Trigger.CAP, oldest=excess, quick=quick)
+                report = self._cycle.run(
+                    trigger=Trigger.CAP, oldest=excess, quick=quick
+                )
                 if report.evicted < excess:
                     break
             # What could not be consolidated (pinned, failed) is not tried again at every call.
             left = self._store.working_count()
-            self._relieve_above = cap if left <= cap else left + max(1, int(cap * HYSTERESIS))
+            self._relieve_above = (
+                cap if left <= cap else left + max(1, int(cap * HYSTERESIS))
+            )

@@ -99,7 +99,9 @@ class CycleRun:
         self._group_s = HOLD_S / GROUPS_PER_COMMIT
         """What a group takes to commit, as the last ones tell."""
 
-    def consolidate(self, batches: Sequence[Batch], *, go_on: Callable[[], bool]) -> None:
+    def consolidate(
+        self, batches: Sequence[Batch], *, go_on: Callable[[], bool]
+    ) -> None:
         """Work the batches off, with no transaction open while they are summarized.
 
         `go_on` is asked before each; when it says no, what is begun is finished and the rest is
@@ -110,17 +112,23 @@ class CycleRun:
             if isinstance(outcome, Exception):
                 self._fail(work.batch, work.started, outcome)
             elif not outcome.summary.text.strip():
-                empty = SummarizerFailed(f"{outcome.summary.summarizer} gave an empty summary")
+                empty = SummarizerFailed(
+                    f"{outcome.summary.summarizer} gave an empty summary"
+                )
                 self._fail(work.batch, work.started, empty)
             else:
                 self._finish(work, [(work.originals, outcome)])
         self.commit()
         try:
             self._store.settle()
-        except StorageFailed as error:  # what is promoted stays so, unless power fails before
+        except (
+            StorageFailed
+        ) as error:  # what is promoted stays so, unless power fails before
             log.warning("settle_failed", cycle=self._cycle, reason=error.reason)
 
-    def _works(self, batches: Sequence[Batch], go_on: Callable[[], bool]) -> Iterator[_Work]:
+    def _works(
+        self, batches: Sequence[Batch], go_on: Callable[[], bool]
+    ) -> Iterator[_Work]:
         """Read the batches; those too small to summarize are finished word for word."""
         for batch in batches:
             if not go_on():
@@ -145,9 +153,15 @@ class CycleRun:
     def _finish(
         self, work: _Work, digests: Sequence[tuple[Sequence[MemoryRecord], Digest]]
     ) -> None:
-        promotions = [self._promotion(work, originals, digest) for originals, digest in digests]
-        self._finished.append(_Finished(work.batch, promotions, work.started, time.monotonic()))
-        hold_s = HOLD_IN_COMPANY_S if self._company and self._company.present else HOLD_S
+        promotions = [
+            self._promotion(work, originals, digest) for originals, digest in digests
+        ]
+        self._finished.append(
+            _Finished(work.batch, promotions, work.started, time.monotonic())
+        )
+        hold_s = (
+            HOLD_IN_COMPANY_S if self._company and self._company.present else HOLD_S
+        )
         full = len(self._finished) >= GROUPS_PER_COMMIT
         full = full or (len(self._finished) + 1) * self._group_s > hold_s
         if full or time.monotonic() - self._finished[0].finished >= COMMIT_AFTER_S:
@@ -205,7 +219,9 @@ class CycleRun:
             session=episode.session,
             source=episode.source,
             trigger=self._trigger,
-            status=GroupStatus.VERBATIM if summarizer == VERBATIM else GroupStatus.PROMOTED,
+            status=GroupStatus.VERBATIM
+            if summarizer == VERBATIM
+            else GroupStatus.PROMOTED,
             items_consolidated=len(originals),
             episode=episode.id,
             summarizer=summarizer,
@@ -220,9 +236,15 @@ class CycleRun:
 
     def _fail(self, batch: Batch, started: float, error: Exception) -> None:
         """Log a group that stays in working memory, for the next cycle to try again."""
-        code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
+        code = (
+            error.code if isinstance(error, MnemosynedError) else type(error).__name__
+        )
         log.error(
-            "group_failed", cycle=self._cycle, items=len(batch.members), error=code, exc_info=error
+            "group_failed",
+            cycle=self._cycle,
+            items=len(batch.members),
+            error=code,
+            exc_info=error,
         )
         record_failure(
             self._store,
@@ -260,13 +282,19 @@ def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:
     """Each memory by itself; those that no summary speaks of together."""
     lasting, details = spoken_of(work.originals)
     masked = {memory.id: memory.content for memory in lasting}
-    texts = [([memory], masked[memory.id]) for memory in work.originals if memory.id in masked]
+    texts = [
+        ([memory], masked[memory.id])
+        for memory in work.originals
+        if memory.id in masked
+    ]
     if passing := [memory for memory in work.originals if not memory.lasting]:
         texts.append((passing, UNSPOKEN))
     return [(memories, _verbatim(memories, text, details)) for memories, text in texts]
 
 
-def _verbatim(memories: Sequence[MemoryRecord], text: str, details: Sequence[Detail]) -> Digest:
+def _verbatim(
+    memories: Sequence[MemoryRecord], text: str, details: Sequence[Detail]
+) -> Digest:
     ids = {memory.id for memory in memories}
     return Digest(
         summary=Summary(text=text, summarizer=VERBATIM),
@@ -274,7 +302,9 @@ def _verbatim(memories: Sequence[MemoryRecord], text: str, details: Sequence[Det
     )
 
 
-def unfinished(batch: Batch, status: GroupStatus, *, error: str | None = None) -> GroupReport:
+def unfinished(
+    batch: Batch, status: GroupStatus, *, error: str | None = None
+) -> GroupReport:
     """The report of a group that is only planned, or that failed."""
     return GroupReport(
         session=batch.session,

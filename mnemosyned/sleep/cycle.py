@@ -22,7 +22,12 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.errors import SleepInProgress, StorageFailed, SummarizerFailed
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import MemoryRecord, new_id
-from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports.models import (
+    Standing,
+    Summarizer,
+    SummarizerState,
+    Summary,
+)
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Budget, Meter
@@ -122,7 +127,9 @@ class SleepCycle:
         That group waits for no model, and none is asked from here on.
         """
         self._interrupted.set()
-        for summarizer in {id(one): one for one in (self.summarizer, self._at_work)}.values():
+        for summarizer in {
+            id(one): one for one in (self.summarizer, self._at_work)
+        }.values():
             summarizer.interrupt()
 
     def run(
@@ -162,7 +169,9 @@ class SleepCycle:
                     most=_most(wanted),
                     step=STEP,
                     over=self.policy.over(now) if folds else None,
-                    tokens=None if trigger is Trigger.SHUTDOWN else self.policy.budget.tokens,
+                    tokens=None
+                    if trigger is Trigger.SHUTDOWN
+                    else self.policy.budget.tokens,
                 ),
             )
         with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
@@ -205,7 +214,9 @@ class SleepCycle:
         )
         return report
 
-    def retell(self, memories: Sequence[MemoryRecord], *, time_limit_s: float) -> Summary:
+    def retell(
+        self, memories: Sequence[MemoryRecord], *, time_limit_s: float
+    ) -> Summary:
         """A summary for somebody who waits, but not longer than so many seconds.
 
         Raises `SleepInProgress` while a cycle has the model, and `SummarizerFailed` where nothing
@@ -213,7 +224,9 @@ class SleepCycle:
         """
         answers: SimpleQueue[Summary | Exception] = SimpleQueue()
         if not self._running.acquire(blocking=False):
-            raise SleepInProgress("a sleep cycle has the model; ask again when it has finished")
+            raise SleepInProgress(
+                "a sleep cycle has the model; ask again when it has finished"
+            )
         summarizer = self._at_work = self.summarizer
 
         def work() -> None:
@@ -296,15 +309,21 @@ class SleepCycle:
             if not (run.reports or folds.reports):
                 nothing = f"nothing was consolidated: {error.reason}"
                 raise type(error)(nothing, reason=error.reason) from error
-            log.exception("cycle_cut_short", cycle=cycle)  # what is done is done, and is told
+            log.exception(
+                "cycle_cut_short", cycle=cycle
+            )  # what is done is done, and is told
             problem = error.reason
         finally:
             self._run = None
             self.last_finished = self._clock.now()
         reports = [*run.reports, *folds.reports]
-        return cycle_report(reports, trigger, total, meter.started, cycle=cycle, problem=problem)
+        return cycle_report(
+            reports, trigger, total, meter.started, cycle=cycle, problem=problem
+        )
 
-    def _consolidate(self, run: CycleRun, wanted: Selection, go_on: Callable[[], bool]) -> None:
+    def _consolidate(
+        self, run: CycleRun, wanted: Selection, go_on: Callable[[], bool]
+    ) -> None:
         """Step by step, until nothing is left but what failed."""
         left = _most(wanted)
         while left > 0 and not run.ended:
@@ -316,7 +335,9 @@ class SleepCycle:
             batches = plan(pending, limits=self.policy.groups)
             more = len(found) == asked + len(run.failed) and asked < left
             if more:
-                batches = whole(batches, until=pending[-1].created_at, limits=self.policy.groups)
+                batches = whole(
+                    batches, until=pending[-1].created_at, limits=self.policy.groups
+                )
             run.consolidate(batches, go_on=go_on)
             left -= sum(len(batch.members) for batch in batches)
             if not more:
@@ -330,7 +351,9 @@ class SleepCycle:
             else self._running.acquire(blocking=False)
         )
         if not acquired:
-            raise SleepInProgress("a sleep cycle is running; ask again when it has finished")
+            raise SleepInProgress(
+                "a sleep cycle is running; ask again when it has finished"
+            )
         try:
             yield
         finally:
@@ -348,7 +371,9 @@ class SleepCycle:
 
 def _most(wanted: Selection) -> int:
     """How many memories a cycle takes at most."""
-    return CANDIDATES_MAX if wanted.oldest is None else min(wanted.oldest, CANDIDATES_MAX)
+    return (
+        CANDIDATES_MAX if wanted.oldest is None else min(wanted.oldest, CANDIDATES_MAX)
+    )
 
 
 def _model_counts(before: Standing, after: Standing) -> dict[str, int]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +24,14 @@ from mnemosyned.domain.ports.store import Foldable, MemoryStore
 from mnemosyned.domain.rollup import Child, Period, begin_of, edge
 from mnemosyned.sleep.budget import CHARS_PER_TOKEN
 from mnemosyned.sleep.consolidate import cycle_report, unfinished
-from mnemosyned.sleep.rollup import FOLDABLE_MAX, SEPARATOR, UPPER, LevelPolicy, folding, report
+from mnemosyned.sleep.rollup import (
+    FOLDABLE_MAX,
+    SEPARATOR,
+    UPPER,
+    LevelPolicy,
+    folding,
+    report,
+)
 
 MODEL_CHARS_PER_S = 40.0
 """What a model reads until its own pace is in the log: TinyLlama on one core, 1,000 memories in
@@ -71,7 +77,9 @@ def dry_report(
     groups = [unfinished(batch, GroupStatus.PLANNED) for batch in begun]
     if bounds.over is not None and len(begun) == len(batches):
         passing = store.passing()
-        coming = [child for batch in batches for child in _children(batch, passing, limits)]
+        coming = [
+            child for batch in batches for child in _children(batch, passing, limits)
+        ]
         groups.extend(_periods(store, bounds.over, coming, levels.minimum))
     return cycle_report(
         groups,
@@ -79,11 +87,15 @@ def dry_report(
         len(pending),
         started,
         dry_run=True,
-        model_s=_model_s(groups, store, summarizer, least=(limits.summarize_min, levels.minimum)),
+        model_s=_model_s(
+            groups, store, summarizer, least=(limits.summarize_min, levels.minimum)
+        ),
     )
 
 
-def _batches(pending: Sequence[Pending], limits: GroupLimits, bounds: Bounds) -> list[Batch]:
+def _batches(
+    pending: Sequence[Pending], limits: GroupLimits, bounds: Bounds
+) -> list[Batch]:
     """The groups as the cycle parts them, which reads a backlog step by step."""
     found: list[Batch] = []
     left, most = list(pending), bounds.most
@@ -111,7 +123,9 @@ def _begun(
             chars_left -= batch.chars
 
 
-def _children(batch: Batch, passing: AbstractSet[str], limits: GroupLimits) -> Iterator[Child]:
+def _children(
+    batch: Batch, passing: AbstractSet[str], limits: GroupLimits
+) -> Iterator[Child]:
     """The episodes that a group becomes: one, or word for word one for each memory.
 
     `passing` are those that no summary speaks of; they share one.
@@ -190,5 +204,7 @@ def _model_s(
     if standing.state is not SummarizerState.MODEL:
         return None
     pace = store.pace(standing.name) or MODEL_CHARS_PER_S
-    read = sum(group.chars_before for group in groups if group.items >= least[group.level > 0])
+    read = sum(
+        group.chars_before for group in groups if group.items >= least[group.level > 0]
+    )
     return read / pace

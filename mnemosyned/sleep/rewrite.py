@@ -42,7 +42,9 @@ def mend(
     with alone:
         while mended < MENDED_MAX and (emptied := store.next_emptied(highest=highest)):
             try:
-                store.rewrite(emptied.mark, _rewritten(emptied, summarizer.quick(), levels))
+                store.rewrite(
+                    emptied.mark, _rewritten(emptied, summarizer.quick(), levels)
+                )
             except BatchChanged:  # more of it is gone: look again
                 tries_left -= 1
                 if not tries_left:
@@ -54,15 +56,23 @@ def mend(
     return mended
 
 
-def _rewritten(emptied: Emptied, summarizer: Summarizer, levels: LevelPolicy) -> Episode:
+def _rewritten(
+    emptied: Emptied, summarizer: Summarizer, levels: LevelPolicy
+) -> Episode:
     """The episode as it reads from what it has left; above, from the episodes below it."""
     parts = [as_memory(child) for child in emptied.children] or list(emptied.originals)
-    if 0 < len(emptied.children) < levels.minimum:  # a fold carries so few up as they are
+    if (
+        0 < len(emptied.children) < levels.minimum
+    ):  # a fold carries so few up as they are
         words = SEPARATOR.join(child.content for child in emptied.children)
         summary = Summary(text=words, summarizer=VERBATIM)
     else:
-        spoken = [_told(memory, emptied.episode.details) for memory in parts if memory.lasting]
-        summary = _retold([memory for memory in spoken if memory.content], emptied, summarizer)
+        spoken = [
+            _told(memory, emptied.episode.details) for memory in parts if memory.lasting
+        ]
+        summary = _retold(
+            [memory for memory in spoken if memory.content], emptied, summarizer
+        )
     # A day, a week or a month names a session or source only where all below it have the same.
     sessions = {memory.session for memory in parts}
     sources = {memory.source for memory in parts}
@@ -81,13 +91,17 @@ def _rewritten(emptied: Emptied, summarizer: Summarizer, levels: LevelPolicy) ->
     )
 
 
-def _retold(memories: Sequence[MemoryRecord], emptied: Emptied, summarizer: Summarizer) -> Summary:
+def _retold(
+    memories: Sequence[MemoryRecord], emptied: Emptied, summarizer: Summarizer
+) -> Summary:
     """A summary by rule. Forgetting must not fail for want of one: else it is word for word."""
     if not memories:
         pruned = any(original.pruned_at for original in emptied.originals)
         return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
     readable, _ = without_secrets(memories, known=emptied.episode.details)
-    words = Summary(text="\n".join(memory.content for memory in readable), summarizer=VERBATIM)
+    words = Summary(
+        text="\n".join(memory.content for memory in readable), summarizer=VERBATIM
+    )
     try:
         asked = at_once(readable, summarizer) if emptied.children else readable
         summary = summarizer.summarize(asked)
@@ -100,5 +114,7 @@ def _told(memory: MemoryRecord, details: Sequence[Detail]) -> MemoryRecord:
     """A pruned memory speaks by the exact values that are left of it."""
     if memory.content:
         return memory
-    values = (one.value for one in details if one.memory == memory.id and not one.sensitive)
+    values = (
+        one.value for one in details if one.memory == memory.id and not one.sensitive
+    )
     return replace(memory, content="; ".join(values))

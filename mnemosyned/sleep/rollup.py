@@ -20,7 +20,15 @@ from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
 from mnemosyned.domain.memory import Episode, MemoryRecord, new_id
 from mnemosyned.domain.ports.models import Summarizer, SummarizerState, Summary
 from mnemosyned.domain.ports.store import Clock, Fold, Foldable, MemoryStore
-from mnemosyned.domain.rollup import FOLD_MIN, Level, Period, begin_of, edge, parts, periods
+from mnemosyned.domain.rollup import (
+    FOLD_MIN,
+    Level,
+    Period,
+    begin_of,
+    edge,
+    parts,
+    periods,
+)
 from mnemosyned.domain.summary.extract import KEYWORDS
 from mnemosyned.logs import logger
 from mnemosyned.sleep.budget import Meter
@@ -106,16 +114,23 @@ class FoldRun:
                     break
                 self._fold(due, standing, go_on)
 
-    def _due(self, level: Level, before: datetime) -> tuple[list[Period], Mapping[datetime, str]]:
+    def _due(
+        self, level: Level, before: datetime
+    ) -> tuple[list[Period], Mapping[datetime, str]]:
         """The periods to fold; one in which something failed waits for the next cycle."""
         over = edge(level, before)
         found = self._store.foldable(to_level=level, before=over, limit=FOLDABLE_MAX)
         failed = {begin_of(level, begins) for begins in self._failed}
-        due = [period for period in folding(found, level) if period.begins not in failed]
+        due = [
+            period for period in folding(found, level) if period.begins not in failed
+        ]
         return due, found.standing
 
     def _fold(
-        self, due: Sequence[Period], standing: Mapping[datetime, str], go_on: Callable[[], bool]
+        self,
+        due: Sequence[Period],
+        standing: Mapping[datetime, str],
+        go_on: Callable[[], bool],
     ) -> None:
         long: list[_Reading] = []
         works = self._works(due, standing, long, go_on)
@@ -134,7 +149,10 @@ class FoldRun:
             if isinstance(outcome, Exception):
                 self._fail(work, outcome)
             elif not outcome.text.strip():
-                self._fail(work, SummarizerFailed(f"{outcome.summarizer} gave an empty summary"))
+                self._fail(
+                    work,
+                    SummarizerFailed(f"{outcome.summarizer} gave an empty summary"),
+                )
             else:
                 self._finish(work, outcome)
 
@@ -162,7 +180,9 @@ class FoldRun:
                 self._meter.read(memories)
                 yield work, memories
 
-    def _shortened(self, long: Sequence[_Reading], go_on: Callable[[], bool]) -> Iterator[_Reading]:
+    def _shortened(
+        self, long: Sequence[_Reading], go_on: Callable[[], bool]
+    ) -> Iterator[_Reading]:
         """Long periods, the parts of all of them summarized together until each can be read."""
         while long:
             shorter = self._parts_shortened(long, go_on)
@@ -184,12 +204,18 @@ class FoldRun:
         self, long: Sequence[_Reading], go_on: Callable[[], bool]
     ) -> dict[datetime, list[MemoryRecord]]:
         """By the beginning of its period, the summaries of the parts of each, in their order."""
-        asked = [((work, part[0]), part) for work, memories in long for part in _parts(memories)]
+        asked = [
+            ((work, part[0]), part)
+            for work, memories in long
+            for part in _parts(memories)
+        ]
         found: dict[datetime, dict[str, MemoryRecord]] = {
             work.period.begins: {} for work, _ in long
         }
         expected = sum(_chars(memories) for _, memories in asked) // GROUP_CHARS
-        each = self._summarizer.summarize_each(self._while(asked, go_on), expected=expected)
+        each = self._summarizer.summarize_each(
+            self._while(asked, go_on), expected=expected
+        )
         for (work, first), outcome in each:
             begins = work.period.begins
             if isinstance(outcome, Exception):
@@ -207,7 +233,9 @@ class FoldRun:
         }
 
     def _while(
-        self, asked: Iterable[tuple[K, Sequence[MemoryRecord]]], go_on: Callable[[], bool]
+        self,
+        asked: Iterable[tuple[K, Sequence[MemoryRecord]]],
+        go_on: Callable[[], bool],
     ) -> Iterator[tuple[K, Sequence[MemoryRecord]]]:
         for key, memories in asked:
             if not go_on():
@@ -223,7 +251,9 @@ class FoldRun:
             session=episode.session,
             source=episode.source,
             trigger=self._trigger,
-            status=GroupStatus.VERBATIM if summary.summarizer == VERBATIM else GroupStatus.PROMOTED,
+            status=GroupStatus.VERBATIM
+            if summary.summarizer == VERBATIM
+            else GroupStatus.PROMOTED,
             items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
             episode=episode.id,
             summarizer=summary.summarizer,
@@ -241,7 +271,12 @@ class FoldRun:
             self._fail(work, error)
         else:
             self.reports.append(
-                report(work.period, entry.status, episode=episode.id, chars=entry.chars_after)
+                report(
+                    work.period,
+                    entry.status,
+                    episode=episode.id,
+                    chars=entry.chars_after,
+                )
             )
 
     def _episode(self, work: _Work, summary: Summary) -> Episode:
@@ -266,7 +301,9 @@ class FoldRun:
 
     def _fail(self, work: _Work, error: Exception) -> None:
         """Log a period that stays as it is, for the next cycle to try again."""
-        code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
+        code = (
+            error.code if isinstance(error, MnemosynedError) else type(error).__name__
+        )
         period = work.period
         self._failed.add(period.begins)
         log.error(
@@ -331,10 +368,14 @@ def report(
     )
 
 
-def at_once(memories: Sequence[MemoryRecord], summarizer: Summarizer) -> Sequence[MemoryRecord]:
+def at_once(
+    memories: Sequence[MemoryRecord], summarizer: Summarizer
+) -> Sequence[MemoryRecord]:
     """Summaries of a period, shortened part by part as `FoldRun` does until all can be read."""
     while _chars(memories) > CHARS_MAX:  # ends, as each round shrinks them
-        shorter = [_shorter(part[0], summarizer.summarize(part)) for part in _parts(memories)]
+        shorter = [
+            _shorter(part[0], summarizer.summarize(part)) for part in _parts(memories)
+        ]
         if _chars(shorter) > _chars(memories) * SHRINK_MIN:
             break
         memories = shorter

@@ -58,7 +58,11 @@ class SleepScheduler:
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": ThreadPoolExecutor(1)},
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+            job_defaults={
+                "coalesce": True,
+                "max_instances": 1,
+                "misfire_grace_time": None,
+            },
         )
 
     def __enter__(self) -> Self:
@@ -74,7 +78,9 @@ class SleepScheduler:
             self._ticker.join()
         self._relief.shutdown(wait=True)
 
-    def set_schedule(self, *, auto: bool, interval: timedelta, cron: str | None) -> None:
+    def set_schedule(
+        self, *, auto: bool, interval: timedelta, cron: str | None
+    ) -> None:
         """Take over a schedule, in place of an earlier one. Raises `ConfigInvalid`."""
         trigger = cron_trigger(cron) if cron else _every(interval)
         if self._scheduler.get_job(JOB):
@@ -83,7 +89,9 @@ class SleepScheduler:
             self._description, self._plan = "off", None
             return
         self._plan = trigger
-        self._description = f"cron {cron} (UTC)" if cron else f"every {_readable(interval)}"
+        self._description = (
+            f"cron {cron} (UTC)" if cron else f"every {_readable(interval)}"
+        )
         first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
         self._scheduler.add_job(self._run, trigger, id=JOB, next_run_time=first)
 
@@ -91,7 +99,9 @@ class SleepScheduler:
         """Have working memory brought under its cap in the background, now."""
         if not self._relief_asked.is_set():
             self._relief_asked.set()
-            with suppress(RuntimeError):  # shut down: the memory was kept, the cap can wait
+            with suppress(
+                RuntimeError
+            ):  # shut down: the memory was kept, the cap can wait
                 self._relief.submit(self._guarded(self._relieve_once))
 
     def _relieve_once(self) -> None:
@@ -166,4 +176,8 @@ def _every(interval: timedelta) -> IntervalTrigger:
 
 def _readable(interval: timedelta) -> str:
     minutes = interval.total_seconds() / 60
-    return f"{minutes:g} minutes" if minutes >= 1 else f"{interval.total_seconds():g} seconds"
+    return (
+        f"{minutes:g} minutes"
+        if minutes >= 1
+        else f"{interval.total_seconds():g} seconds"
+    )

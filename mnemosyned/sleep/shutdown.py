@@ -35,7 +35,9 @@ def final_consolidation(
         model_s = ends - time.monotonic() - RULES_S
     if not _affordable(cycle, model_s):
         left_s = max(0.0, ends - time.monotonic())
-        return cycle.run(trigger=Trigger.SHUTDOWN, quick=True, deadline_s=left_s, go_on=go_on)
+        return cycle.run(
+            trigger=Trigger.SHUTDOWN, quick=True, deadline_s=left_s, go_on=go_on
+        )
     with _interrupted_after(cycle, model_s, go_on):
         left_s = ends - time.monotonic()
         return cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=left_s, go_on=go_on)

@@ -72,7 +72,9 @@ class Count:
         return any(count >= self.entries for count in activity.by_source.values())
 
     def takes(self, activity: Activity, now: datetime) -> Selection:
-        sources = [name for name, count in activity.by_source.items() if count >= self.entries]
+        sources = [
+            name for name, count in activity.by_source.items() if count >= self.entries
+        ]
         return Selection(before=shift(now, -self.fresh), sources=tuple(sources))
 
 
@@ -96,7 +98,9 @@ class Size:
         if self.bytes_max is None or not activity.rows:
             return min(rows, activity.movable)
         surplus = activity.bytes - self.bytes_max * (1 - margin)
-        by_bytes = ceil(surplus * activity.rows / activity.bytes) if activity.bytes else 0
+        by_bytes = (
+            ceil(surplus * activity.rows / activity.bytes) if activity.bytes else 0
+        )
         return min(max(rows, by_bytes), activity.movable)
 
 
@@ -259,7 +263,9 @@ class Watch:
         return None
 
     @staticmethod
-    def _settle(name: Trigger, rest: _Rest, report: CycleReport | None, ended: float) -> None:
+    def _settle(
+        name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
+    ) -> None:
         """Leave a trigger alone whose cycle gained nothing, or was put off."""
         if report and report.evicted:
             rest.length = rest.until = 0.0

@@ -184,7 +184,9 @@ def _free(parts: Sequence[str]) -> Iterator[bool]:
         yield not (ticks or quotes or apostrophe or opens or depth > 0)
         ticks ^= part.count("`") % 2 == 1
         quotes ^= part.count('"') % 2 == 1
-        depth += sum(part.count(opening) - part.count(closing) for opening, closing in _PAIRS)
+        depth += sum(
+            part.count(opening) - part.count(closing) for opening, closing in _PAIRS
+        )
         depth = max(depth, 0)
         apostrophe = (apostrophe or opens) and not _CLOSING_QUOTE.search(part)
 
@@ -194,14 +196,20 @@ class AaakSummarizer(Summarizer):
 
     name = "aaak"
 
-    def __init__(self, *, ratio: float = RATIO, reason: str = REASON, zone: tzinfo = UTC) -> None:
+    def __init__(
+        self, *, ratio: float = RATIO, reason: str = REASON, zone: tzinfo = UTC
+    ) -> None:
         self.reason = reason
         self._ratio = ratio
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """The days and speakers, the sentences that say most, and keywords for the rest."""
-        kept = extract(memories, ratio=self._ratio, zone=self._zone).text if memories else ""
+        kept = (
+            extract(memories, ratio=self._ratio, zone=self._zone).text
+            if memories
+            else ""
+        )
         if not kept:
             raise SummarizerFailed("The memories hold no text; leave them as they are.")
         shorter = encode(kept)

@@ -13,7 +13,13 @@ from typing import Protocol, TypeVar
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary, TextModel
+from mnemosyned.domain.ports.models import (
+    Standing,
+    Summarizer,
+    SummarizerState,
+    Summary,
+    TextModel,
+)
 from mnemosyned.domain.ports.store import Clock
 from mnemosyned.logs import logger
 
@@ -74,10 +80,14 @@ class Breaker:
     def rejected(self, why: str) -> bool:
         """An answer was not kept; answers whether that was one too many."""
         self._rejected += 1
-        if self._rejected < REJECTED_IN_A_ROW_MAX:  # and it answers, whatever was before
+        if (
+            self._rejected < REJECTED_IN_A_ROW_MAX
+        ):  # and it answers, whatever was before
             self.why, self._opened, self._cool_down = "", None, COOL_DOWN
             return False
-        self.failed(f"{self._rejected} groups in a row had to be refused, the last as: {why}")
+        self.failed(
+            f"{self._rejected} groups in a row had to be refused, the last as: {why}"
+        )
         return True
 
     def failed(self, why: str) -> None:
@@ -212,7 +222,11 @@ class ChainSummarizer(Summarizer):
         return self._each_by_rule(groups, reason, expected=expected)
 
     def _each_by_rule(
-        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], reason: str, *, expected: int
+        self,
+        groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
+        reason: str,
+        *,
+        expected: int,
     ) -> Iterator[tuple[K, Summary | Exception]]:
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
             if isinstance(outcome, Exception):
@@ -239,7 +253,9 @@ class ChainSummarizer(Summarizer):
     def _asked(self, memories: Sequence[MemoryRecord]) -> Summary:
         self._idle.clear()
         try:
-            if self._stopping:  # said before `_idle` could tell that there is something to end
+            if (
+                self._stopping
+            ):  # said before `_idle` could tell that there is something to end
                 raise ModelUnavailable(STOPPING)
             return self._primary.summarize(memories)
         finally:
@@ -248,7 +264,9 @@ class ChainSummarizer(Summarizer):
     def _failed(self, error: Exception) -> str:
         """Take note of a failure; answers with the reason for the fallback."""
         why = reason_of(error)
-        if isinstance(error, SummarizerFailed) and not isinstance(error, ModelUnavailable):
+        if isinstance(error, SummarizerFailed) and not isinstance(
+            error, ModelUnavailable
+        ):
             if not self._breaker.rejected(why):
                 return why
         else:

@@ -64,7 +64,9 @@ class ModelSummarizer(Summarizer):
     The episode has the heading and the keyword line of a rule-made one, and says no less.
     """
 
-    def __init__(self, *, model: TextModel, ratio: float, zone: tzinfo, max_tokens: int) -> None:
+    def __init__(
+        self, *, model: TextModel, ratio: float, zone: tzinfo, max_tokens: int
+    ) -> None:
         self.name = model.name
         self.reason = f"{model.name} is configured; its summaries are checked against their sources"
         self.accepted = 0
@@ -89,9 +91,13 @@ class ModelSummarizer(Summarizer):
             raise SummarizerFailed("The memories hold no text; leave them as they are.")
         budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
         if size <= budget:  # too short to be shortened: no model need be asked
-            return AaakSummarizer(ratio=self._ratio, zone=self._zone).summarize(memories)
+            return AaakSummarizer(ratio=self._ratio, zone=self._zone).summarize(
+                memories
+            )
         told = [memory for memory in memories if memory.content.strip()]
-        text = _Group(self, told, kept, budget=budget, chars_max=min(int(budget * ROOM), size - 1))
+        text = _Group(
+            self, told, kept, budget=budget, chars_max=min(int(budget * ROOM), size - 1)
+        )
         result = text.summary()
         self.accepted += 1
         return Summary(text=result, summarizer=self.name)
@@ -109,7 +115,9 @@ class ModelSummarizer(Summarizer):
             return text
         self.rejected += 1
         kinds = ", ".join(dict.fromkeys(str(problem.kind) for problem in problems))
-        raise SummarizerFailed(f"The summary of {self.name} was refused twice: {kinds}.")
+        raise SummarizerFailed(
+            f"The summary of {self.name} was refused twice: {kinds}."
+        )
 
     def room(self, messages: Sequence[Message]) -> int:
         """The tokens left to the memories in a request that is otherwise as given."""
@@ -117,7 +125,9 @@ class ModelSummarizer(Summarizer):
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
         room = self._model.context_tokens - taken
         if room < ROOM_TOKENS_MIN:
-            raise SummarizerFailed(f"The window of {self.name} is too small for any memory.")
+            raise SummarizerFailed(
+                f"The window of {self.name} is too small for any memory."
+            )
         return room
 
     @property
@@ -136,7 +146,9 @@ class ModelSummarizer(Summarizer):
 
     def _answer(self, messages: Sequence[Message], temperature: float) -> str:
         limit = self.answer_tokens
-        text = clean(self._model.complete(messages, max_tokens=limit, temperature=temperature))
+        text = clean(
+            self._model.complete(messages, max_tokens=limit, temperature=temperature)
+        )
         cut = len(text) > limit and self._model.count_tokens(text) >= limit - 1
         return completed(text) if cut else text
 
@@ -159,7 +171,9 @@ class _Group:
         self._extract = kept
         self._budget = budget
         self._chars_max = chars_max
-        self._asked = min(int(budget * PROSE_SHARE), summarizer.answer_tokens * CHARS_PER_TOKEN)
+        self._asked = min(
+            int(budget * PROSE_SHARE), summarizer.answer_tokens * CHARS_PER_TOKEN
+        )
 
     def summary(self) -> str:
         """The episode's text."""
@@ -171,7 +185,9 @@ class _Group:
             tokens_max=self._by.room(ask([])),
         )
         if len(found) > PARTS_MAX:
-            raise SummarizerFailed(f"The group fills {len(found)} windows of {self._by.name}.")
+            raise SummarizerFailed(
+                f"The group fills {len(found)} windows of {self._by.name}."
+            )
         if len(found) == 1:
             return self._framed(self._by.ask(ask(found[0]), self._judge)).text
         return self._combined([self._part(part) for part in found])
@@ -183,7 +199,9 @@ class _Group:
             return "\n".join(piece.text for piece in part)
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         messages = summary_messages(part, chars_max=chars, zone=self._by.zone)
-        return self._by.ask(messages, partial(self._problems, sources=part, chars_max=size))
+        return self._by.ask(
+            messages, partial(self._problems, sources=part, chars_max=size)
+        )
 
     def _combined(self, summaries: list[str]) -> str:
         """Summaries of summaries, in order, until one is left."""
@@ -196,7 +214,9 @@ class _Group:
             if len(found) >= len(summaries):
                 break
             summaries = [self._merged(one) for one in found]
-        raise SummarizerFailed(f"The summaries of {self._by.name} do not fit into its window.")
+        raise SummarizerFailed(
+            f"The summaries of {self._by.name} do not fit into its window."
+        )
 
     def _merged(self, summaries: list[str]) -> str:
         size = sum(map(len, summaries))
@@ -212,7 +232,9 @@ class _Group:
         ]
         found = parts(
             numbered,
-            count_tokens=lambda piece: self._by.count(shown_summary(piece.text, len(summaries))),
+            count_tokens=lambda piece: self._by.count(
+                shown_summary(piece.text, len(summaries))
+            ),
             tokens_max=room,
         )
         return [[piece.text for piece in part] for part in found]

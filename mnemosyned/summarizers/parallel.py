@@ -57,7 +57,11 @@ class SharingSummarizer(AaakSummarizer):
     """
 
     def __init__(
-        self, *, ratio: float, zone: ZoneInfo, present: Callable[[], bool] = lambda: False
+        self,
+        *,
+        ratio: float,
+        zone: ZoneInfo,
+        present: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(ratio=ratio, zone=zone)
         module = "mnemosyned.summarizers.parallel_worker"
@@ -81,7 +85,11 @@ class SharingSummarizer(AaakSummarizer):
         return self._each(groups, expected=expected, exact=True)
 
     def _each(
-        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int, exact: bool
+        self,
+        groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
+        *,
+        expected: int,
+        exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
         if expected < SHARED_MIN and not self._helpers:
             for key, memories in groups:
@@ -106,7 +114,9 @@ class SharingSummarizer(AaakSummarizer):
                 key, task = handed.popitem()[1]
                 yield key, self.alone(task.memories, exact=exact)
 
-    def alone(self, memories: Sequence[MemoryRecord], *, exact: bool) -> Digest | Exception:
+    def alone(
+        self, memories: Sequence[MemoryRecord], *, exact: bool
+    ) -> Digest | Exception:
         """The digest as this process makes it, or what went wrong; `exact` with exact values."""
         try:
             if exact:
@@ -148,7 +158,9 @@ class SharingSummarizer(AaakSummarizer):
         ends = time.monotonic() + PATIENCE_S
         while helper.handed:
             wait = len(helper.handed) > keep and self._present()
-            answer = helper.answer(wait_s=max(0.0, ends - time.monotonic()) if wait else 0)
+            answer = helper.answer(
+                wait_s=max(0.0, ends - time.monotonic()) if wait else 0
+            )
             if not answer and not helper.gone:
                 return
             group = handed.pop(helper.handed.popleft(), None)
@@ -156,7 +168,9 @@ class SharingSummarizer(AaakSummarizer):
                 key, task = group
                 yield (
                     key,
-                    self._read(answer) if answer else self.alone(task.memories, exact=task.exact),
+                    self._read(answer)
+                    if answer
+                    else self.alone(task.memories, exact=task.exact),
                 )
 
     def _read(self, answer: Answer) -> Digest | Exception:
@@ -184,7 +198,9 @@ class _Helper:
             pipesize=PIPE_BYTES,
         )
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._collect, name="summaries", daemon=True)
+        self._reader = threading.Thread(
+            target=self._collect, name="summaries", daemon=True
+        )
         self._reader.start()
 
     def take(self, number: int, task: Task) -> bool:
@@ -206,7 +222,11 @@ class _Helper:
         if self.gone:
             return None
         try:
-            answer = self._answers.get(timeout=wait_s) if wait_s else self._answers.get_nowait()
+            answer = (
+                self._answers.get(timeout=wait_s)
+                if wait_s
+                else self._answers.get_nowait()
+            )
         except queue.Empty:
             if time.monotonic() - self._heard > ANSWER_S:
                 self._lost()
@@ -223,11 +243,16 @@ class _Helper:
         self._reader.join()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
-                with suppress(BrokenPipeError):  # what was not yet read went down with it
+                with suppress(
+                    BrokenPipeError
+                ):  # what was not yet read went down with it
                     pipe.close()
 
     def _collect(self) -> None:
-        while self._process.stdout and (frame := read_frame(self._process.stdout)) is not None:
+        while (
+            self._process.stdout
+            and (frame := read_frame(self._process.stdout)) is not None
+        ):
             self._answers.put(ANSWERS.decode(frame))
         self._answers.put(None)
 

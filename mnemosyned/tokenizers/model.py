@@ -28,5 +28,7 @@ class ModelCounter:
                 return self._model.count_tokens(text)
             except SummarizerFailed as error:
                 self._failed = True
-                log.warning("counter_fallback", model=self._model.name, reason=error.message)
+                log.warning(
+                    "counter_fallback", model=self._model.name, reason=error.message
+                )
         return self._otherwise.count(text)

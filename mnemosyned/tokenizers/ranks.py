@@ -37,12 +37,16 @@ def _pattern(ranks: int) -> re.Pattern[str]:
         return re.compile(_CL100K)
     upper, marks = _class("Lu", "Lt"), _class("Mn", "Mc", "Me")
     word = f"[{upper}]*(?:(?![{upper}])[^\\W\\d_]|[{marks}])+|[{upper}]+"
-    return re.compile(f"(?:[^\\r\\n\\w]|_)?(?:{word})(?:{_ELIDED})?" + _REST % r"[\r\n/]*")
+    return re.compile(
+        f"(?:[^\\r\\n\\w]|_)?(?:{word})(?:{_ELIDED})?" + _REST % r"[\r\n/]*"
+    )
 
 
 def _class(*categories: str) -> str:
     """The characters of these Unicode categories, to stand between brackets."""
-    of_them = [chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories]
+    of_them = [
+        chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
+    ]
     return "".join(of_them)
 
 
@@ -89,7 +93,9 @@ class RanksCounter:
 def _read(path: Path) -> dict[bytes, int]:
     try:
         if path.stat().st_size > BYTES_MAX:
-            raise TokenizerUnusable(f"{path} is too large for a vocabulary; name another file")
+            raise TokenizerUnusable(
+                f"{path} is too large for a vocabulary; name another file"
+            )
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise TokenizerUnusable(

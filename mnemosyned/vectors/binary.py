@@ -110,7 +110,9 @@ class Codes:
     def _coded(self, vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is optional
         """A row of words for each; half precision has its sign where an integer has it."""
         np = self._np
-        numbers = np.frombuffer(b"".join(vectors), dtype="<i2").reshape(len(vectors), -1)
+        numbers = np.frombuffer(b"".join(vectors), dtype="<i2").reshape(
+            len(vectors), -1
+        )
         self._width = numbers.shape[1]
         bits = np.packbits(numbers > 0, axis=1)
         rest = -bits.shape[1] % np.uint64(0).itemsize

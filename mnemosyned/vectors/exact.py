@@ -52,7 +52,9 @@ class Matrix:
         with self._lock:
             held = self._positions[: len(self._row)]
             within = held[(held > after) & (held <= until)]
-            for position in within[self._np.isin(within, positions, invert=True)].tolist():
+            for position in within[
+                self._np.isin(within, positions, invert=True)
+            ].tolist():
                 self._remove(position)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
@@ -74,7 +76,9 @@ class Matrix:
             near = products(self._vectors[:held], question)
             first = self._np.argpartition(-near, min(count, held) - 1)[:count]
             first = first[self._np.argsort(-near[first], kind="stable")]
-            found = zip(self._positions[first].tolist(), near[first].tolist(), strict=True)
+            found = zip(
+                self._positions[first].tolist(), near[first].tolist(), strict=True
+            )
         return {position: cosine for position, cosine in found if cosine >= least}
 
     def _row_for(self, position: int, width: int) -> int | None:
@@ -129,7 +133,9 @@ def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
 
     if not vectors:
         return {}
-    rows = numpy.frombuffer(b"".join(vectors.values()), dtype="<f2").reshape(len(vectors), -1)
+    rows = numpy.frombuffer(b"".join(vectors.values()), dtype="<f2").reshape(
+        len(vectors), -1
+    )
     near = products(rows.astype(numpy.float32), question)
     return dict(zip(vectors, near.tolist(), strict=True))
 

@@ -37,7 +37,9 @@ class VectorIndex:
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
         """Take these in, unless all are too old to be found by what is held."""
-        coded = self._codes.put(vectors)  # first: what leaves the matrix must be found here
+        coded = self._codes.put(
+            vectors
+        )  # first: what leaves the matrix must be found here
         return self._matrix.put(vectors) or coded
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
@@ -56,10 +58,14 @@ class VectorIndex:
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
         """The nearest, at least so near, nearest first."""
         found = self._matrix.nearest(question, count, least=least)
-        floor = self._matrix.floor  # read afterwards: what left meanwhile is found on either side
+        floor = (
+            self._matrix.floor
+        )  # read afterwards: what left meanwhile is found on either side
         older = self._codes.alike(question, READ, until=floor) if floor else []
         exact = self._older(question, older)
-        found |= {position: cosine for position, cosine in exact.items() if cosine >= least}
+        found |= {
+            position: cosine for position, cosine in exact.items() if cosine >= least
+        }
         return dict(sorted(found.items(), key=lambda near: -near[1])[:count])
 
     def _older(self, question: bytes, positions: Sequence[int]) -> dict[int, float]:

@@ -92,7 +92,9 @@ class Vectors:
         self._retry_s = retry_s
         self._index: VectorIndex | None = None
         self._model = 0
-        self._standing = EmbedderStanding(state=EmbedderState.LOADING, name=embedder.name)
+        self._standing = EmbedderStanding(
+            state=EmbedderState.LOADING, name=embedder.name
+        )
         self._counting = threading.Lock()
         """Held for an instant, around each change of the standing."""
         self._questions: queue.Queue[Question] = queue.Queue(QUESTIONS_MAX)
@@ -139,7 +141,9 @@ class Vectors:
         self._wake.set()
         return question
 
-    def near(self, question: Question | None, query: Query, found: Found) -> tuple[Found, str]:
+    def near(
+        self, question: Question | None, query: Query, found: Found
+    ) -> tuple[Found, str]:
         """What was found with nearness to it, and a note where words alone had to do."""
         vector = question.vector() if question else None
         index = self._index
@@ -182,15 +186,23 @@ class Vectors:
             self._closing.wait(self._retry_s)
 
     def _work(self) -> None:
-        self._model = self._store.use_model(self._embedder.name, self._embedder.identity())
-        self._embedder.embed_question("ready")  # the process is started before anybody waits
+        self._model = self._store.use_model(
+            self._embedder.name, self._embedder.identity()
+        )
+        self._embedder.embed_question(
+            "ready"
+        )  # the process is started before anybody waits
         index = self._index = self._new_index()
         older = self._store.newest_position() + 1
         while older and not index.full and not self._closing.is_set():
             older = self._load(index, before=older)
         self._recount(index)
         self._change(state=EmbedderState.READY, reason="", searched=len(index))
-        log.info("embedding_ready", model=self._embedder.name, embedded=self._standing.embedded)
+        log.info(
+            "embedding_ready",
+            model=self._embedder.name,
+            embedded=self._standing.embedded,
+        )
         spans: list[tuple[int, int]] = []
         top = 0
         while not self._closing.is_set():
@@ -231,7 +243,8 @@ class Vectors:
     def _new_index(self) -> VectorIndex:
         model = self._model
         return VectorIndex(
-            rows_max=self._rows_max, read=lambda seqs: self._store.vectors_of(model, seqs)
+            rows_max=self._rows_max,
+            read=lambda seqs: self._store.vectors_of(model, seqs),
         )
 
     def _load(self, index: VectorIndex, *, before: int) -> int:
@@ -245,7 +258,9 @@ class Vectors:
         while after < sys.maxsize:
             if self._closing.is_set():
                 return
-            known = self._store.embedded(self._model, after=after, limit=COUNTED_AT_ONCE)
+            known = self._store.embedded(
+                self._model, after=after, limit=COUNTED_AT_ONCE
+            )
             until = known[-1] if len(known) == COUNTED_AT_ONCE else sys.maxsize
             index.keep_only(known, after=after, until=until)
             embedded += len(known)
@@ -255,7 +270,9 @@ class Vectors:
 
     def _embed(self, index: VectorIndex, *, after: int, before: int) -> int | None:
         """Give the newest that have none their vectors; how far it came, None where all have."""
-        rows = self._store.without_vector(self._model, after=after, before=before, limit=BATCH)
+        rows = self._store.without_vector(
+            self._model, after=after, before=before, limit=BATCH
+        )
         vectors: dict[int, bytes] = {}
         for piece in _pieces(rows):  # when closing, the rest comes back empty at once
             vectors |= self._piece(piece)
@@ -276,7 +293,9 @@ class Vectors:
         except EmbedderFailed as error:
             if len(rows) > 1:
                 return {seq: v for row in rows for seq, v in self._piece([row]).items()}
-            log.warning("embedding_refused", position=rows[0].position, reason=error.message)
+            log.warning(
+                "embedding_refused", position=rows[0].position, reason=error.message
+            )
             self._count(failed=1)
             return {}
         return {row.position: vector for row, vector in zip(rows, made, strict=True)}
@@ -310,7 +329,9 @@ class Vectors:
     def _count(self, *, missed: int = 0, failed: int = 0) -> None:
         with self._counting:
             old = self._standing
-            self._standing = replace(old, missed=old.missed + missed, failed=old.failed + failed)
+            self._standing = replace(
+                old, missed=old.missed + missed, failed=old.failed + failed
+            )
 
 
 def _pieces(rows: Sequence[Spoken]) -> Iterator[Sequence[Spoken]]:

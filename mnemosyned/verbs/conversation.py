@@ -54,28 +54,47 @@ class Context(Request[Assembled], frozen=True, forbid_unknown_fields=True):
     said to hold is brought up without being asked. Nothing is stored.
     """
 
-    message: Annotated[str | dict[str, Any], Meta(description="what is said to the model now")]
-    messages: Annotated[Messages, Meta(description="the conversation so far, oldest first")] = (
-        msgspec.field(default_factory=list)
-    )
+    message: Annotated[
+        str | dict[str, Any], Meta(description="what is said to the model now")
+    ]
+    messages: Annotated[
+        Messages, Meta(description="the conversation so far, oldest first")
+    ] = msgspec.field(default_factory=list)
     system: Annotated[str, Meta(description="the system prompt to enrich")] = ""
-    tools: Annotated[list[Any], Meta(description="definitions of the tools, to be counted")] = (
-        msgspec.field(default_factory=list)
-    )
-    session: Annotated[Names, Meta(description="recall from this session only, or these")] = None
+    tools: Annotated[
+        list[Any], Meta(description="definitions of the tools, to be counted")
+    ] = msgspec.field(default_factory=list)
+    session: Annotated[
+        Names, Meta(description="recall from this session only, or these")
+    ] = None
     source: Annotated[
-        Names, Meta(description="recall, and take learnings, from this source only, or these")
+        Names,
+        Meta(description="recall, and take learnings, from this source only, or these"),
     ] = None
     memory_place: Annotated[
         MemoryPlace,
-        Meta(description="system prompt, or before the new message, which caches prefer"),
+        Meta(
+            description="system prompt, or before the new message, which caches prefer"
+        ),
     ] = "system"
-    total: Annotated[Tokens | None, Meta(description="the whole window, in tokens")] = None
-    system_reserve: Annotated[Tokens | None, Meta(description="kept for the system prompt")] = None
-    tools_reserve: Annotated[Tokens | None, Meta(description="kept for tool definitions")] = None
-    memory_fraction: Annotated[Fraction | None, Meta(description="recalled memory's share")] = None
-    learnings_fraction: Annotated[Fraction | None, Meta(description="the learnings' share")] = None
-    fresh_tail: Annotated[Few | None, Meta(description="newest messages that always stay")] = None
+    total: Annotated[Tokens | None, Meta(description="the whole window, in tokens")] = (
+        None
+    )
+    system_reserve: Annotated[
+        Tokens | None, Meta(description="kept for the system prompt")
+    ] = None
+    tools_reserve: Annotated[
+        Tokens | None, Meta(description="kept for tool definitions")
+    ] = None
+    memory_fraction: Annotated[
+        Fraction | None, Meta(description="recalled memory's share")
+    ] = None
+    learnings_fraction: Annotated[
+        Fraction | None, Meta(description="the learnings' share")
+    ] = None
+    fresh_tail: Annotated[
+        Few | None, Meta(description="newest messages that always stay")
+    ] = None
 
 
 class Shortened(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,17 +140,25 @@ class Compact(Request[Shortened], frozen=True, forbid_unknown_fields=True):
             "the agent did between the user's messages"
         ),
     ] = "auto"
-    max_tokens: Annotated[Tokens | None, Meta(description="the window it must fit")] = None
+    max_tokens: Annotated[Tokens | None, Meta(description="the window it must fit")] = (
+        None
+    )
     threshold: Annotated[
         Fraction | None, Meta(description="of max_tokens, where auto and facts begin")
     ] = None
-    keep_recent: Annotated[Few | None, Meta(description="newest messages that stay")] = None
+    keep_recent: Annotated[
+        Few | None, Meta(description="newest messages that stay")
+    ] = None
     reported_tokens: Annotated[
         Tokens | None, Meta(description="what your API said these messages take")
     ] = None
     force: Annotated[bool, Meta(description="do it although it would fit")] = False
-    session: Annotated[Name, Meta(description="the conversation it is")] = DEFAULT_SESSION
-    source: Annotated[Name | None, Meta(description="whose it is: an agent, a tool")] = None
+    session: Annotated[Name, Meta(description="the conversation it is")] = (
+        DEFAULT_SESSION
+    )
+    source: Annotated[
+        Name | None, Meta(description="whose it is: an agent, a tool")
+    ] = None
 
 
 # ----------------------------------------------------------------- learnings
@@ -156,7 +183,9 @@ class Learn(Request[Learned], frozen=True, forbid_unknown_fields=True):
     content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
     kind: Annotated[LearningKind, Meta(description="what it is")] = LearningKind.LESSON
     session: Annotated[Name, Meta(description="where it was learned")] = DEFAULT_SESSION
-    source: Annotated[Name | None, Meta(description="whose it is: an agent, a tool")] = None
+    source: Annotated[
+        Name | None, Meta(description="whose it is: an agent, a tool")
+    ] = None
 
 
 class LearningList(msgspec.Struct, frozen=True):
@@ -174,8 +203,12 @@ class Learnings(Request[LearningList], frozen=True, forbid_unknown_fields=True):
 
     source: Annotated[Names, Meta(description="only of this source, or these")] = None
     kind: Annotated[LearningKind | None, Meta(description="only of this kind")] = None
-    superseded: Annotated[bool, Meta(description="also what newer ones took the place of")] = False
+    superseded: Annotated[
+        bool, Meta(description="also what newer ones took the place of")
+    ] = False
     limit: Annotated[PageSize, Meta(description="how many at most")] = 100
-    edit: Annotated[Name | None, Meta(description="the id of one to give other words")] = None
+    edit: Annotated[
+        Name | None, Meta(description="the id of one to give other words")
+    ] = None
     text: Annotated[Lesson | None, Meta(description="the other words")] = None
     remove: Annotated[Name | None, Meta(description="the id of one to delete")] = None

@@ -51,29 +51,39 @@ class Remember(Request[Acknowledged], frozen=True, forbid_unknown_fields=True):
     writes = True
 
     content: Annotated[str, Meta(description="the words to remember")]
-    id: Annotated[Name | None, Meta(description="your own id; the same call may be repeated")] = (
-        None
-    )
-    session: Annotated[Name, Meta(description="the conversation or run it belongs to")] = (
-        DEFAULT_SESSION
-    )
-    source: Annotated[Name | None, Meta(description="where it comes from: an agent, a tool")] = None
+    id: Annotated[
+        Name | None, Meta(description="your own id; the same call may be repeated")
+    ] = None
+    session: Annotated[
+        Name, Meta(description="the conversation or run it belongs to")
+    ] = DEFAULT_SESSION
+    source: Annotated[
+        Name | None, Meta(description="where it comes from: an agent, a tool")
+    ] = None
     role: Annotated[
-        str, Meta(description="who said it: user, assistant or a name", max_length=TEXT_MAX)
+        str,
+        Meta(description="who said it: user, assistant or a name", max_length=TEXT_MAX),
     ] = ""
     created_at: Annotated[
-        Instant | None, Meta(description="when it happened: 2026-03-09T14:30:00Z; default: now")
+        Instant | None,
+        Meta(description="when it happened: 2026-03-09T14:30:00Z; default: now"),
     ] = None
-    importance: Annotated[float, Meta(description="0 to 1, for its rank", ge=0, le=1)] = 0.5
+    importance: Annotated[
+        float, Meta(description="0 to 1, for its rank", ge=0, le=1)
+    ] = 0.5
     pinned: Annotated[bool, Meta(description="never leaves working memory")] = False
-    metadata: Annotated[dict[str, Any], Meta(description="a JSON object of your own")] = (
-        msgspec.field(default_factory=dict)
-    )
+    metadata: Annotated[
+        dict[str, Any], Meta(description="a JSON object of your own")
+    ] = msgspec.field(default_factory=dict)
     dedupe: Annotated[
-        bool, Meta(description="if this session and source said it before, answer with that id")
+        bool,
+        Meta(
+            description="if this session and source said it before, answer with that id"
+        ),
     ] = False
     valid_until: Annotated[
-        Instant | None, Meta(description="from then on it is not recalled; no summary speaks of it")
+        Instant | None,
+        Meta(description="from then on it is not recalled; no summary speaks of it"),
     ] = None
     supersedes: Annotated[
         Name | None, Meta(description="the id of the memory whose place it takes")
@@ -92,7 +102,8 @@ class RememberMany(Request[RememberedMany], frozen=True, forbid_unknown_fields=T
     writes = True
 
     memories: Annotated[
-        list[Remember], Meta(description="up to 1,000", min_length=1, max_length=BATCH_MAX)
+        list[Remember],
+        Meta(description="up to 1,000", min_length=1, max_length=BATCH_MAX),
     ]
     dry_run: Annotated[bool, Meta(description="check the batch; keep nothing")] = False
 
@@ -119,14 +130,22 @@ class Recall(Request[Recalled], frozen=True, forbid_unknown_fields=True):
     session: Annotated[Names, Meta(description="only this session, or these")] = None
     source: Annotated[Names, Meta(description="only this source, or these")] = None
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
-    since: Annotated[Instant | None, Meta(description="only what happened at or after")] = None
-    until: Annotated[Instant | None, Meta(description="only what happened before")] = None
-    asked_at: Annotated[
-        Instant | None, Meta(description='when and where "yesterday" is asked; default: now, here')
+    since: Annotated[
+        Instant | None, Meta(description="only what happened at or after")
     ] = None
-    explain: Annotated[bool, Meta(description="show what each score is made of")] = False
+    until: Annotated[Instant | None, Meta(description="only what happened before")] = (
+        None
+    )
+    asked_at: Annotated[
+        Instant | None,
+        Meta(description='when and where "yesterday" is asked; default: now, here'),
+    ] = None
+    explain: Annotated[bool, Meta(description="show what each score is made of")] = (
+        False
+    )
     history: Annotated[
-        bool, Meta(description="also what was superseded; each hit shows what it superseded")
+        bool,
+        Meta(description="also what was superseded; each hit shows what it superseded"),
     ] = False
     reveal: Reveal = False
 
@@ -159,7 +178,10 @@ class Expand(Request[Expanded], frozen=True, forbid_unknown_fields=True):
 
     id: Annotated[Name, Meta(description="the id of an episode, day, week or month")]
     depth: Annotated[
-        int, Meta(description="1: one level down; 0: all the way to the originals", ge=0, le=1)
+        int,
+        Meta(
+            description="1: one level down; 0: all the way to the originals", ge=0, le=1
+        ),
     ] = 0
     reveal: Reveal = False
 
@@ -177,16 +199,20 @@ class Sleep(Request[CycleReport], frozen=True, forbid_unknown_fields=True):
 
     session: Annotated[Name | None, Meta(description="only this session")] = None
     force: Annotated[bool, Meta(description="ignore the age rule")] = False
-    dry_run: Annotated[bool, Meta(description="show the plan; write nothing, call no model")] = (
-        False
-    )
+    dry_run: Annotated[
+        bool, Meta(description="show the plan; write nothing, call no model")
+    ] = False
     undo: Annotated[
         Name | None,
-        Meta(description="take a cycle back, or the last: its originals return to working memory"),
+        Meta(
+            description="take a cycle back, or the last: its originals return to working memory"
+        ),
     ] = None
     keep_hours: Annotated[
         Hours | None,
-        Meta(description="with undo: let them stay so long; default: to the next scheduled cycle"),
+        Meta(
+            description="with undo: let them stay so long; default: to the next scheduled cycle"
+        ),
     ] = None
 
 

@@ -6,7 +6,16 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec import Meta
@@ -40,7 +49,11 @@ _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 class Request(
-    msgspec.Struct, Generic[R], frozen=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    Generic[R],
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
 ):
     """One call of a verb; `R` is what it answers with. What is left at its default is not sent."""
 
@@ -53,6 +66,11 @@ def names(given: str | list[str] | None) -> tuple[str, ...]:
     if given is None:
         return ()
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
+    """Describe the fields of a request, in order."""
+    return cast("msgspec.inspect.StructType", msgspec.inspect.type_info(verb)).fields
 
 
 def result_type(verb: type[Request[R]]) -> type[R]:
@@ -95,7 +113,9 @@ def parse(verb: type[Request[R]], body: bytes | bytearray) -> Request[R]:
     return request
 
 
-def parse_text(verb: type[Request[R]], fields: Mapping[str, str | list[str]]) -> Request[R]:
+def parse_text(
+    verb: type[Request[R]], fields: Mapping[str, str | list[str]]
+) -> Request[R]:
     """A request from words, as a URL or a shell gives them."""
     try:
         request = msgspec.convert(fields, verb, strict=False)
@@ -114,7 +134,9 @@ def checked(request: Request[R]) -> Request[R]:
             f"the text is not valid Unicode at character {error.start}; decode it first"
         ) from error
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
+        raise InvalidRequest(
+            f"the request cannot be written as JSON: {error}"
+        ) from error
 
 
 def _check_depth(request: Request[Any], place: str = "") -> None:
@@ -136,13 +158,19 @@ def _check_depth(request: Request[Any], place: str = "") -> None:
 @cache
 def _nesting_fields(verb: type[Request[Any]]) -> tuple[str, ...]:
     """The fields whose values may be lists or objects."""
-    return tuple(field.name for field in msgspec.structs.fields(verb) if _may_nest(field.type))
+    return tuple(
+        field.name for field in msgspec.structs.fields(verb) if _may_nest(field.type)
+    )
 
 
 def _may_nest(kind: object) -> bool:
     if get_origin(kind) is Annotated:
         return _may_nest(get_args(kind)[0])
-    return kind is Any or get_origin(kind) in _CONTAINERS or any(map(_may_nest, get_args(kind)))
+    return (
+        kind is Any
+        or get_origin(kind) in _CONTAINERS
+        or any(map(_may_nest, get_args(kind)))
+    )
 
 
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
@@ -151,7 +179,9 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
         level = [
             member
             for container in level
-            for member in (container.values() if isinstance(container, dict) else container)
+            for member in (
+                container.values() if isinstance(container, dict) else container
+            )
             if isinstance(member, _CONTAINERS)
         ]
         if not level:
@@ -159,7 +189,9 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
     return True
 
 
-def _invalid(error: msgspec.ValidationError, verb: type[Request[Any]]) -> MnemosynedError:
+def _invalid(
+    error: msgspec.ValidationError, verb: type[Request[Any]]
+) -> MnemosynedError:
     """Read msgspec's sentence: what is wrong, and at which path."""
     text = str(error)
     problem, _, path = text.partition(" - at `")
@@ -170,15 +202,13 @@ def _invalid(error: msgspec.ValidationError, verb: type[Request[Any]]) -> Mnemos
     if "timezone" in problem or "RFC3339" in problem:
         return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
     if "unknown field" in problem:
-        message += (
-            f"{_suggestion(verb, named[1] if named else '')}; `mnem VERB --help` lists the fields"
-        )
+        message += f"{_suggestion(verb, named[1] if named else '')}; `mnem VERB --help` lists the fields"
     return InvalidRequest(message, field=field)
 
 
 def _choices(verb: type[Request[Any]], field: str | None) -> list[str]:
     """The words that may stand in a field; none where any may."""
-    kinds = [one.type for one in msgspec.inspect.type_info(verb).fields if one.name == field]  # type: ignore[attr-defined]
+    kinds = [one.type for one in fields_of(verb) if one.name == field]
     while kinds:  # ends, as each step goes inside
         kind = kinds.pop()
         if isinstance(kind, msgspec.inspect.EnumType):

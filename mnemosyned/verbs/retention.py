@@ -61,16 +61,29 @@ class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
 
     writes = True
 
-    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = None
-    query: Annotated[Question | None, Meta(description="those with all of these words")] = None
-    session: Annotated[Names, Meta(description="those of this session, or these")] = None
-    source: Annotated[Names, Meta(description="those of this source, or these")] = None
-    since: Annotated[Instant | None, Meta(description="those that happened at or after")] = None
-    until: Annotated[Instant | None, Meta(description="those that happened before")] = None
-    person: Annotated[
-        Name | None, Meta(description="those that mention this name, or were said by that person")
+    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = (
+        None
+    )
+    query: Annotated[
+        Question | None, Meta(description="those with all of these words")
     ] = None
-    dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = False
+    session: Annotated[Names, Meta(description="those of this session, or these")] = (
+        None
+    )
+    source: Annotated[Names, Meta(description="those of this source, or these")] = None
+    since: Annotated[
+        Instant | None, Meta(description="those that happened at or after")
+    ] = None
+    until: Annotated[Instant | None, Meta(description="those that happened before")] = (
+        None
+    )
+    person: Annotated[
+        Name | None,
+        Meta(description="those that mention this name, or were said by that person"),
+    ] = None
+    dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = (
+        False
+    )
     after: Annotated[
         Name | None, Meta(description="with dry_run: list what comes after this memory")
     ] = None
@@ -139,12 +152,16 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
     writes = True
 
     keep_days: Annotated[
-        Days | None, Meta(description="originals older than so many days lose their words")
+        Days | None,
+        Meta(description="originals older than so many days lose their words"),
     ] = None
     characters_max: Annotated[
-        Characters | None, Meta(description="beyond so many characters in all, the oldest do")
+        Characters | None,
+        Meta(description="beyond so many characters in all, the oldest do"),
     ] = None
-    dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = False
+    dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = (
+        False
+    )
     believe_clock: Annotated[
         bool, Meta(description="the date is right, though the clock jumped ahead")
     ] = False
@@ -167,8 +184,13 @@ class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
     itself while it is in use gives no backup: what was written last is not in that file yet.
     """
 
-    writes = True  # another file, but once the daemon is stopping there is no time for it
+    writes = (
+        True  # another file, but once the daemon is stopping there is no time for it
+    )
 
     file: Annotated[
-        str, Meta(description="the path of the copy, absolute", min_length=1, max_length=4_096)
+        str,
+        Meta(
+            description="the path of the copy, absolute", min_length=1, max_length=4_096
+        ),
     ]

@@ -23,7 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.corpus import fresh
 from bench.report import Report
 
-from mnemosyned import AutoPolicy, ContextManager, MemoryConsolidator, RoundsPolicy, TokenBudget
+from mnemosyned import (
+    AutoPolicy,
+    ContextManager,
+    MemoryConsolidator,
+    RoundsPolicy,
+    TokenBudget,
+)
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.text.token_estimate import Estimated
@@ -50,10 +56,15 @@ def working() -> list[Message]:
     for at, message in enumerate(plain()[: MESSAGES // 2]):
         if at % 2:
             call: dict[str, Any] = {"id": f"call-{at}", "type": "function"}
-            call["function"] = {"name": "sh", "arguments": json.dumps({"command": "ls"})}
+            call["function"] = {
+                "name": "sh",
+                "arguments": json.dumps({"command": "ls"}),
+            }
             made.append({"role": "assistant", "content": None, "tool_calls": [call]})
             content = message["content"]
-            made.append({"role": "tool", "tool_call_id": f"call-{at}", "content": content})
+            made.append(
+                {"role": "tool", "tool_call_id": f"call-{at}", "content": content}
+            )
         else:
             made += [message, {"role": "assistant", "content": "I look into it."}]
     return made
@@ -78,10 +89,12 @@ def main() -> int:
         report.figure(f"{kind}_json_ms", unit)
         for name, work in {
             "build_messages": lambda h: ContextManager().build_messages("s", "new", h),
-            "build_messages, all of it": lambda h: ContextManager(WIDE).build_messages("s", "n", h),
-            "build_messages, estimator": lambda h: ContextManager(counter=full).build_messages(
-                "s", "new", h
+            "build_messages, all of it": lambda h: ContextManager(WIDE).build_messages(
+                "s", "n", h
             ),
+            "build_messages, estimator": lambda h: ContextManager(
+                counter=full
+            ).build_messages("s", "new", h),
             "compact facts": lambda h: MemoryConsolidator().compact(h),
             "compact rounds": lambda h: RoundsPolicy(counter=full).compact(h),
             "compact auto": lambda h: AutoPolicy(counter=full).compact(h),
@@ -93,7 +106,9 @@ def main() -> int:
             rows.append([kind, name, took, took / unit])
             if name == "build_messages":
                 report.bar(f"{kind}: {name}, ms", took, "<=", BAR_MS)
-    report.table(f"{MESSAGES:,} messages", ["history", "work", "ms", "× one json.dumps"], rows)
+    report.table(
+        f"{MESSAGES:,} messages", ["history", "work", "ms", "× one json.dumps"], rows
+    )
     return report.finish()
 
 

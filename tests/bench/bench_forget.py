@@ -71,7 +71,10 @@ def main() -> int:
 def marks(count: int) -> list[str]:
     """Words that occur nowhere else, with hardly a beginning in common."""
     draw = random.Random(11)
-    return ["".join(draw.choices(string.ascii_lowercase, k=MARK_LETTERS)) for _ in range(count)]
+    return [
+        "".join(draw.choices(string.ascii_lowercase, k=MARK_LETTERS))
+        for _ in range(count)
+    ]
 
 
 def in_peace(room: Path, count: int, report: Report) -> None:
@@ -82,7 +85,10 @@ def in_peace(room: Path, count: int, report: Report) -> None:
         for start in range(0, count, BATCH_MAX):
             memory.remember_many(
                 [
-                    Remember(f"memory {number} of the ledger says {words[number]}", id=f"m{number}")
+                    Remember(
+                        f"memory {number} of the ledger says {words[number]}",
+                        id=f"m{number}",
+                    )
                     for number in range(start, min(count, start + BATCH_MAX))
                 ]
             )
@@ -135,13 +141,21 @@ def under_load(
         took_s = time.monotonic() - began
         wait_until_purged(client)
     conclude("under load", database, words, run, report)
-    p95 = {name: latency(seen.recalled_s).p95_ms for name, seen in (("idle", idle), ("w", beside))}
+    p95 = {
+        name: latency(seen.recalled_s).p95_ms
+        for name, seen in (("idle", idle), ("w", beside))
+    }
     during = latency(run.recalled_s).p95_ms
     report.bar("under load: p95 of recall to idle", during / p95["idle"], "<=", 2)
-    report.figure("under_load.recall_p95_to_the_same_without_forgets", during / p95["w"])
+    report.figure(
+        "under_load.recall_p95_to_the_same_without_forgets", during / p95["w"]
+    )
     report.figure("under_load.recall_p95_ms", during)
     report.figure("under_load.remember_p95_ms", latency(run.remembered_s).p95_ms)
-    report.figure("under_load.remember_p95_ms_without_forgets", latency(beside.remembered_s).p95_ms)
+    report.figure(
+        "under_load.remember_p95_ms_without_forgets",
+        latency(beside.remembered_s).p95_ms,
+    )
     report.figure("under_load.forgets_per_s", forgets / took_s)
     report.figure("under_load.complete_at_once", run.complete / forgets)
 
@@ -163,7 +177,11 @@ def forget(client: Client, daemon: Daemon, number: int, word: str, run: Run) -> 
     run.complete += receipt.complete
     if receipt.memories != 1:
         run.untrue.append(f"m{number}: {receipt.memories} memories")
-    if receipt.complete and number % CHECKED_EVERY == 0 and traces(daemon.database, [word]):
+    if (
+        receipt.complete
+        and number % CHECKED_EVERY == 0
+        and traces(daemon.database, [word])
+    ):
         run.untrue.append(f"m{number}: complete, but the word is in the file")
     if not receipt.complete and receipt.purge_in_s is None:
         run.untrue.append(f"m{number}: not complete, and no purge is planned")
@@ -172,14 +190,21 @@ def forget(client: Client, daemon: Daemon, number: int, word: str, run: Run) -> 
 
 
 def talk(
-    daemon: Daemon, corpus: Corpus, run: Run, *, writers: int, until: Callable[[], object]
+    daemon: Daemon,
+    corpus: Corpus,
+    run: Run,
+    *,
+    writers: int,
+    until: Callable[[], object],
 ) -> None:
     """Have agents write and ask until a call returns; their errors are raised."""
     over = threading.Event()
     failures: list[Exception] = []
     new = fresh(1_000_000)
 
-    def agent(work: Callable[[Client, int], float], seen: list[float], pause_s: float) -> None:
+    def agent(
+        work: Callable[[Client, int], float], seen: list[float], pause_s: float
+    ) -> None:
         try:
             with daemon.client() as client:
                 number = 0
@@ -190,7 +215,9 @@ def talk(
         except Exception as error:  # noqa: BLE001 handed on below
             failures.append(error)
 
-    questions = cycle([ask.text for kind in corpus.questions(50).values() for ask in kind])
+    questions = cycle(
+        [ask.text for kind in corpus.questions(50).values() for ask in kind]
+    )
 
     def remember(client: Client, number: int) -> float:
         return timed(client.call, as_request(new.entry(number)))[0]
@@ -217,11 +244,15 @@ def wait_until_purged(client: Client) -> None:
     ends = time.monotonic() + PURGED_WITHIN_S
     while client.status().purge_due:
         if time.monotonic() > ends:
-            raise RuntimeError(f"words are still to be purged after {PURGED_WITHIN_S:g} s")
+            raise RuntimeError(
+                f"words are still to be purged after {PURGED_WITHIN_S:g} s"
+            )
         time.sleep(0.2)
 
 
-def conclude(name: str, database: Path, words: Sequence[str], run: Run, report: Report) -> None:
+def conclude(
+    name: str, database: Path, words: Sequence[str], run: Run, report: Report
+) -> None:
     """The bars of both parts."""
     for line in run.untrue[:5]:
         say(f"untrue: {line}")

@@ -74,28 +74,41 @@ def piece(turn: dict[str, Any], when: datetime) -> Piece:
 
 
 def judged(session: Session, summary: str) -> Verdict:
-    return check(summary, session.turns, chars_max=sum(len(turn.text) for turn in session.turns))
+    return check(
+        summary, session.turns, chars_max=sum(len(turn.text) for turn in session.turns)
+    )
 
 
 def told(verdict: Verdict) -> str:
-    return ", ".join(f"{problem.kind} {problem.item}".strip() for problem in verdict.problems)
+    return ", ".join(
+        f"{problem.kind} {problem.item}".strip() for problem in verdict.problems
+    )
 
 
-def measure(report: Report, part: str, conversations: Sequence[Sequence[Session]]) -> None:
+def measure(
+    report: Report, part: str, conversations: Sequence[Sequence[Session]]
+) -> None:
     every = [session for one in conversations for session in one]
     started = time.process_time()
     verdicts = [(session, judged(session, session.summary)) for session in every]
     spent = time.process_time() - started
-    refused = [(session, verdict) for session, verdict in verdicts if not verdict.accepted]
+    refused = [
+        (session, verdict) for session, verdict in verdicts if not verdict.accepted
+    ]
     kinds = Counter(kind for _, verdict in refused for kind in verdict.kinds)
     report.figure(f"summaries, {part}", len(every))
     report.figure(f"ms each, {part}", 1000 * spent / len(every))
     for kind, count in kinds.most_common():
         report.figure(f"refused for {kind}, {part}", count)
-    rows: list[list[object]] = [[session.name, told(verdict)] for session, verdict in refused]
+    rows: list[list[object]] = [
+        [session.name, told(verdict)] for session, verdict in refused
+    ]
     report.table(f"Refused, {part}", ["session", "problems"], rows)
     report.bar(f"share refused, {part}", len(refused) / len(every), "<=", REJECTED_MAX)
-    caught = [not judged(mine, other.summary).accepted for mine, other in strangers(conversations)]
+    caught = [
+        not judged(mine, other.summary).accepted
+        for mine, other in strangers(conversations)
+    ]
     share = sum(caught) / len(caught)
     report.bar(f"share refused of strangers, {part}", share, ">=", FOREIGN_REJECTED_MIN)
     tried: dict[str, list[bool]] = {}
@@ -111,15 +124,24 @@ def forged(
     conversations: Sequence[Sequence[Session]], dice: random.Random
 ) -> Iterator[tuple[str, Session, str]]:
     """Accepted summaries with one thing in them that nobody said."""
-    people = [{turn.role for session in one for turn in session.turns} for one in conversations]
+    people = [
+        {turn.role for session in one for turn in session.turns}
+        for one in conversations
+    ]
     for one, own in zip(conversations, people, strict=True):
         others = sorted(set().union(*people) - own)
         for session in one:
             if not judged(session, session.summary).accepted:
                 continue
             for kind, sentences in INVENTED.items():
-                yield kind, session, f"{session.summary} {invented(dice.choice(sentences), dice)}"
-            named = list(re.finditer(rf"\b(?:{'|'.join(sorted(own))})\b", session.summary))
+                yield (
+                    kind,
+                    session,
+                    f"{session.summary} {invented(dice.choice(sentences), dice)}",
+                )
+            named = list(
+                re.finditer(rf"\b(?:{'|'.join(sorted(own))})\b", session.summary)
+            )
             if named:
                 at = dice.choice(named)
                 text = session.summary
@@ -140,13 +162,17 @@ def strangers(
     conversations: Sequence[Sequence[Session]],
 ) -> Iterator[tuple[Session, Session]]:
     """Each session with one of the next conversation, between other people."""
-    for one, other in zip(conversations, [*conversations[1:], conversations[0]], strict=True):
+    for one, other in zip(
+        conversations, [*conversations[1:], conversations[0]], strict=True
+    ):
         yield from zip(one, other, strict=False)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="path of locomo10.json")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="path of locomo10.json"
+    )
     conversations = load(parser.parse_args().data)
     report = Report("grounding")
     measure(report, "1-5 (tuned on)", conversations[:TUNED_ON])

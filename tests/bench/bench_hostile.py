@@ -63,7 +63,9 @@ class Room:
         self._size = size
         self.timings: list[Timing] = []
 
-    def time(self, verb: str, work: Callable[[], T], *, chars: float, times: int = 1) -> T:
+    def time(
+        self, verb: str, work: Callable[[], T], *, chars: float, times: int = 1
+    ) -> T:
         """Time a call that was given, or has to read, this much; the least of so many times."""
         least = float("inf")
         for _ in range(times):
@@ -79,8 +81,13 @@ class Room:
 
 @contextmanager
 def room(pattern: Pattern, size: int) -> Iterator[Room]:
-    with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "memory.db") as memory:
-        memory.remember("a memory like any other")  # so that nothing is loaded by what is timed
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Memory(Path(folder) / "memory.db") as memory,
+    ):
+        memory.remember(
+            "a memory like any other"
+        )  # so that nothing is loaded by what is timed
         memory.recall("memory")
         yield Room(memory, pattern, size)
 
@@ -102,12 +109,18 @@ def _remembered(it: Room, text: str, parts: Sequence[str]) -> None:
     size, memory = len(text), it.memory
     question = text[:QUERY_CHARS_MAX]
     batch = [Remember(part, role="user", session="s") for part in parts if part.strip()]
-    it.time("remember", partial(memory.remember, text, id="whole", role="user"), chars=size)
+    it.time(
+        "remember", partial(memory.remember, text, id="whole", role="user"), chars=size
+    )
     it.time("remember_many", partial(memory.remember_many, batch), chars=size)
     it.time("get", partial(memory.get, "whole"), chars=size, times=TIMES)
-    it.time("recall, short", partial(memory.recall, "memory"), chars=2 * size, times=TIMES)
+    it.time(
+        "recall, short", partial(memory.recall, "memory"), chars=2 * size, times=TIMES
+    )
     asked = 2 * size + len(question)
-    it.time("recall", partial(memory.recall, question, limit=20), chars=asked, times=TIMES)
+    it.time(
+        "recall", partial(memory.recall, question, limit=20), chars=asked, times=TIMES
+    )
     preview = partial(_preview, memory, question)
     it.time("forget, preview", preview, chars=asked, times=TIMES)
     lesson = partial(memory.learn, text[:LEARNING_CHARS_MAX].strip() or "a lesson")
@@ -125,7 +138,11 @@ def _talked(it: Room, text: str, parts: Sequence[str]) -> None:
     results: list[dict[str, Any]] = [{"role": "user", "content": "do"}]
     for at, part in enumerate(parts):
         talk.append({"role": ("user", "assistant")[at % 2], "content": part})
-        call = {"id": f"c{at}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        call = {
+            "id": f"c{at}",
+            "type": "function",
+            "function": {"name": "f", "arguments": "{}"},
+        }
         results += [
             {"role": "assistant", "content": part, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"c{at}", "content": part},
@@ -133,12 +150,22 @@ def _talked(it: Room, text: str, parts: Sequence[str]) -> None:
     context = partial(memory.context, text, messages=talk)
     it.time("context", context, chars=4 * size, times=TIMES)
     for policy in ("auto", "facts", "rounds"):
-        compact = partial(memory.compact, results, policy=policy, session=policy, force=True)
+        compact = partial(
+            memory.compact, results, policy=policy, session=policy, force=True
+        )
         answer = it.time(
-            f"compact, {policy}", partial(compact, max_tokens=2_000), chars=2 * size, times=TIMES
+            f"compact, {policy}",
+            partial(compact, max_tokens=2_000),
+            chars=2 * size,
+            times=TIMES,
         )
         for id in answer.expand[:1]:
-            it.time("expand, compacted", partial(memory.expand, id), chars=2 * size, times=TIMES)
+            it.time(
+                "expand, compacted",
+                partial(memory.expand, id),
+                chars=2 * size,
+                times=TIMES,
+            )
 
 
 def _slept(it: Room, text: str) -> None:
@@ -150,10 +177,20 @@ def _slept(it: Room, text: str) -> None:
     it.time("sleep", partial(memory.sleep, force=True), chars=stored)
     original = memory.get("whole").memory
     if original and original.episode:
-        it.time("expand", partial(memory.expand, original.episode), chars=len(text), times=TIMES)
+        it.time(
+            "expand",
+            partial(memory.expand, original.episode),
+            chars=len(text),
+            times=TIMES,
+        )
     it.time("log", partial(memory.log, limit=20), chars=len(text), times=TIMES)
     asked = stored + len(question)
-    it.time("recall, slept", partial(memory.recall, question, limit=20), chars=asked, times=TIMES)
+    it.time(
+        "recall, slept",
+        partial(memory.recall, question, limit=20),
+        chars=asked,
+        times=TIMES,
+    )
     it.time("forget", partial(memory.forget, "whole"), chars=stored)
 
 
@@ -188,9 +225,13 @@ def beside_many(pattern: Pattern) -> list[Timing]:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="", help="patterns with these words in their names")
+    parser.add_argument(
+        "--only", default="", help="patterns with these words in their names"
+    )
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
-    parser.add_argument("--large", type=int, default=12, help="so many patterns at a megabyte")
+    parser.add_argument(
+        "--large", type=int, default=12, help="so many patterns at a megabyte"
+    )
     options = parser.parse_args()
     report = Report("bench-hostile")
     chosen = [pattern for pattern in PATTERNS if options.only in str(pattern)]

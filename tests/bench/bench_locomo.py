@@ -108,8 +108,12 @@ def bare_search(
         for asked in questions:
             match = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", asked.text))
             table = tables[asked.sample]
-            select = f"SELECT id FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT ?"
-            answers.append([frozenset(row) for row in database.execute(select, (match, limit))])
+            select = (
+                f"SELECT id FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT ?"
+            )
+            answers.append(
+                [frozenset(row) for row in database.execute(select, (match, limit))]
+            )
         return answers
 
     return search
@@ -157,7 +161,9 @@ def wait_embedded(client: Client) -> None:
 def bare_runs(conversations: Sequence[Conversation]) -> Runs:
     return {
         f"bare FTS5{' with speaker' * with_speaker}, {scope}": scores(
-            bare_search(conversations, with_speaker=with_speaker, within=scope == "within"),
+            bare_search(
+                conversations, with_speaker=with_speaker, within=scope == "within"
+            ),
             conversations,
         )
         for with_speaker in (False, True)
@@ -171,7 +177,11 @@ def our_runs(
     """Fill a daemon, ask, let it sleep, ask again; by words alone, or with a model's vectors."""
     runs: Runs = {}
     also = " with vectors" if embedding else ""
-    env = {**WITH_VECTORS, "MNEMOSYNE_EMBEDDING_MODEL_PATH": str(embedding)} if embedding else {}
+    env = (
+        {**WITH_VECTORS, "MNEMOSYNE_EMBEDDING_MODEL_PATH": str(embedding)}
+        if embedding
+        else {}
+    )
 
     def ask(stage: str) -> None:
         say(f"asking {stage} the sleep")
@@ -220,17 +230,28 @@ def publish(report: Report, runs: Runs) -> None:
         halves = [kinds[half].recall_10 for half in HALVES if half in kinds]
         overall.append([run, *asdict(kinds[EVERYTHING]).values(), *halves])
         by_kind.append(
-            [run, *(kinds[name].recall_10 for name in CATEGORIES.values() if name in kinds)]
+            [
+                run,
+                *(
+                    kinds[name].recall_10
+                    for name in CATEGORIES.values()
+                    if name in kinds
+                ),
+            ]
         )
     headers = ["run", "recall@5", "recall@10", "recall@20", "hit@10", "shown"]
     halves_headers = [f"@10, {half}" for half in HALVES]
     report.table("Evidence turns found", [*headers, *halves_headers], overall)
-    report.table("recall@10 by kind of question", ["run", *CATEGORIES.values()], by_kind)
+    report.table(
+        "recall@10 by kind of question", ["run", *CATEGORIES.values()], by_kind
+    )
     reached = {run: kinds[EVERYTHING].recall_10 for run, kinds in runs.items()}
     for scope, bar in BEFORE_BARS.items():
         before, after = reached[f"before, {scope}"], reached[f"after, {scope}"]
         report.bar(f"recall@10 before sleep, {scope}", before, ">=", bar)
-        report.bar(f"recall@10 after sleep, {scope}, against before", after, ">=", before)
+        report.bar(
+            f"recall@10 after sleep, {scope}, against before", after, ">=", before
+        )
         for stage, words in (("before", before), ("after", after)):
             if with_vectors := reached.get(f"{stage} with vectors, {scope}"):
                 name = f"recall@10 {stage} sleep with vectors, {scope}, against words alone"
@@ -253,7 +274,9 @@ def picture(runs: Runs) -> str:
         Series(
             label,
             [
-                runs[run][EVERYTHING].recall_10 if (run := f"{name}, {scope}") in runs else None
+                runs[run][EVERYTHING].recall_10
+                if (run := f"{name}, {scope}") in runs
+                else None
                 for scope in BEFORE_BARS
             ],
         )
@@ -273,9 +296,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="locomo10.json")
     parser.add_argument("--no-peer", action="store_true", help="leave the peer out")
-    parser.add_argument("--embedding", type=Path, help="once more with this GGUF's vectors")
+    parser.add_argument(
+        "--embedding", type=Path, help="once more with this GGUF's vectors"
+    )
     options = parser.parse_args()
-    conversations = msgspec.json.decode(options.data.read_bytes(), type=list[Conversation])
+    conversations = msgspec.json.decode(
+        options.data.read_bytes(), type=list[Conversation]
+    )
     report = Report("bench-locomo")
     runs = bare_runs(conversations)
     if not options.no_peer:

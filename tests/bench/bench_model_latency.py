@@ -80,7 +80,9 @@ def to_consolidate() -> Iterator[Entry]:
             )
 
 
-def calls(client: Client, entries: Sequence[Entry], questions: Sequence[Question]) -> Seconds:
+def calls(
+    client: Client, entries: Sequence[Entry], questions: Sequence[Question]
+) -> Seconds:
     """Seconds of memories kept and questions answered, by turns."""
     found: Seconds = {"remember": [], "recall": []}
     for at, entry in enumerate(entries):
@@ -105,7 +107,9 @@ def asleep(daemon: Daemon) -> None:
         client.sleep()
 
 
-def idle(database: Path, entries: Sequence[Entry], questions: Sequence[Question]) -> Seconds:
+def idle(
+    database: Path, entries: Sequence[Entry], questions: Sequence[Question]
+) -> Seconds:
     """The calls to a daemon on a machine with nothing else to do."""
     with running(database) as daemon, daemon.client() as client:
         return calls(client, entries, questions)
@@ -124,7 +128,9 @@ def busy(
         begun = time.monotonic()
         while not client.status().summarizer.accepted:
             if time.monotonic() - begun > BEGIN_S:
-                raise EndedEarly(f"no summary of the model was kept: {client.status().summarizer}")
+                raise EndedEarly(
+                    f"no summary of the model was kept: {client.status().summarizer}"
+                )
             time.sleep(0.1)
         say("calling")
         found = calls(client, entries, questions)
@@ -172,8 +178,12 @@ def show(report: Report, model: str, idly: Seconds, busily: Seconds) -> None:
             report.figure(f"{model}/{verb}/{name}/p50_ms", taken.p50_ms)
             report.figure(f"{model}/{verb}/{name}/p95_ms", taken.p95_ms)
             rows.append([verb, name, taken.p50_ms, taken.p95_ms])
-        ratio = report.figure(f"{model}/{verb}/p95_ratio", beside.p95_ms / without.p95_ms)
-        report.bar(f"{verb} p95 while the {model} writes, over idle", ratio, "<=", RATIO_BAR)
+        ratio = report.figure(
+            f"{model}/{verb}/p95_ratio", beside.p95_ms / without.p95_ms
+        )
+        report.bar(
+            f"{verb} p95 while the {model} writes, over idle", ratio, "<=", RATIO_BAR
+        )
     title = f"{CALLS} calls each at {SIZE:,} beside the {model}, milliseconds"
     report.table(title, ["verb", "", "p50", "p95"], rows)
 
@@ -196,7 +206,9 @@ def main() -> int:
             settings = {"MNEMOSYNE_LLM_MODEL_PATH": file} if file else made_here(room)
             compare(report, "llama.cpp", filled, settings)
         else:
-            say("only the endpoint was measured: llama.cpp is not here (make install-llm)")
+            say(
+                "only the endpoint was measured: llama.cpp is not here (make install-llm)"
+            )
     return report.finish()
 
 

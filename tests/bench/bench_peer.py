@@ -47,7 +47,12 @@ TIMED, ROUND = 500, 50
 OUR_QUESTIONS, PEER_QUESTIONS = 100, 40
 WARM, TURNS = 5, 5
 SLEEPS, CYCLES_MAX = 3, 50
-RECALL_BARS = {"unique code": 1.0, "person+code": 0.25, "question": 0.25, "no match": 0.25}
+RECALL_BARS = {
+    "unique code": 1.0,
+    "person+code": 0.25,
+    "question": 0.25,
+    "no match": 0.25,
+}
 
 Questions = Mapping[str, Sequence[Question]]
 
@@ -76,7 +81,9 @@ class Night:
 class Contest:
     """Both systems at both sizes, all open at once, so that each round meets the same machine."""
 
-    def __init__(self, ours: ExitStack, theirs: ExitStack, room: Path, corpus: Corpus) -> None:
+    def __init__(
+        self, ours: ExitStack, theirs: ExitStack, room: Path, corpus: Corpus
+    ) -> None:
         self._corpus = corpus
         self.databases = {size: room / f"{size}.db" for size in SIZES}
         daemons = {s: ours.enter_context(running(d)) for s, d in self.databases.items()}
@@ -97,8 +104,12 @@ class Contest:
         for done in range(0, TIMED, ROUND):
             for size in SIZES:
                 start = size - TIMED + done
-                ours = remember_each(self.ours[size], self._entries(start, start + ROUND))
-                theirs = self.peers[size].remember_each(self._entries(start, start + ROUND))
+                ours = remember_each(
+                    self.ours[size], self._entries(start, start + ROUND)
+                )
+                theirs = self.peers[size].remember_each(
+                    self._entries(start, start + ROUND)
+                )
                 seconds["ours", size] += ours
                 seconds["peer", size] += theirs
         for size, peer in self.peers.items():
@@ -113,7 +124,9 @@ class Contest:
 # --------------------------------------------------------------------- recall
 
 
-def compare_recall(report: Report, memory: Memory, peer: Peer, questions: Questions) -> None:
+def compare_recall(
+    report: Report, memory: Memory, peer: Peer, questions: Questions
+) -> None:
     rows: list[list[object]] = []
     for kind, asked in questions.items():
         say(f"recall, {kind}")
@@ -122,7 +135,9 @@ def compare_recall(report: Report, memory: Memory, peer: Peer, questions: Questi
             report.figure(f"recall/{kind}/{who}/p50_ms", taken.p50_ms)
             report.figure(f"recall/{kind}/{who}/p95_ms", taken.p95_ms)
         share = ours.p50_ms / theirs.p50_ms
-        rows.append([kind, ours.p50_ms, ours.p95_ms, theirs.p50_ms, theirs.p95_ms, share])
+        rows.append(
+            [kind, ours.p50_ms, ours.p95_ms, theirs.p50_ms, theirs.p95_ms, share]
+        )
         report.bar(f"recall p50, {kind}, ours / peer", share, "<=", RECALL_BARS[kind])
     headers = ["class", "ours p50", "ours p95", "peer p50", "peer p95", "ours / peer"]
     report.table(f"Recall at {LARGE:,}, embedded, milliseconds", headers, rows)
@@ -150,7 +165,9 @@ def recall_in_turns(
 class Nights:
     """Both systems sleep in turns, each time over a fresh copy of the same aged memories."""
 
-    def __init__(self, room: Path, peer: Peer, corpus: Corpus, questions: Questions) -> None:
+    def __init__(
+        self, room: Path, peer: Peer, corpus: Corpus, questions: Questions
+    ) -> None:
         self._room = room
         self._peer = peer
         self._corpus = corpus
@@ -167,7 +184,9 @@ class Nights:
         ours = Sample(hits=hits, disk=bytes_on_disk(self._evening) / self._text)
         theirs = self._sample(self._peer)
         nights = {"ours": Night(ours, ours), "peer": Night(theirs, theirs)}
-        self._peer.age(self._corpus.hours_ago(0), self._corpus.hours_ago(self._corpus.count - 1))
+        self._peer.age(
+            self._corpus.hours_ago(0), self._corpus.hours_ago(self._corpus.count - 1)
+        )
         aged_peer = self._peer.checkpoint()
         for turn in range(1, SLEEPS + 1):
             say(f"sleeping, {turn} of {SLEEPS}")
@@ -192,7 +211,9 @@ class Nights:
         with running_peer(aged_database) as peer:
             seconds, cpu, memories = peer.sleep()
             if memories != self._corpus.count:
-                raise RuntimeError(f"the peer consolidated {memories} of {self._corpus.count}")
+                raise RuntimeError(
+                    f"the peer consolidated {memories} of {self._corpus.count}"
+                )
             night.sleep_s.append(seconds)
             night.cpu_s.append(cpu)
             if last:
@@ -207,7 +228,9 @@ def sleep_until_done(memory: Memory) -> None:
     for _ in range(CYCLES_MAX):
         report = memory.sleep()
         if report.failed or not report.evicted:
-            raise RuntimeError(f"a sleep left {report.candidates - report.evicted} memories behind")
+            raise RuntimeError(
+                f"a sleep left {report.candidates - report.evicted} memories behind"
+            )
         if not memory.status().tiers[Tier.WORKING].count:
             return
     raise RuntimeError(f"memories are left after {CYCLES_MAX} cycles")
@@ -223,14 +246,17 @@ def peer_hits(peer: Peer, questions: Questions) -> dict[str, float]:
         some = asked[:PEER_QUESTIONS]
         answers = peer.recall([question.text for question in some])
         shares[kind] = statistics.mean(
-            right(question, texts) for question, (_, texts) in zip(some, answers, strict=True)
+            right(question, texts)
+            for question, (_, texts) in zip(some, answers, strict=True)
         )
     return shares
 
 
 def answered(questions: Questions) -> Questions:
     """The classes that have a right answer."""
-    return {kind: asked for kind, asked in questions.items() if asked[0].code is not None}
+    return {
+        kind: asked for kind, asked in questions.items() if asked[0].code is not None
+    }
 
 
 # ------------------------------------------------------------------- the bench
@@ -243,7 +269,11 @@ def report_remember(report: Report, rates: Mapping[tuple[str, int], float]) -> N
         report.figure(f"remember/{size}/ours/per_s", ours)
         report.figure(f"remember/{size}/peer/per_s", theirs)
         rows.append([size, ours, theirs, ours / theirs])
-    report.table("Remember, memories per second", ["entries", "ours", "peer", "ours / peer"], rows)
+    report.table(
+        "Remember, memories per second",
+        ["entries", "ours", "peer", "ours / peer"],
+        rows,
+    )
     ours, theirs = rates["ours", LARGE], rates["peer", LARGE]
     report.bar(f"remember at {LARGE:,}, ours / peer", ours / theirs, ">=", 10)
     flat = ours / rates["ours", SMALL]
@@ -264,13 +294,17 @@ def report_nights(report: Report, nights: Mapping[int, Mapping[str, Night]]) -> 
                 report.figure(f"{prefix}/hit@5/{kind}/before", before)
                 report.figure(f"{prefix}/hit@5/{kind}/after", after)
                 rows.append([who, size, kind, before, after])
-    report.table("hit@5 around a sleep", ["who", "entries", "class", "before", "after"], rows)
+    report.table(
+        "hit@5 around a sleep", ["who", "entries", "class", "before", "after"], rows
+    )
     ours, theirs = nights[LARGE]["ours"], nights[LARGE]["peer"]
     faster = statistics.median(
         slow / fast for slow, fast in zip(theirs.sleep_s, ours.sleep_s, strict=True)
     )
     report.bar(f"sleep of {LARGE:,}, peer / ours", faster, ">=", 5)
-    kept = statistics.mean(ours.after.hits.values()) / statistics.mean(ours.before.hits.values())
+    kept = statistics.mean(ours.after.hits.values()) / statistics.mean(
+        ours.before.hits.values()
+    )
     report.bar("hit@5, ours after sleep / before", kept, ">=", 0.99)
     disk = max(ours.before.disk, ours.after.disk)
     report.bar("bytes on disk per byte of text, ours, the larger", disk, "<=", 5)
@@ -286,7 +320,9 @@ def main() -> int:
             report_remember(report, contest.rates())
         peers = contest.peers
         with embedded(contest.databases[LARGE]) as memory:
-            compare_recall(report, memory, peers[LARGE], corpus.questions(OUR_QUESTIONS))
+            compare_recall(
+                report, memory, peers[LARGE], corpus.questions(OUR_QUESTIONS)
+            )
         nights = {}
         for size in SIZES:
             past = aged(size)

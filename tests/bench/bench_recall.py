@@ -87,7 +87,9 @@ class Bare:
     """The plain FTS5 query on the product's own index, by a connection of its own."""
 
     def __init__(self, database: Path) -> None:
-        self._connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
+        self._connection = sqlite3.connect(
+            f"{database.absolute().as_uri()}?mode=ro", uri=True
+        )
         self._connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
 
     def rows(self, match: str) -> list[int]:
@@ -113,7 +115,9 @@ class Bare:
 def measure(database: Path, questions: Mapping[str, Sequence[Question]]) -> Measured:
     ways: dict[str, dict[str, Asked]] = {way: {} for way in WAYS}
     with ExitStack() as stack:
-        room = stack.enter_context(tempfile.TemporaryDirectory(dir=OUTPUT, prefix="recall-"))
+        room = stack.enter_context(
+            tempfile.TemporaryDirectory(dir=OUTPUT, prefix="recall-")
+        )
         served = shutil.copy(database, room)  # as the daemon owns its file
         memory = stack.enter_context(embedded(database))
         bare = stack.enter_context(closing(Bare(database)))
@@ -199,7 +203,9 @@ def publish(report: Report, sizes: Mapping[int, Measured]) -> None:
     if {MILLION, MILLION // 10} <= sizes.keys():
         hold_growth(report, sizes[MILLION // 10], sizes[MILLION])
     largest = max(sizes)
-    recalls = PASSES * sum(len(one.seconds) for one in sizes[largest].ways["socket"].values())
+    recalls = PASSES * sum(
+        len(one.seconds) for one in sizes[largest].ways["socket"].values()
+    )
     name = f"resident megabytes of the daemon at {largest:,}, idle, after {recalls:,} recalls"
     report.bar(name, sizes[largest].rss_mb, "<=", RESIDENT_BAR_MB)
 
@@ -214,16 +220,22 @@ def hold(report: Report, size: int, measured: Measured) -> None:
         )
         if size >= MILLION:
             if kind == COMMON_WORDS:
-                report.bar(f"p95 at {size:,}, {kind}, per bare", ratio, "<=", COMMON_BAR)
+                report.bar(
+                    f"p95 at {size:,}, {kind}, per bare", ratio, "<=", COMMON_BAR
+                )
         elif bare[kind].latency.p95_ms >= SHORT_MS:
             report.bar(f"p95 at {size:,}, {kind}, per bare", ratio, "<=", RATIO_BAR)
     together = pooled(ours).latency.p95_ms / pooled(bare).latency.p95_ms
     if size < MILLION:
         report.bar(f"p95 at {size:,}, all classes, per bare", together, "<=", RATIO_BAR)
     loss = bare[COMMON_WORDS].hit - ours[COMMON_WORDS].hit
-    report.bar(f"hit@10 lost at {size:,}, {COMMON_WORDS}, to bare", loss, "<=", HIT_LOSS_BAR)
+    report.bar(
+        f"hit@10 lost at {size:,}, {COMMON_WORDS}, to bare", loss, "<=", HIT_LOSS_BAR
+    )
     added = max(added_ms(socket[kind], ours[kind]) for kind in ASK_ALL)
-    report.bar(f"ms the socket adds to p50 at {size:,}, at most", added, "<=", SOCKET_BAR_MS)
+    report.bar(
+        f"ms the socket adds to p50 at {size:,}, at most", added, "<=", SOCKET_BAR_MS
+    )
 
 
 def pooled(kinds: Mapping[str, Asked]) -> Asked:
@@ -249,7 +261,9 @@ def picture(sizes: Mapping[int, Measured]) -> str:
     drawn = [
         Line(
             name=kind,
-            points=[(size, m.ways[way][kind].latency.p95_ms) for size, m in sizes.items()],
+            points=[
+                (size, m.ways[way][kind].latency.p95_ms) for size, m in sizes.items()
+            ],
             dashed=way == "bare",
         )
         for kind in ASK_ALL
@@ -257,14 +271,20 @@ def picture(sizes: Mapping[int, Measured]) -> str:
     ]
     title = "Recall, embedded: 95 of 100 questions take no longer"
     return lines(
-        title, x_label="memories", y_label="milliseconds", drawn=drawn, note="the bare FTS5 query"
+        title,
+        x_label="memories",
+        y_label="milliseconds",
+        drawn=drawn,
+        note="the bare FTS5 query",
     )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     usual = ",".join(map(str, SIZES_USUAL))
-    parser.add_argument("--sizes", default=usual, help="how many memories, parted by commas")
+    parser.add_argument(
+        "--sizes", default=usual, help="how many memories, parted by commas"
+    )
     parser.add_argument(
         "--questions", type=int, default=QUESTIONS_USUAL, help="how many of each class"
     )
@@ -275,7 +295,9 @@ def main() -> int:
     for size in sizes:
         database = filled(size)
         say(f"asking at {size:,}")
-        measured[size] = measure(database, year(size).questions(options.questions, ASK_ALL))
+        measured[size] = measure(
+            database, year(size).questions(options.questions, ASK_ALL)
+        )
     publish(report, measured)
     report.picture("recall", picture(measured))
     return report.finish()

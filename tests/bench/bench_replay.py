@@ -72,7 +72,10 @@ def replay(
         clock.moment = turn.created_at
         told.append(message(turn, first=turns[0].role))
         answer = memory.compact(
-            [*left, told[-1]], max_tokens=WINDOW, session=turn.session, source=turn.source
+            [*left, told[-1]],
+            max_tokens=WINDOW,
+            session=turn.session,
+            source=turn.source,
         )
         left = answer.messages
         if following is None or following.session != turn.session:
@@ -139,7 +142,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="locomo10.json")
     options = parser.parse_args()
-    conversations = msgspec.json.decode(options.data.read_bytes(), type=list[Conversation])
+    conversations = msgspec.json.decode(
+        options.data.read_bytes(), type=list[Conversation]
+    )
     report = Report("bench-replay")
     found: list[list[Outcome]] = []
     for conversation in conversations:
@@ -147,7 +152,9 @@ def main() -> int:
         found.append(list(outcomes(conversation)))
     rows = []
     halves = (*HALVES, "all ten")
-    for name, some in zip(halves, (found[:TUNED_ON], found[TUNED_ON:], found), strict=True):
+    for name, some in zip(
+        halves, (found[:TUNED_ON], found[TUNED_ON:], found), strict=True
+    ):
         asked = [one for outcome in some for one in outcome]
         shown, standing, slid = (
             sum(getattr(one, kind) for one in asked) / len(asked)
@@ -158,7 +165,10 @@ def main() -> int:
         report.figure(f"{key}_shown", shown)
         report.figure(f"{key}_sliding", slid)
         report.bar(
-            f"{name}: in the window or recalled, against a sliding window", shown / slid, ">=", BAR
+            f"{name}: in the window or recalled, against a sliding window",
+            shown / slid,
+            ">=",
+            BAR,
         )
     report.table(
         f"single facts in a window of {WINDOW:,} tokens",

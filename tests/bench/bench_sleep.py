@@ -112,7 +112,9 @@ def measure(room: Path, entries: int) -> Measured:
             burning = calls(beside, until=threading.Event(), seconds=IDLE_S)
     ((beside_s, _),) = results
     if report.evicted < entries or report.failed:
-        raise RuntimeError(f"the cycle left something behind: {report.evicted} of {entries}")
+        raise RuntimeError(
+            f"the cycle left something behind: {report.evicted} of {entries}"
+        )
     idle = Calls(before.remember + after.remember, before.recall + after.recall)
     return Measured(entries, cycle_s, beside_s, report, idle, during, burning, lock_ms)
 
@@ -138,7 +140,9 @@ def talk(client: Client, corpus: Corpus) -> Iterator[tuple[float, float]]:
         yield remember, recall
 
 
-def calls(pairs: Iterator[tuple[float, float]], *, until: threading.Event, seconds: float) -> Calls:
+def calls(
+    pairs: Iterator[tuple[float, float]], *, until: threading.Event, seconds: float
+) -> Calls:
     """Call until the event, or for so long."""
     ends = time.monotonic() + seconds
     made = Calls([], [])
@@ -161,12 +165,24 @@ def finish(measured: Sequence[Measured]) -> int:
         report.figure(f"lock_held_max_ms.{name}", one.lock_ms)
         report.figure(f"folded.{name}", one.report.folded)
         for verb in ("remember", "recall"):
-            idle, during = latency(getattr(one.idle, verb)), latency(getattr(one.during, verb))
+            idle, during = (
+                latency(getattr(one.idle, verb)),
+                latency(getattr(one.during, verb)),
+            )
             calls_made = len(getattr(one.during, verb))
-            rows.append([name, verb, idle.p95_ms, during.p95_ms, one.ratio(verb), calls_made])
-            report.figure(f"beside_a_computing_process.{verb}.{name}", one.ratio(verb, one.burning))
-        report.bar(f"the write lock is held at most, ms ({name})", one.lock_ms, "<=", 100)
-    report.table("p95, ms", ["entries", "verb", "idle", "during a cycle", "ratio", "calls"], rows)
+            rows.append(
+                [name, verb, idle.p95_ms, during.p95_ms, one.ratio(verb), calls_made]
+            )
+            report.figure(
+                f"beside_a_computing_process.{verb}.{name}",
+                one.ratio(verb, one.burning),
+            )
+        report.bar(
+            f"the write lock is held at most, ms ({name})", one.lock_ms, "<=", 100
+        )
+    report.table(
+        "p95, ms", ["entries", "verb", "idle", "during a cycle", "ratio", "calls"], rows
+    )
     by_size = {one.entries: one for one in measured}
     if 1_000 in by_size:
         report.bar("1,000 entries, s", by_size[1_000].cycle_s, "<=", 0.5)
@@ -176,7 +192,12 @@ def finish(measured: Sequence[Measured]) -> int:
     for size in RATIO_SIZES:
         if size in by_size:
             for verb in ("remember", "recall"):
-                report.bar(f"p95 of {verb} to idle ({size})", by_size[size].ratio(verb), "<=", 2)
+                report.bar(
+                    f"p95 of {verb} to idle ({size})",
+                    by_size[size].ratio(verb),
+                    "<=",
+                    2,
+                )
     return report.finish()
 
 

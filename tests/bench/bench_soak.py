@@ -31,12 +31,17 @@ PICTURE_POINTS = 400
 def publish(report: Report, done: Soaked) -> None:
     """Fill the report: figures, tables, bars and the picture."""
     rows: list[list[object]] = [
-        [verb, count, done.slowest.get(verb, 0.0)] for verb, count in done.requests.most_common()
+        [verb, count, done.slowest.get(verb, 0.0)]
+        for verb, count in done.requests.most_common()
     ]
     report.table("Requests", ["request", "count", "slowest, s"], rows)
-    errors: list[list[object]] = [[error, n] for error, n in done.expected_errors.most_common()]
+    errors: list[list[object]] = [
+        [error, n] for error, n in done.expected_errors.most_common()
+    ]
     report.table("Expected errors", ["request and code", "count"], errors)
-    report.table("Findings", ["what is wrong"], [[finding] for finding in done.findings])
+    report.table(
+        "Findings", ["what is wrong"], [[finding] for finding in done.findings]
+    )
     report.figure("requests", done.requests.total())
     report.figure("requests per second", done.requests.total() / done.seconds)
     report.figure("memories", done.memories)
@@ -48,7 +53,9 @@ def publish(report: Report, done: Soaked) -> None:
     resident = samples.highest(lambda sample: sample.resident_mb)
     report.bar("highest resident memory, MB", resident, "<=", RESIDENT_MB_MAX)
     for name, value in _measured().items():
-        report.bar(f"{name}: last third against middle", samples.growth(value), "<=", FLAT)
+        report.bar(
+            f"{name}: last third against middle", samples.growth(value), "<=", FLAT
+        )
     report.picture("soak", picture(samples.taken))
 
 
@@ -82,7 +89,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--clients", type=int, default=30)
     parser.add_argument("--forgets", type=float, default=6.0, help="a minute; 0: none")
-    parser.add_argument("--pause-ms", type=float, default=50.0, help="between a client's requests")
+    parser.add_argument(
+        "--pause-ms", type=float, default=50.0, help="between a client's requests"
+    )
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = parser.parse_args()
     say(f"{given.clients} clients for {given.minutes:g} minutes, --seed {given.seed}")

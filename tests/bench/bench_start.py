@@ -13,7 +13,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.corpus import Question, fresh
 from bench.daemon import BIN, Daemon, embedded, running
-from bench.measure import Latency, Memories, asking, fill, latency, recall_each, say, timed
+from bench.measure import (
+    Latency,
+    Memories,
+    asking,
+    fill,
+    latency,
+    recall_each,
+    say,
+    timed,
+)
 from bench.report import Report
 
 START_SIZE, RECALL_SIZE = 100_000, 10_000
@@ -40,7 +49,9 @@ def start_times(database: Path) -> tuple[float, float]:
 def shell_times(daemon: Daemon, questions: Sequence[Question]) -> Latency:
     """A recall from the shell, each in a process of its own."""
     command = [str(BIN / "mnem"), "--socket", str(daemon.socket), "recall"]
-    return latency([timed(shell, [*command, question.text])[0] for question in questions])
+    return latency(
+        [timed(shell, [*command, question.text])[0] for question in questions]
+    )
 
 
 def shell(command: Sequence[str]) -> None:

@@ -65,8 +65,12 @@ def budget(session: Session) -> int:
 
 def whole(session: Session, text: str) -> int:
     """Characters of the summary that are complete sentences of the sources."""
-    prose = "\n".join(line for line in text.split("\n")[1:] if not line.startswith(KEYWORDS))
-    bare = re.sub(r" \((?:about )?(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4}\)", "", decode(prose))
+    prose = "\n".join(
+        line for line in text.split("\n")[1:] if not line.startswith(KEYWORDS)
+    )
+    bare = re.sub(
+        r" \((?:about )?(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4}\)", "", decode(prose)
+    )
     return sum(
         len(sentence)
         for one in session
@@ -87,7 +91,8 @@ def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
     spent = time.process_time() - started
     kept = sum(map(len, texts))
     ratios = [
-        len(text) / characters(session) for text, session in zip(texts, sessions, strict=True)
+        len(text) / characters(session)
+        for text, session in zip(texts, sessions, strict=True)
     ]
     sentence_chars = sum(map(whole, sessions, texts))
     return {
@@ -96,7 +101,9 @@ def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
         "whole_sentences": sentence_chars / kept,
         "retention": retention(conversations, ours),
         "retention_lead": retention(conversations, lead),
-        "retention_random": sum(retention(conversations, at_random(n)) for n in range(SEEDS))
+        "retention_random": sum(
+            retention(conversations, at_random(n)) for n in range(SEEDS)
+        )
         / SEEDS,
         "retention_originals": retention(conversations, originals),
         "us_per_memory": spent / sum(map(len, sessions)) * 1e6,
@@ -112,7 +119,10 @@ def hold(report: Report, part: str, figures: dict[str, float]) -> None:
     report.bar(f"whole sentences, {part}", figures["whole_sentences"], ">=", 0.5)
     report.bar(f"retention, {part}", figures["retention"], ">=", 0.54)
     report.bar(
-        f"retention over the better baseline, {part}", figures["retention"] / better, ">=", 1.8
+        f"retention over the better baseline, {part}",
+        figures["retention"] / better,
+        ">=",
+        1.8,
     )
 
 
@@ -126,12 +136,16 @@ def by_rule(report: Report, conversations: Sequence[Conversation]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="path of locomo10.json")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="path of locomo10.json"
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--model", help="score this GGUF file instead of the rules")
     which.add_argument("--endpoint", help="score the model behind this address")
     which.add_argument("--config", type=Path, help="score the model of these settings")
-    parser.add_argument("--sessions", type=int, help="only the first so many, for a slow model")
+    parser.add_argument(
+        "--sessions", type=int, help="only the first so many, for a slow model"
+    )
     args = parser.parse_args()
     conversations = load(args.data)
     named = {"llm.model_path": args.model, "llm.endpoint": args.endpoint}

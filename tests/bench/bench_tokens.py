@@ -16,7 +16,13 @@ from bench.measure import say
 from bench.report import Report
 from bench.token_texts import texts
 
-from mnemosyned.domain.text.token_estimate import MARGIN, WEIGHTS, Chars4, Estimated, measures
+from mnemosyned.domain.text.token_estimate import (
+    MARGIN,
+    WEIGHTS,
+    Chars4,
+    Estimated,
+    measures,
+)
 from mnemosyned.tokenizers.ranks import RanksCounter
 
 PROJECT = Path(__file__).parents[2]
@@ -43,7 +49,14 @@ def installed() -> Path:
     if not done.exists():
         say(f"installing {', '.join((*REQUIREMENTS, VOCABULARIES))} into {ENVIRONMENT}")
         venv.create(ENVIRONMENT, clear=True, with_pip=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]
         subprocess.run([*pip, *REQUIREMENTS], check=True)
         subprocess.run([*pip, "--no-deps", VOCABULARIES], check=True)
         done.touch()
@@ -64,7 +77,9 @@ def counted(of_kind: Mapping[str, Sequence[str]]) -> tuple[Counts, Mapping[str, 
     return answer["counts"], answer["ranks"]
 
 
-def fitted(of_kind: Mapping[str, Sequence[str]], real: Mapping[str, Sequence[int]]) -> None:
+def fitted(
+    of_kind: Mapping[str, Sequence[str]], real: Mapping[str, Sequence[int]]
+) -> None:
     """Print the weights with the least error on the first half, near where they stood."""
     rows = [
         ({unit: amount / tokens for unit, amount in measures(text).items()}, 1.0)
@@ -73,10 +88,14 @@ def fitted(of_kind: Mapping[str, Sequence[str]], real: Mapping[str, Sequence[int
     ]
     weights = dict(WEIGHTS)
     pulls = {unit: PULL / max(weight, 0.2) ** 2 for unit, weight in weights.items()}
-    left = [target - sum(row[unit] * weights[unit] for unit in row) for row, target in rows]
+    left = [
+        target - sum(row[unit] * weights[unit] for unit in row) for row, target in rows
+    ]
     for _ in range(ROUNDS):
         for unit, start in WEIGHTS.items():
-            held = [(at, row[unit]) for at, (row, _) in enumerate(rows) if row.get(unit)]
+            held = [
+                (at, row[unit]) for at, (row, _) in enumerate(rows) if row.get(unit)
+            ]
             power = sum(share * share for _, share in held) + pulls[unit]
             slope = sum(left[at] * share for at, share in held)
             step = (slope - pulls[unit] * (weights[unit] - start)) / power
@@ -110,7 +129,9 @@ def summary(found: Mapping[str, Sequence[float]]) -> tuple[float, float, float]:
     return fmean(map(abs, every)), max(map(abs, every)), min(every)
 
 
-def compare(report: Report, of_kind: Mapping[str, Sequence[str]], counts: Counts) -> None:
+def compare(
+    report: Report, of_kind: Mapping[str, Sequence[str]], counts: Counts
+) -> None:
     """Hold the estimator and chars/4 against every tokenizer."""
     estimate, chars = Estimated(), Chars4()
     real = counts[FITTED_TO]
@@ -132,22 +153,34 @@ def compare(report: Report, of_kind: Mapping[str, Sequence[str]], counts: Counts
     for name, found in counts.items():
         for label, half in (("fitted to", 0), ("held out", 1)):
             for counter in (estimate, chars):
-                off = [f"{share:.1%}" for share in summary(errors(counter, of_kind, found, half))]
+                off = [
+                    f"{share:.1%}"
+                    for share in summary(errors(counter, of_kind, found, half))
+                ]
                 rows.append([name, label, counter.name, *off])
     report.table(
-        "over all texts", ["tokenizer", "texts", "counter", "mean", "worst", "most short"], rows
+        "over all texts",
+        ["tokenizer", "texts", "counter", "mean", "worst", "most short"],
+        rows,
     )
     for counter, off_by in ((estimate, mine), (chars, theirs)):
-        for label, share in zip(("mean", "worst", "most short"), summary(off_by), strict=True):
+        for label, share in zip(
+            ("mean", "worst", "most short"), summary(off_by), strict=True
+        ):
             report.figure(f"{counter.name}: {label} error", share)
     mean, worst, short = summary(mine)
     report.bar("mean error of the estimate", mean, "<=", MEAN_MAX)
     report.bar("worst error of the estimate", worst, "<=", WORST_MAX)
-    report.bar("margin that the shortest estimate needs", 1 / (1 + short) - 1, "<=", MARGIN)
+    report.bar(
+        "margin that the shortest estimate needs", 1 / (1 + short) - 1, "<=", MARGIN
+    )
 
 
 def own_pairs(
-    report: Report, of_kind: Mapping[str, Sequence[str]], counts: Counts, ranks: Mapping[str, str]
+    report: Report,
+    of_kind: Mapping[str, Sequence[str]],
+    counts: Counts,
+    ranks: Mapping[str, str],
 ) -> None:
     """Hold the product's own byte pairs against the package's, on the same vocabularies."""
     for name, path in ranks.items():
@@ -159,7 +192,9 @@ def own_pairs(
         ]
         exact = fmean(not error for error in off)
         report.figure(f"own byte pairs, {name}: share of texts exact", exact)
-        report.bar(f"worst error of the own byte pairs, {name}", max(off), "<=", PAIRS_MAX)
+        report.bar(
+            f"worst error of the own byte pairs, {name}", max(off), "<=", PAIRS_MAX
+        )
 
 
 def main() -> int:

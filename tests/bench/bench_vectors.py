@@ -58,7 +58,9 @@ class Space:
         return [row.tobytes() for row in near.astype("<f2")]
 
     def _any(self, count: int) -> Any:  # noqa: ANN401 numpy is optional
-        plain = self._chance.standard_normal((count, WIDTH), dtype=np.float32) * self._scale
+        plain = (
+            self._chance.standard_normal((count, WIDTH), dtype=np.float32) * self._scale
+        )
         return plain @ self._turn.astype(np.float32)
 
 
@@ -83,7 +85,9 @@ def pages(store: VectorStore, model: int, size: int) -> Iterator[dict[int, bytes
         before = min(page)
 
 
-def load(holder: Matrix | VectorIndex, store: VectorStore, model: int, size: int) -> None:
+def load(
+    holder: Matrix | VectorIndex, store: VectorStore, model: int, size: int
+) -> None:
     for page in pages(store, model, size):
         holder.put(page)
 
@@ -107,7 +111,9 @@ def compare(report: Report, size: int) -> list[object]:
         with open_store(database, migrations=MIGRATIONS) as opened:
             store = opened.vectors
             index, again = (
-                VectorIndex(rows_max=size // EXACT_PART, read=partial(store.vectors_of, model))
+                VectorIndex(
+                    rows_max=size // EXACT_PART, read=partial(store.vectors_of, model)
+                )
                 for _ in range(2)
             )
             exact = Matrix(rows_max=size)
@@ -140,10 +146,24 @@ def compare(report: Report, size: int) -> list[object]:
     }.items():
         report.figure(f"{size}/{name}", value)
     report.bar(f"share of the exact ten found at {size:,}", share, ">=", FOUND_BAR)
-    report.bar(f"memory against exact search at {size:,}", index_mb / exact_mb, "<=", MEMORY_BAR)
+    report.bar(
+        f"memory against exact search at {size:,}",
+        index_mb / exact_mb,
+        "<=",
+        MEMORY_BAR,
+    )
     if size >= LARGE:
         report.bar(f"time against exact search at {size:,}", ratio, "<=", TIME_BAR)
-    return [size, share, middle["codes"], middle["exact"], ratio, index_mb, exact_mb, load_s]
+    return [
+        size,
+        share,
+        middle["codes"],
+        middle["exact"],
+        ratio,
+        index_mb,
+        exact_mb,
+        load_s,
+    ]
 
 
 def main() -> int:
@@ -152,7 +172,16 @@ def main() -> int:
     options = parser.parse_args()
     report = Report("bench-vectors")
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    headers = ["vectors", "found", "ms", "exact, ms", "ratio", "MB", "exact, MB", "load, s"]
+    headers = [
+        "vectors",
+        "found",
+        "ms",
+        "exact, ms",
+        "ratio",
+        "MB",
+        "exact, MB",
+        "load, s",
+    ]
     rows = [compare(report, int(size)) for size in options.sizes.split(",")]
     report.table(f"One in {EXACT_PART} exactly, the rest by codes", headers, rows)
     return report.finish()

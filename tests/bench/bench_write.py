@@ -70,16 +70,23 @@ class Bare:
     def __init__(self, database: Path, *, by_hand: bool) -> None:
         self._by_hand = by_hand
         self._connection = sqlite3.connect(database, isolation_level=None)
-        self._connection.executescript(BARE_SETUP if by_hand else BARE_SETUP + BARE_TRIGGER)
+        self._connection.executescript(
+            BARE_SETUP if by_hand else BARE_SETUP + BARE_TRIGGER
+        )
 
     def insert(self, entries: Sequence[Entry]) -> None:
         """All of them in one transaction, on disk when this returns."""
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         for entry in entries:
-            row = execute("INSERT INTO note (content) VALUES (?)", (entry.content,)).lastrowid
+            row = execute(
+                "INSERT INTO note (content) VALUES (?)", (entry.content,)
+            ).lastrowid
             if self._by_hand:
-                execute("INSERT INTO note_fts (rowid, content) VALUES (?, ?)", (row, entry.content))
+                execute(
+                    "INSERT INTO note_fts (rowid, content) VALUES (?, ?)",
+                    (row, entry.content),
+                )
         execute("COMMIT")
 
     def close(self) -> None:
@@ -136,15 +143,23 @@ class Rounds:
         """A batch: the same entries to everyone."""
         entries = self._texts.take(BATCH)
         for name, memories in self._stores.items():
-            self._note(f"{name}, in batches", BATCH, timed(remember_batch, memories, entries)[0])
+            self._note(
+                f"{name}, in batches",
+                BATCH,
+                timed(remember_batch, memories, entries)[0],
+            )
         for name, bare in self._bare.items():
             self._note(f"{name}, in batches", BATCH, timed(bare.insert, entries)[0])
 
     def _concurrent(self, many: Clients) -> None:
         """All clients at once: the empty verb, then `remember`."""
         calls = CLIENTS * CALLS
-        self._note("empty verb, 16 clients", calls, many.call([[MISSING] * CALLS] * CLIENTS))
-        requests = [[as_request(one) for one in self._texts.take(CALLS)] for _ in range(CLIENTS)]
+        self._note(
+            "empty verb, 16 clients", calls, many.call([[MISSING] * CALLS] * CLIENTS)
+        )
+        requests = [
+            [as_request(one) for one in self._texts.take(CALLS)] for _ in range(CLIENTS)
+        ]
         self._note("socket, 16 clients", calls, many.call(requests))
 
     def _note(self, name: str, count: int, seconds: float) -> None:
@@ -158,12 +173,16 @@ def measure(room: Path, sizes: Sequence[int]) -> Rates:
     with ExitStack() as stack:
         bare = {
             "bare": stack.enter_context(closing(Bare(room / "bare.db", by_hand=False))),
-            "bare by hand": stack.enter_context(closing(Bare(room / "hand.db", by_hand=True))),
+            "bare by hand": stack.enter_context(
+                closing(Bare(room / "hand.db", by_hand=True))
+            ),
         }
         for one in bare.values():
             one.insert(start)
         stores: dict[str, Memories] = {
-            f"embedded at {short(size)}": stack.enter_context(embedded(copied(size, room, "own")))
+            f"embedded at {short(size)}": stack.enter_context(
+                embedded(copied(size, room, "own"))
+            )
             for size in sizes
         }
         daemon = stack.enter_context(running(copied(SMALL, room, "served"), UNTOUCHED))
@@ -189,7 +208,9 @@ def copied(size: int, room: Path, name: str) -> Path:
 
 def ratio(rates: Rates, name: str, base: str) -> float:
     """The median over the rounds of one rate to another, as both meet the same minute."""
-    return statistics.median(a / b for a, b in zip(rates[name], rates[base], strict=True))
+    return statistics.median(
+        a / b for a, b in zip(rates[name], rates[base], strict=True)
+    )
 
 
 def publish(report: Report, rates: Rates, largest: int) -> None:
@@ -197,7 +218,9 @@ def publish(report: Report, rates: Rates, largest: int) -> None:
     for name, values in rates.items():
         median = report.figure(f"{name}/per_s", statistics.median(values))
         rows.append([name, median, min(values), max(values)])
-    report.table("Per second, over the rounds", ["what", "median", "least", "most"], rows)
+    report.table(
+        "Per second, over the rounds", ["what", "median", "least", "most"], rows
+    )
     small = f"embedded at {short(SMALL)}"
     held = [
         ("batch", "socket, in batches", "bare, in batches"),
@@ -229,7 +252,9 @@ def picture(rates: Rates, largest: int) -> str:
     names = {
         "bare": "bare SQLite, index by trigger",
         "bare by hand": "bare SQLite, index by hand",
-        **{f"embedded at {short(size)}": f"embedded at {short(size)}" for size in sizes},
+        **{
+            f"embedded at {short(size)}": f"embedded at {short(size)}" for size in sizes
+        },
         "socket": f"over the socket at {short(SMALL)}",
         "empty verb": "over the socket, an empty verb",
     }
@@ -237,14 +262,18 @@ def picture(rates: Rates, largest: int) -> str:
         Series(
             label,
             [
-                statistics.median(values) if (values := rates.get(f"{name}, {group}")) else None
+                statistics.median(values)
+                if (values := rates.get(f"{name}, {group}"))
+                else None
                 for group in groups
             ],
         )
         for name, label in names.items()
     ]
     title = "Remember, every memory on disk when it is acknowledged"
-    return bars(title, y_label="per second", groups=groups, series=series, logarithmic=True)
+    return bars(
+        title, y_label="per second", groups=groups, series=series, logarithmic=True
+    )
 
 
 def main() -> int:

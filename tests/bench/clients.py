@@ -43,7 +43,9 @@ def clients(count: int, socket: Path) -> Iterator[Clients]:
     """As many clients, until the block is left."""
     context = multiprocessing.get_context("spawn")
     pairs = [context.Pipe() for _ in range(count)]
-    processes = [context.Process(target=serve, args=(socket, theirs)) for _, theirs in pairs]
+    processes = [
+        context.Process(target=serve, args=(socket, theirs)) for _, theirs in pairs
+    ]
     for process, (_, theirs) in zip(processes, pairs, strict=True):
         process.start()
         theirs.close()

@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TypeAlias
 
-from bench import sentences
-from bench import vocabulary as vocab
+from bench import sentences, vocabulary as vocab
 
 SESSION_SIZE = 40
 SESSIONS_AT_ONCE = len(vocab.SOURCES)
@@ -82,7 +81,9 @@ class Corpus:
 
     def hours_ago(self, number: int) -> float:
         """How long before now the memory of this number happened."""
-        return (datetime.now(UTC) - self._oldest - self._step * number) / timedelta(hours=1)
+        return (datetime.now(UTC) - self._oldest - self._step * number) / timedelta(
+            hours=1
+        )
 
     def entry(self, number: int) -> Entry:
         """The memory of this number, always the same."""
@@ -99,10 +100,14 @@ class Corpus:
         """The text of this number: a planted fact, or one of the notes between them."""
         rng = self._rng("text", number)
         if number % PLANTED_EVERY:
-            return sentences.sized(rng, sentences.NOTES, person=self._person(rng, number))
+            return sentences.sized(
+                rng, sentences.NOTES, person=self._person(rng, number)
+            )
         fact = self.fact(number)
         did = f"{fact.past} the {fact.thing} {fact.place}"
-        return sentences.sized(rng, sentences.FACTS, person=fact.person, did=did, code=fact.code)
+        return sentences.sized(
+            rng, sentences.FACTS, person=fact.person, did=did, code=fact.code
+        )
 
     def fact(self, number: int) -> Fact:
         """What the planted entry of this number says."""
@@ -137,7 +142,10 @@ class Corpus:
         planted = range(0, self.count, PLANTED_EVERY)
         chosen = self._rng("questions", count).sample(planted, count)
         asked = ASK if kinds is None else kinds
-        return {kind: [ask(self, number) for number in chosen] for kind, ask in asked.items()}
+        return {
+            kind: [ask(self, number) for number in chosen]
+            for kind, ask in asked.items()
+        }
 
 
 def fresh(count: int) -> Corpus:
@@ -188,14 +196,26 @@ def ask_common_words(corpus: Corpus, number: int) -> Question:
     where = [word for word in fact.place.split()[1:] if word != "the"]
     talk = [word for word in dict.fromkeys(said) if word in vocab.TALK]
     first_name = fact.person.split()[0].lower()
-    words = [*fact.thing.split(), fact.past, *where[-1:], *talk, first_name, *where, *vocab.TALK]
-    return Question(text=" ".join(list(dict.fromkeys(words))[:WORDS_ASKED]), code=fact.code)
+    words = [
+        *fact.thing.split(),
+        fact.past,
+        *where[-1:],
+        *talk,
+        first_name,
+        *where,
+        *vocab.TALK,
+    ]
+    return Question(
+        text=" ".join(list(dict.fromkeys(words))[:WORDS_ASKED]), code=fact.code
+    )
 
 
 def ask_nonsense(corpus: Corpus, number: int) -> Question:
     rng = Random(f"{corpus.seed} nonsense {number}")
     parts = vocab.NONSENSE_SYLLABLES
-    return Question(text=" ".join("".join(rng.choices(parts, k=3)) for _ in range(4)), code=None)
+    return Question(
+        text=" ".join("".join(rng.choices(parts, k=3)) for _ in range(4)), code=None
+    )
 
 
 ASK: dict[str, Ask] = {

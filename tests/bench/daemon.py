@@ -67,7 +67,9 @@ def running(database: Path, env: Mapping[str, str] | None = None) -> Iterator[Da
         log = Path(room, "log")
         started = time.perf_counter()
         with log.open("wb") as output, notifications(Path(room, "notify")) as inbox:
-            process = spawn(database, address, {**QUIET, **(env or {})}, inbox, output.fileno())
+            process = spawn(
+                database, address, {**QUIET, **(env or {})}, inbox, output.fileno()
+            )
             try:
                 wait_ready(process, inbox)
                 ready_s = time.perf_counter() - started
@@ -90,9 +92,19 @@ def notifications(path: Path) -> Iterator[socket.socket]:
 
 
 def spawn(
-    database: Path, address: Path, env: Mapping[str, str], inbox: socket.socket, output: int
+    database: Path,
+    address: Path,
+    env: Mapping[str, str],
+    inbox: socket.socket,
+    output: int,
 ) -> subprocess.Popen[bytes]:
-    command = [str(BIN / "mnemosyned"), "--database", str(database), "--socket", str(address)]
+    command = [
+        str(BIN / "mnemosyned"),
+        "--database",
+        str(database),
+        "--socket",
+        str(address),
+    ]
     notify = {"NOTIFY_SOCKET": str(inbox.getsockname())}
     return subprocess.Popen(
         command, env={**os.environ, **env, **notify}, stdout=output, stderr=output
@@ -115,13 +127,17 @@ def wait_ready(process: subprocess.Popen[bytes], inbox: socket.socket) -> None:
 
 def cpu_seconds(pid: int) -> float:
     """What a process has computed so far, in user and system mode (proc(5), fields 14 and 15)."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    fields = (
+        Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    )
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_mb(pid: int) -> tuple[float, float]:
     """What a process holds in memory, in megabytes: all of it (RSS), and what is its own (PSS)."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()[1:]
+    lines = (
+        Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()[1:]
+    )
     kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return kilobytes["Rss"] / 1000, kilobytes["Pss"] / 1000
 

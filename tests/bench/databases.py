@@ -48,7 +48,9 @@ def filled(count: int) -> Path:
 def kept_sizes() -> list[int]:
     """The sizes of which there is an up-to-date file, the smallest first."""
     names = [file.name for file in OUTPUT.glob(f"year-*-{fingerprint()}.db")]
-    return sorted(int(found[1]) for name in names if (found := re.match(r"year-(\d+)-", name)))
+    return sorted(
+        int(found[1]) for name in names if (found := re.match(r"year-(\d+)-", name))
+    )
 
 
 def fingerprint() -> str:

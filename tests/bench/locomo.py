@@ -115,10 +115,14 @@ class Answer:
 
 def scores(search: Search, conversations: Sequence[Conversation]) -> dict[str, Score]:
     """Ask everything; the score of every kind of question, of both halves, and of all."""
-    questions = [asked for conversation in conversations for asked in conversation.questions()]
+    questions = [
+        asked for conversation in conversations for asked in conversation.questions()
+    ]
     answers = [
         Answer(*answer)
-        for answer in zip(questions, search(questions, FEW), search(questions, MANY), strict=True)
+        for answer in zip(
+            questions, search(questions, FEW), search(questions, MANY), strict=True
+        )
     ]
     tuned = {conversation.sample_id for conversation in conversations[:TUNED_ON]}
     first, second = HALVES
@@ -135,9 +139,13 @@ def scores(search: Search, conversations: Sequence[Conversation]) -> dict[str, S
 def score(answers: Sequence[Answer]) -> Score:
     at_10 = [found(answer.few, answer.asked.evidence) for answer in answers]
     return Score(
-        recall_5=statistics.mean(found(one.few[:5], one.asked.evidence) for one in answers),
+        recall_5=statistics.mean(
+            found(one.few[:5], one.asked.evidence) for one in answers
+        ),
         recall_10=statistics.mean(at_10),
-        recall_20=statistics.mean(found(one.many, one.asked.evidence) for one in answers),
+        recall_20=statistics.mean(
+            found(one.many, one.asked.evidence) for one in answers
+        ),
         hit_10=statistics.mean(share > 0 for share in at_10),
         shown=statistics.mean(len(frozenset().union(*one.few)) for one in answers),
     )

@@ -32,7 +32,9 @@ def peer_runs(conversations: Sequence[Conversation]) -> dict[str, dict[str, Scor
         say(f"asking the peer, {scope}")
         nights = [night(group) for group in groups]
         for stage in ("before", "after"):
-            runs[f"peer {stage}, {scope}"] = scores(retold(nights, stage), conversations)
+            runs[f"peer {stage}, {scope}"] = scores(
+                retold(nights, stage), conversations
+            )
     return runs
 
 
@@ -44,12 +46,16 @@ def night(group: Sequence[Conversation]) -> Answered:
     with running_peer() as peer:
         peer.batch(texts.entries)
         if peer.count() != len(texts.entries):
-            raise RuntimeError(f"the peer holds {peer.count()} of {len(texts.entries)} turns")
+            raise RuntimeError(
+                f"the peer holds {peer.count()} of {len(texts.entries)} turns"
+            )
         answered |= ask(peer, "before", questions, texts)
         peer.age(HOURS_OLDEST, HOURS_NEWEST)
         _, _, consolidated = peer.sleep()
         if consolidated != len(texts.entries):
-            raise RuntimeError(f"the peer consolidated {consolidated} of {len(texts.entries)}")
+            raise RuntimeError(
+                f"the peer consolidated {consolidated} of {len(texts.entries)}"
+            )
         answered |= ask(peer, "after", questions, texts)
     return answered
 
@@ -70,7 +76,9 @@ def retold(nights: Sequence[Answered], stage: str) -> Search:
     """The answers of these nights, as a search."""
 
     def search(questions: Sequence[Asked], limit: int) -> list[Results]:
-        found = {asked: r for night in nights for asked, r in night[stage, limit].items()}
+        found = {
+            asked: r for night in nights for asked, r in night[stage, limit].items()
+        }
         return [found[asked] for asked in questions]
 
     return search

@@ -60,7 +60,9 @@ def text_bytes(entries: Iterable[Entry]) -> int:
 
 def bytes_on_disk(database: Path) -> int:
     """All files of a database: itself, its log, and whatever else lies beside it by its name."""
-    return sum(file.stat().st_size for file in database.parent.glob(f"{database.name}*"))
+    return sum(
+        file.stat().st_size for file in database.parent.glob(f"{database.name}*")
+    )
 
 
 # --------------------------------------------------------------------- timing
@@ -123,9 +125,13 @@ def asking(memories: Memories) -> Recall:
 
 def right(question: Question, texts: Sequence[str], *, first: int = 5) -> bool:
     """Whether the code of the answer stands within the first results."""
-    return any(question.code is not None and question.code in text for text in texts[:first])
+    return any(
+        question.code is not None and question.code in text for text in texts[:first]
+    )
 
 
 def hit_share(recall: Recall, questions: Sequence[Question]) -> float:
     """How many of the questions are answered within the first five results."""
-    return statistics.mean(right(question, recall(question.text)) for question in questions)
+    return statistics.mean(
+        right(question, recall(question.text)) for question in questions
+    )

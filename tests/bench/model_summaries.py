@@ -51,22 +51,32 @@ class Scored:
     seconds: float
 
 
-def first_sessions(conversations: Sequence[Conversation], limit: int | None) -> list[Conversation]:
+def first_sessions(
+    conversations: Sequence[Conversation], limit: int | None
+) -> list[Conversation]:
     """So many sessions, and the questions whose evidence they hold whole."""
     kept: list[Conversation] = []
     for one in conversations:
-        left = None if limit is None else limit - sum(len(other.sessions) for other in kept)
+        left = (
+            None
+            if limit is None
+            else limit - sum(len(other.sessions) for other in kept)
+        )
         sessions = dict(list(one.sessions.items())[:left])
         if sessions:
             known = sessions.keys()
             asked = tuple(
-                (answer, evidence) for answer, evidence in one.questions if evidence <= known
+                (answer, evidence)
+                for answer, evidence in one.questions
+                if evidence <= known
             )
             kept.append(Conversation(sessions, asked))
     return kept
 
 
-def written(summarizer: Summarizer, sessions: Sequence[Session], clock: StandingClock) -> Scored:
+def written(
+    summarizer: Summarizer, sessions: Sequence[Session], clock: StandingClock
+) -> Scored:
     """Every session by the model. Five refusals in a row end nothing here: each has its chance."""
     texts: dict[int, str] = {}
     reasons: Counter[str] = Counter()
@@ -105,12 +115,16 @@ def score(
         raise SystemExit("no model is configured in these settings")
     sessions = [session for one in conversations for session in one.sessions.values()]
     if not any(one.questions for one in conversations):
-        raise SystemExit("no question has all its evidence in so few sessions; take more")
+        raise SystemExit(
+            "no question has all its evidence in so few sessions; take more"
+        )
     say(f"{part}: {summarizer.name}, {len(sessions)} sessions")
     try:
         scored = written(summarizer, sessions, clock)
         rules = summarizer.quick()
-        by_rule = retention(conversations, lambda session: rules.summarize(session).text)
+        by_rule = retention(
+            conversations, lambda session: rules.summarize(session).text
+        )
     finally:
         summarizer.close()
     kept = retention(conversations, lambda session: scored.texts[id(session)])

@@ -29,11 +29,18 @@ def installed() -> Path:
     """The Python of the peer's environment, which is made on first use."""
     python = ENVIRONMENT / "bin" / "python"
     name, _, version = REQUIREMENT.partition("==")
-    asking = f"import importlib.metadata as m; assert m.version({name!r}) == {version!r}"
-    if not python.exists() or subprocess.run([python, "-c", asking], check=False).returncode:
+    asking = (
+        f"import importlib.metadata as m; assert m.version({name!r}) == {version!r}"
+    )
+    if (
+        not python.exists()
+        or subprocess.run([python, "-c", asking], check=False).returncode
+    ):
         say(f"installing {REQUIREMENT} into {ENVIRONMENT}")
         venv.create(ENVIRONMENT, clear=True, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", REQUIREMENT], check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", REQUIREMENT], check=True
+        )
     return python
 
 
@@ -51,7 +58,9 @@ class Peer:
 
     def remember_each(self, entries: Iterable[Entry]) -> list[float]:
         """Seconds of every call, remembering one by one."""
-        texts = [{"content": entry.content, "source": entry.source} for entry in entries]
+        texts = [
+            {"content": entry.content, "source": entry.source} for entry in entries
+        ]
         return self._ask(list[float], "remember", entries=texts)
 
     def recall(

@@ -78,12 +78,16 @@ class Worker:
         oldest = datetime.now() - timedelta(hours=hours_oldest)  # noqa: DTZ005 (as it stamps)
         step = timedelta(hours=hours_oldest - hours_newest) / max(self.count(), 1)
         connection = self._peer.beam.conn
-        rows = connection.execute("SELECT id FROM working_memory ORDER BY timestamp, rowid")
+        rows = connection.execute(
+            "SELECT id FROM working_memory ORDER BY timestamp, rowid"
+        )
         moments = [
             ((oldest + step * place).isoformat(), row[0])
             for place, row in enumerate(rows.fetchall())
         ]
-        connection.executemany("UPDATE working_memory SET timestamp = ? WHERE id = ?", moments)
+        connection.executemany(
+            "UPDATE working_memory SET timestamp = ? WHERE id = ?", moments
+        )
         connection.commit()
 
     def sleep(self) -> tuple[float, float, int]:

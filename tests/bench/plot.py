@@ -66,7 +66,12 @@ def bars(
     if any(target is not None for target in targets):
         legend.append(("bar to reach", "target"))
     frame = _Frame(title, y_label, legend)
-    values = [value for one in series for value in (*one.values, *targets) if value is not None]
+    values = [
+        value
+        for one in series
+        for value in (*one.values, *targets)
+        if value is not None
+    ]
     ticks = log_ticks(values) if logarithmic else linear_ticks(max(values))
 
     def y(value: float) -> float:
@@ -91,11 +96,15 @@ def bars(
     for number, target in enumerate(targets):
         if target is not None:
             start = LEFT + step * number
-            marks.append(stroke(start + 4, y(target), start + step - 4, y(target), "target"))
+            marks.append(
+                stroke(start + 4, y(target), start + step - 4, y(target), "target")
+            )
     return frame.document(marks)
 
 
-def lines(title: str, *, x_label: str, y_label: str, drawn: Sequence[Line], note: str = "") -> str:
+def lines(
+    title: str, *, x_label: str, y_label: str, drawn: Sequence[Line], note: str = ""
+) -> str:
     """Lines between two logarithmic axes; `note` says what the dashed ones are."""
     names = list(dict.fromkeys(line.name for line in drawn))
     legend: list[tuple[str, Mark]] = [(name, "line") for name in names]
@@ -107,7 +116,9 @@ def lines(title: str, *, x_label: str, y_label: str, drawn: Sequence[Line], note
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = _share(x, xs[0], xs[-1]) * (WIDTH - LEFT - RIGHT - 2 * RIGHT)
-        return LEFT + RIGHT + across, frame.bottom - PLOT_HEIGHT * _share(y, ticks[0], ticks[-1])
+        return LEFT + RIGHT + across, frame.bottom - PLOT_HEIGHT * _share(
+            y, ticks[0], ticks[-1]
+        )
 
     marks = list(frame.grid([(tick, place(xs[0], tick)[1]) for tick in ticks]))
     marks += [text(place(x, 1)[0], frame.bottom + 20, short(x), "middle") for x in xs]
@@ -120,7 +131,10 @@ def lines(title: str, *, x_label: str, y_label: str, drawn: Sequence[Line], note
         marks.append(
             f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"{dash}/>'
         )
-        marks += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in points]
+        marks += [
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>'
+            for x, y in points
+        ]
     return frame.document(marks)
 
 
@@ -144,9 +158,13 @@ def timeline(
     marks = list(frame.grid([(tick, place(0, tick)[1]) for tick in ticks]))
     marks += [text(place(x, 0)[0], frame.bottom + 20, short(x), "middle") for x in ends]
     marks.append(text(LEFT + width / 2, frame.bottom + 44, x_label, "middle"))
-    marks.append(stroke(LEFT, place(0, limit)[1], WIDTH - RIGHT, place(0, limit)[1], "target"))
+    marks.append(
+        stroke(LEFT, place(0, limit)[1], WIDTH - RIGHT, place(0, limit)[1], "target")
+    )
     path = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in points)
-    marks.append(f'<polyline points="{path}" fill="none" stroke="{COLORS[0]}" stroke-width="2"/>')
+    marks.append(
+        f'<polyline points="{path}" fill="none" stroke="{COLORS[0]}" stroke-width="2"/>'
+    )
     return frame.document(marks)
 
 
@@ -166,7 +184,9 @@ def linear_ticks(highest: float) -> list[float]:
     """Round numbers from zero to at least `highest`, about five of them."""
     rough = highest / TICKS
     magnitude: float = 10 ** math.floor(math.log10(rough))
-    step = next(magnitude * m for m in (1, 2, 2.5, 5, 10) if magnitude * m >= rough * 0.999)
+    step = next(
+        magnitude * m for m in (1, 2, 2.5, 5, 10) if magnitude * m >= rough * 0.999
+    )
     count = math.ceil(highest / step * 0.999)
     return [step * number for number in range(count + 1)]
 
@@ -188,7 +208,9 @@ def _share(value: float, low: float, high: float) -> float:
 class _Frame:
     """Title, legend and the axes' place; the legend takes as many rows as it needs."""
 
-    def __init__(self, title: str, y_label: str, legend: Sequence[tuple[str, Mark]]) -> None:
+    def __init__(
+        self, title: str, y_label: str, legend: Sequence[tuple[str, Mark]]
+    ) -> None:
         self._marks = [text(LEFT, 24, title, "start", kind="title")]
         x, row = float(LEFT), 0
         for place, (name, mark) in enumerate(legend):
@@ -196,7 +218,10 @@ class _Frame:
             if x + room > WIDTH and x > LEFT:
                 x, row = float(LEFT), row + 1
             y = TITLE + LEGEND_ROW * row
-            self._marks += [_legend_mark(x, y, mark, place), text(x + 24, y + 10, name, "start")]
+            self._marks += [
+                _legend_mark(x, y, mark, place),
+                text(x + 24, y + 10, name, "start"),
+            ]
             x += room
         top = TITLE + LEGEND_ROW * (row + 1)
         self._marks.append(text(LEFT - 8, top + 10, y_label, "start"))

@@ -42,7 +42,8 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(
         stemmed(bare)
         for word in words
-        if word not in STOP_WORDS and (bare := word.removesuffix("'s")) not in STOP_WORDS
+        if word not in STOP_WORDS
+        and (bare := word.removesuffix("'s")) not in STOP_WORDS
     )
 
 
@@ -68,7 +69,9 @@ def memory(turn: dict[str, Any], when: datetime) -> MemoryRecord:
     )
 
 
-def questions(items: list[dict[str, Any]]) -> Iterator[tuple[frozenset[str], frozenset[int]]]:
+def questions(
+    items: list[dict[str, Any]],
+) -> Iterator[tuple[frozenset[str], frozenset[int]]]:
     for item in items:
         if item["category"] in CATEGORIES:
             found = (re.fullmatch(r"D(\d+):\d+", name) for name in item["evidence"])
@@ -81,7 +84,9 @@ def questions(items: list[dict[str, Any]]) -> Iterator[tuple[frozenset[str], fro
 def retention(conversations: Sequence[Conversation], render: Render) -> float:
     hits = total = 0
     for one in conversations:
-        words = {at: content_words(render(session)) for at, session in one.sessions.items()}
+        words = {
+            at: content_words(render(session)) for at, session in one.sessions.items()
+        }
         for answer, evidence in one.questions:
             total += 1
             hits += answer <= frozenset().union(*(words.get(at, ()) for at in evidence))

@@ -111,7 +111,11 @@ def aside(rng: Random) -> str:
 
 
 def date(rng: Random) -> str:
-    day, month, year = rng.randrange(1, 29), rng.randrange(1, 13), rng.randrange(2019, 2027)
+    day, month, year = (
+        rng.randrange(1, 29),
+        rng.randrange(1, 13),
+        rng.randrange(2019, 2027),
+    )
     if rng.random() < 0.3:
         return f"{year}-{month:02d}-{day:02d}"
     return f"{day} {vocab.MONTHS[month - 1]} {year}"

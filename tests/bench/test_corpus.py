@@ -7,10 +7,13 @@ from bench.databases import year
 def test_six_common_words_match_a_tenth_to_a_half_of_a_million_memories() -> None:
     corpus = year(1_000_000)
     sample = [set(words(corpus.content(number))) for number in range(0, 1_000_000, 400)]
-    questions = [set(words(one.text)) for one in corpus.questions(100, ASK_ALL)[COMMON_WORDS]]
+    questions = [
+        set(words(one.text)) for one in corpus.questions(100, ASK_ALL)[COMMON_WORDS]
+    ]
 
     matched = sorted(
-        sum(not said.isdisjoint(asked) for said in sample) / len(sample) for asked in questions
+        sum(not said.isdisjoint(asked) for said in sample) / len(sample)
+        for asked in questions
     )
 
     assert {len(asked) for asked in questions} == {WORDS_ASKED}
@@ -20,7 +23,10 @@ def test_six_common_words_match_a_tenth_to_a_half_of_a_million_memories() -> Non
 
 def test_the_memory_asked_for_has_at_least_five_of_the_six_words() -> None:
     corpus = year(10_000)
-    texts = {corpus.fact(number).code: corpus.content(number) for number in range(0, 10_000, 2)}
+    texts = {
+        corpus.fact(number).code: corpus.content(number)
+        for number in range(0, 10_000, 2)
+    }
 
     for question in corpus.questions(200, ASK_ALL)[COMMON_WORDS]:
         said = set(words(texts[question.code or ""]))

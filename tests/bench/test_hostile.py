@@ -35,15 +35,25 @@ def test_the_time_of_each_verb_grows_as_the_text_does(name: str) -> None:
 
     large = {timing.verb: timing.ms_per_kb for timing in whole(pattern, LARGE)}
 
-    slower = {verb: ms for verb, ms in large.items() if ms > GROWTH_MAX * max(BAR_MS, small[verb])}
+    slower = {
+        verb: ms
+        for verb, ms in large.items()
+        if ms > GROWTH_MAX * max(BAR_MS, small[verb])
+    }
     assert slower == {}
 
 
 @pytest.mark.fault  # it measures time
 @pytest.mark.parametrize("name", DANGEROUS[:2])
-def test_a_question_of_the_kind_over_many_such_texts_is_answered_in_time(name: str) -> None:
+def test_a_question_of_the_kind_over_many_such_texts_is_answered_in_time(
+    name: str,
+) -> None:
     (pattern,) = (pattern for pattern in PATTERNS if str(pattern) == name)
 
-    slow = [timing for timing in beside_many(pattern) if timing.ms_per_kb > GROWTH_MAX * BAR_MS]
+    slow = [
+        timing
+        for timing in beside_many(pattern)
+        if timing.ms_per_kb > GROWTH_MAX * BAR_MS
+    ]
 
     assert slow == []

@@ -16,7 +16,10 @@ def conversation(number: int) -> Conversation:
     ]
     return Conversation(
         sample_id=f"talk-{number}",
-        conversation={"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"},
+        conversation={
+            "session_1": turns,
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+        },
         qa=[
             {"question": "Which kite?", "category": 4, "evidence": ["D1:1"]},
             {"question": "What of it?", "category": 1, "evidence": ["D1:1; D:1:3"]},
@@ -61,7 +64,9 @@ def test_a_text_of_the_peer_counts_for_the_turn_it_is_or_for_all_it_shows() -> N
     texts = Texts([conversation(0)])
 
     assert texts.turns("Ana: Hello!") == {"talk-0/D1:2"}
-    assert texts.turns("[talk] Ana: Kite is red+torn | we shall mend the kite:on Sunday") == {
+    assert texts.turns(
+        "[talk] Ana: Kite is red+torn | we shall mend the kite:on Sunday"
+    ) == {
         "talk-0/D1:1",
         "talk-0/D1:3",
     }

@@ -21,7 +21,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.parametrize("highest", [0.003, 0.77, 1.0, 9.99, 21_600.0])
-def test_an_axis_has_a_few_round_numbers_and_reaches_the_highest_value(highest: float) -> None:
+def test_an_axis_has_a_few_round_numbers_and_reaches_the_highest_value(
+    highest: float,
+) -> None:
     ticks = linear_ticks(highest)
 
     assert ticks[0] == 0
@@ -42,24 +44,43 @@ def test_a_bar_is_as_high_as_its_value_and_one_without_a_value_is_left_out() -> 
     drawn = ET.fromstring(svg)  # noqa: S314 our own text
     heights = [float(box.get("height", "0")) for box in drawn.iter(f"{SVG}rect")][3:]
     assert heights == [150.0, 75.0, 300.0]
-    assert len([line for line in drawn.iter(f"{SVG}line") if line.get("class") == "target"]) == 1
+    assert (
+        len(
+            [line for line in drawn.iter(f"{SVG}line") if line.get("class") == "target"]
+        )
+        == 1
+    )
 
 
 def test_bars_of_a_group_stand_together_where_some_are_missing() -> None:
-    series = [Series("a", [1.0, 10.0]), Series("b", [None, 100.0]), Series("c", [1000.0, None])]
+    series = [
+        Series("a", [1.0, 10.0]),
+        Series("b", [None, 100.0]),
+        Series("c", [1000.0, None]),
+    ]
 
     svg = bars("Some", y_label="", groups=["x", "y"], series=series, logarithmic=True)
 
     boxes = list(ET.fromstring(svg).iter(f"{SVG}rect"))[4:]  # noqa: S314 our own text
     lefts = [float(box.get("x", "0")) for box in boxes]
     assert lefts[1] - lefts[0] == pytest.approx(lefts[3] - lefts[2])
-    assert [float(box.get("height", "0")) for box in boxes] == [0.0, 300.0, 100.0, 200.0]
+    assert [float(box.get("height", "0")) for box in boxes] == [
+        0.0,
+        300.0,
+        100.0,
+        200.0,
+    ]
 
 
 def test_ten_times_as_much_is_the_same_step_everywhere_on_a_logarithmic_axis() -> None:
     points = [(10_000.0, 0.5), (100_000.0, 5.0), (1_000_000.0, 50.0)]
 
-    svg = lines("Latency", x_label="memories", y_label="ms", drawn=[Line(name="a", points=points)])
+    svg = lines(
+        "Latency",
+        x_label="memories",
+        y_label="ms",
+        drawn=[Line(name="a", points=points)],
+    )
 
     line = ET.fromstring(svg).find(f"{SVG}polyline")  # noqa: S314 our own text
     assert line is not None
@@ -85,7 +106,9 @@ def test_a_long_legend_takes_further_rows_and_stays_inside() -> None:
 def test_a_timeline_stays_inside_and_is_highest_where_its_value_is() -> None:
     points = [(0.0, 40.0), (15.0, 130.0), (30.0, 60.0)]
 
-    svg = timeline("Memory", x_label="minutes", y_label="MB", points=points, limit=120.0)
+    svg = timeline(
+        "Memory", x_label="minutes", y_label="MB", points=points, limit=120.0
+    )
 
     line = ET.fromstring(svg).find(f"{SVG}polyline")  # noqa: S314 our own text
     assert line is not None

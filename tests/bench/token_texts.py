@@ -14,7 +14,14 @@ EACH = 4
 """Texts of each kind: the first and third are for calibration, the others for the report."""
 _WORDS = """order user account invoice sensor batch region status price count email address retry
     worker queue total shipped pending active name title label window driver engine""".split()
-_PEOPLE = ("Ana Ruiz", "Kofi Mensah", "Lena Vogt", "Priya Nair", "Tom O'Neil", "Mei Chen")
+_PEOPLE = (
+    "Ana Ruiz",
+    "Kofi Mensah",
+    "Lena Vogt",
+    "Priya Nair",
+    "Tom O'Neil",
+    "Mei Chen",
+)
 
 
 def texts() -> dict[str, list[str]]:
@@ -39,7 +46,10 @@ def _record(chance: random.Random) -> dict[str, object]:
         "created_at": f"2025-0{chance.randrange(1, 10)}-1{chance.randrange(10)}T08:15:00Z",
         chance.choice(_WORDS) + "_" + chance.choice(_WORDS): chance.random() > 0.5,
         "tags": chance.sample(_WORDS, 3),
-        "address": {"city": chance.choice(("Porto", "Gent", "Kobe")), "zip": str(chance.random())},
+        "address": {
+            "city": chance.choice(("Porto", "Gent", "Kobe")),
+            "zip": str(chance.random()),
+        },
     }
 
 
@@ -111,9 +121,18 @@ def _table(chance: random.Random) -> str:
 def _boxes(chance: random.Random) -> str:
     rule = "+" + ("-" * 14 + "+") * 3
     lines = [
-        "|" + "|".join(f" {chance.choice(_WORDS):<12} " for _ in range(3)) + "|" for _ in range(6)
+        "|" + "|".join(f" {chance.choice(_WORDS):<12} " for _ in range(3)) + "|"
+        for _ in range(6)
     ]
-    framed = "┌" + "─" * 30 + "┐\n" + f"│ {chance.choice(_PEOPLE):<28} │\n" + "└" + "─" * 30 + "┘"
+    framed = (
+        "┌"
+        + "─" * 30
+        + "┐\n"
+        + f"│ {chance.choice(_PEOPLE):<28} │\n"
+        + "└"
+        + "─" * 30
+        + "┘"
+    )
     return "\n".join([rule, lines[0], rule, *lines[1:], rule, framed])
 
 

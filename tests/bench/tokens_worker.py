@@ -13,7 +13,11 @@ from mnemosyned.tokenizers.packaged import PackagedCounter
 
 # A package that carries vocabularies is found, never imported: it would load all else it has.
 FOUND = importlib.util.find_spec("litellm")
-HOME = Path(FOUND.origin or "").parent / "litellm_core_utils" / "tokenizers" if FOUND else Path()
+HOME = (
+    Path(FOUND.origin or "").parent / "litellm_core_utils" / "tokenizers"
+    if FOUND
+    else Path()
+)
 NAMES = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 """tiktoken files a vocabulary under the digest of this name."""
 
@@ -27,17 +31,22 @@ def main() -> None:
     counts: dict[str, dict[str, list[int]]] = {}
     ranks: dict[str, str] = {}
     for name in ("cl100k_base", "o200k_base"):
-        digest = hashlib.sha1(NAMES.format(name).encode(), usedforsecurity=False).hexdigest()
+        digest = hashlib.sha1(
+            NAMES.format(name).encode(), usedforsecurity=False
+        ).hexdigest()
         ranks[name] = str(HOME / digest)
         encoding = tiktoken.get_encoding(name)
         counts[name] = {
-            kind: [len(encoding.encode(text, disallowed_special=())) for text in written]
+            kind: [
+                len(encoding.encode(text, disallowed_special=())) for text in written
+            ]
             for kind, written in of_kind.items()
         }
     for name in ("anthropic", "deepseek"):
         counter = PackagedCounter(HOME / f"{name}_tokenizer.json")
         counts[name] = {
-            kind: [counter.count(text) for text in written] for kind, written in of_kind.items()
+            kind: [counter.count(text) for text in written]
+            for kind, written in of_kind.items()
         }
     json.dump({"counts": counts, "ranks": ranks}, sys.stdout)
 

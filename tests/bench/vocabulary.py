@@ -16,7 +16,9 @@ def lines(text: str) -> list[str]:
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    return [(base, past) for base, _, past in (pair.partition("/") for pair in text.split())]
+    return [
+        (base, past) for base, _, past in (pair.partition("/") for pair in text.split())
+    ]
 
 
 FIRST_NAMES = words("""

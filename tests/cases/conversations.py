@@ -23,7 +23,11 @@ from mnemosyned import (
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import Message, text, ties
 from mnemosyned.domain.conversation.policy import Audit
-from mnemosyned.domain.conversation.summary_message import NO_FACTS, condensed, is_summary
+from mnemosyned.domain.conversation.summary_message import (
+    NO_FACTS,
+    condensed,
+    is_summary,
+)
 from mnemosyned.domain.text.token_estimate import Chars4
 
 Facts = dict[str, Any]
@@ -45,7 +49,9 @@ def assemble(given: Given) -> Facts:
     policy = MemoryConsolidator(**given.some("threshold_pct", "max_tokens"))
     consolidator = policy if given("consolidate") else None
     manager = ContextManager(
-        budget, consolidator=consolidator, **given.some("reclaim_unused", "shrink_learnings")
+        budget,
+        consolidator=consolidator,
+        **given.some("reclaim_unused", "shrink_learnings"),
     )
     context = manager.build_messages(
         system,
@@ -56,7 +62,11 @@ def assemble(given: Given) -> Facts:
         summaries=[_past(one) for one in given("summaries") or []],
     )
     messages = context.messages
-    kept = [at for at, one in enumerate(history, 1) if any(one is other for other in messages)]
+    kept = [
+        at
+        for at, one in enumerate(history, 1)
+        if any(one is other for other in messages)
+    ]
     assert [at + 1 for at in context.kept] == kept
     summaries = [at for at, message in enumerate(messages) if is_summary(message)]
     positions = [at for one in messages for at, old in enumerate(history) if one is old]
@@ -67,13 +77,19 @@ def assemble(given: Given) -> Facts:
         "kept": kept,
         "kept_count": len(kept),
         "dropped": [at for at in range(1, len(history) + 1) if at not in kept],
-        "kept_identical": all(messages_equal(history[at - 1], before[at - 1]) for at in kept),
+        "kept_identical": all(
+            messages_equal(history[at - 1], before[at - 1]) for at in kept
+        ),
         "last_is_new": messages[-1] == {"role": "user", "content": new},
         "in_order": positions == sorted(positions),
         "system": context.system,
         "system_startswith": Holds(context.system.startswith, context.system),
-        "system_contains": Holds(lambda wanted: wanted in context.system, context.system),
-        "system_not_contains": Holds(lambda word: word not in context.system, context.system),
+        "system_contains": Holds(
+            lambda wanted: wanted in context.system, context.system
+        ),
+        "system_not_contains": Holds(
+            lambda word: word not in context.system, context.system
+        ),
         "memory_chars_max": Holds(lambda most: len(memory) <= most, len(memory)),
         "memory_chars_min": Holds(lambda least: len(memory) >= least, len(memory)),
         "consolidated": context.compaction is not None,
@@ -100,7 +116,9 @@ def _past(given: Mapping[str, Any]) -> PastSummary:
         named["parent"] = "another"
     if "parent_id" in named:
         named["parent"] = named.pop("parent_id")
-    assert named.keys() <= set(PastSummary.__slots__), f"unknown keys of a summary: {named}"
+    assert named.keys() <= set(PastSummary.__slots__), (
+        f"unknown keys of a summary: {named}"
+    )
     return PastSummary.of(named)
 
 
@@ -110,7 +128,9 @@ def _section(system: str, heading: str) -> str:
     return rest.partition("\n\n## ")[0]
 
 
-def _shape(given: Sequence[Message], before: object, messages: Sequence[Message]) -> Facts:
+def _shape(
+    given: Sequence[Message], before: object, messages: Sequence[Message]
+) -> Facts:
     """What can be said of any list of messages that came out."""
     return {
         "n_messages": len(messages),
@@ -168,7 +188,8 @@ def consolidate(given: Given) -> Facts:
     before = deepcopy(messages)
     audits: list[Audit] = []
     policy = MemoryConsolidator(
-        on_audit=audits.append, **given.some("threshold_pct", "max_tokens", "keep_recent")
+        on_audit=audits.append,
+        **given.some("threshold_pct", "max_tokens", "keep_recent"),
     )
     result, summary = policy.consolidate(messages, given("system_prompt", ""))
     return {
@@ -180,11 +201,15 @@ def consolidate(given: Given) -> Facts:
     }
 
 
-def _consolidated(messages: Sequence[Message], before: object, result: list[Message]) -> Facts:
+def _consolidated(
+    messages: Sequence[Message], before: object, result: list[Message]
+) -> Facts:
     written = next((text(one) for one in result if is_summary(one)), "")
     header, _, body = written.partition("\n")
     lines = [line for line in body.split("\n") if line.strip()]
-    at = next((place for place, one in enumerate(result) if is_summary(one)), len(result))
+    at = next(
+        (place for place, one in enumerate(result) if is_summary(one)), len(result)
+    )
     bullets = [line for line in lines if line.startswith("- ")]
     found = _facts_of(written)
     return {
@@ -214,7 +239,9 @@ def _facts_of(summary: str) -> list[str]:
 
 def _same(given: Sequence[Message], kept: Sequence[Message]) -> list[int]:
     """Positions of the very same messages; -1 for one that was not given."""
-    return [next((at for at, old in enumerate(given) if old is one), -1) for one in kept]
+    return [
+        next((at for at, old in enumerate(given) if old is one), -1) for one in kept
+    ]
 
 
 def _audit(audits: Sequence[Audit]) -> Any:  # noqa: ANN401
@@ -226,7 +253,9 @@ def _audit(audits: Sequence[Audit]) -> Any:  # noqa: ANN401
         "summary_length": audit.summary_length,
         "summary_length_positive": audit.summary_length > 0,
     }
-    return Holds(lambda wanted: wanted is not None and wanted.items() <= values.items(), values)
+    return Holds(
+        lambda wanted: wanted is not None and wanted.items() <= values.items(), values
+    )
 
 
 def consolidate_repeat(given: Given) -> Facts:
@@ -324,7 +353,9 @@ def _rounds(given: Given, names: Sequence[str], later: Sequence[str]) -> Facts:
         **_shape(everything, before, result),
         "structure": [_named(one) for one in result],
         "users": [one["content"] for one in users],
-        "users_identical": all(one is other for one, other in zip(users, said, strict=True)),
+        "users_identical": all(
+            one is other for one, other in zip(users, said, strict=True)
+        ),
         "first": _named(result[0]),
         "summaries_nonempty": bool(written) and all(len(one) > 20 for one in written),
         "unchanged": result == before,
@@ -333,10 +364,16 @@ def _rounds(given: Given, names: Sequence[str], later: Sequence[str]) -> Facts:
 
 
 def _named(message: Message) -> str:
-    return f"[{' '.join(condensed(message).summary_of)}]" if is_summary(message) else message["id"]
+    return (
+        f"[{' '.join(condensed(message).summary_of)}]"
+        if is_summary(message)
+        else message["id"]
+    )
 
 
 def rounds_trigger(given: Given) -> Facts:
     limits = given.some("token_limit", "limit")
-    policy = RoundsPolicy(**({"token_limit": next(iter(limits.values()))} if limits else {}))
+    policy = RoundsPolicy(
+        **({"token_limit": next(iter(limits.values()))} if limits else {})
+    )
     return {"result": should_compact(policy, given("tokens")).due}

@@ -34,7 +34,11 @@ def _joined(argument: Sequence[Any]) -> Any:  # noqa: ANN401
     parts = built(argument)
     if all(isinstance(part, str) for part in parts):
         return "".join(parts)
-    return [member for part in parts for member in (part if isinstance(part, list) else [part])]
+    return [
+        member
+        for part in parts
+        for member in (part if isinstance(part, list) else [part])
+    ]
 
 
 def _history(argument: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -102,7 +106,9 @@ def compare(facts: Mapping[str, Any], expect: Mapping[str, Any]) -> list[str]:
         found = facts[name]
         if isinstance(found, Holds):
             if not found.check(wanted):
-                wrong.append(f"{name}: wanted {wanted!r}, found {found.shown!r}"[:2_000])
+                wrong.append(
+                    f"{name}: wanted {wanted!r}, found {found.shown!r}"[:2_000]
+                )
         elif found != wanted or isinstance(found, bool) is not isinstance(wanted, bool):
             wrong.append(f"{name}: wanted {wanted!r}, found {found!r}"[:2_000])
     return wrong

@@ -41,13 +41,16 @@ Facts = dict[str, Any]
 
 def known(some: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """The same object, which has no other keys than these."""
-    assert some.keys() <= set(names), f"unknown keys: {sorted(some.keys() - set(names))}"
+    assert some.keys() <= set(names), (
+        f"unknown keys: {sorted(some.keys() - set(names))}"
+    )
     return some
 
 
 def memory_trigger(given: Given) -> Facts:
     groups = [
-        known(some, "n", "age_hours", "consolidated", "category") for some in given("memories")
+        known(some, "n", "age_hours", "consolidated", "category")
+        for some in given("memories")
     ]
     items = [
         MemoryItem(
@@ -60,7 +63,9 @@ def memory_trigger(given: Given) -> Facts:
         for at in range(some["n"])
     ]
     trigger = ConsolidationTrigger(
-        **given.some("count_threshold", "age_threshold_hours", "size_threshold", "min_old")
+        **given.some(
+            "count_threshold", "age_threshold_hours", "size_threshold", "min_old"
+        )
     )
     done = consolidate_memories(items, trigger=trigger, now=NOON)
     return {
@@ -85,14 +90,21 @@ def items_consolidated(given: Given) -> Facts:
     ]
     asked: list[str] = []
     trigger = ConsolidationTrigger(
-        **given.some("count_threshold", "age_threshold_hours", "size_threshold", "min_old")
+        **given.some(
+            "count_threshold", "age_threshold_hours", "size_threshold", "min_old"
+        )
     )
     llm = given("llm", "ok")
     done = consolidate_memories(
         items, None if llm == "none" else _model(llm, asked), trigger=trigger, now=NOON
     )
     made = [one for one in done.memories if all(one is not old for old in items)]
-    lines = [line for prompt in asked for line in prompt.splitlines() if line.startswith("- [")]
+    lines = [
+        line
+        for prompt in asked
+        for line in prompt.splitlines()
+        if line.startswith("- [")
+    ]
     held = {one.content for one in (*done.memories, *done.archived)}
     return {
         "result_count": len(done.memories),
@@ -104,16 +116,21 @@ def items_consolidated(given: Given) -> Facts:
         ],
         "unchanged": done.memories == items,
         "archived_count": len(done.archived),
-        "summary_created_now": bool(made) and all(one.created_at == NOON for one in made),
+        "summary_created_now": bool(made)
+        and all(one.created_at == NOON for one in made),
         "prompt_lines": len(lines),
         "prompt_line_regex": Holds(
-            lambda shape: bool(lines) and all(re.search(shape, line) for line in lines), lines
+            lambda shape: bool(lines) and all(re.search(shape, line) for line in lines),
+            lines,
         ),
         "prompt_not_contains": Holds(lambda word: word not in "\n".join(asked), asked),
         "no_content_lost": all(one.content in held for one in items),
-        "metadata_include": Holds(lambda wanted: _included(wanted, _noted(made)), _noted(made)),
+        "metadata_include": Holds(
+            lambda wanted: _included(wanted, _noted(made)), _noted(made)
+        ),
         "source_count": Holds(
-            lambda count: [one.metadata["source_count"] for one in made] == [count], made
+            lambda count: [one.metadata["source_count"] for one in made] == [count],
+            made,
         ),
     }
 
@@ -142,10 +159,18 @@ def details(given: Given) -> Facts:
     if contents is None:
         contents = given("consolidate")
         rows = [
-            {"id": at, "content": content, "category": "a", "consolidated": False, "age_hours": 1}
+            {
+                "id": at,
+                "content": content,
+                "category": "a",
+                "consolidated": False,
+                "age_hours": 1,
+            }
             for at, content in enumerate(contents)
         ]
-        return items_consolidated(Given({"memories": rows, "count_threshold": len(rows)}))
+        return items_consolidated(
+            Given({"memories": rows, "count_threshold": len(rows)})
+        )
     items = [MemoryItem(content=content, created_at=NOON) for content in contents]
     found = extract_preservable_details(items)
     pairs = [[detail["type"], detail["value"]] for detail in found]
@@ -158,21 +183,34 @@ def details(given: Given) -> Facts:
         "include_value": Holds(lambda value: value in values, values),
         "sensitive": any(detail["sensitive"] for detail in found),
         "source": Holds(lambda text: {one["source"] for one in found} == {text}, found),
-        "source_max": Holds(lambda most: all(len(one["source"]) <= most for one in found), found),
+        "source_max": Holds(
+            lambda most: all(len(one["source"]) <= most for one in found), found
+        ),
     }
 
 
 def pyramid(given: Given) -> Facts:
     children = []
     for at, some in enumerate(given("summaries")):
-        known(some, "id", "level", "date", "source_count", "details", "parent", "parent_id")
+        known(
+            some,
+            "id",
+            "level",
+            "date",
+            "source_count",
+            "details",
+            "parent",
+            "parent_id",
+        )
         assert some["level"] == given("to_level") - 1
         children.append(
             Child(
                 id=str(some.get("id", at)),
                 covers_from=datetime.fromisoformat(some["date"]).replace(tzinfo=UTC),
                 item_count=some["source_count"],
-                details=tuple(Detail(DetailKind(kind), value) for kind, value in some["details"]),
+                details=tuple(
+                    Detail(DetailKind(kind), value) for kind, value in some["details"]
+                ),
                 parent=some.get("parent", some.get("parent_id")),
             )
         )
@@ -180,9 +218,13 @@ def pyramid(given: Given) -> Facts:
     noted = [[one.kind.value, one.value] for period in found for one in period.details]
     return {
         "groups": [[period.key, len(period.members)] for period in found],
-        "level": Holds(lambda level: {int(one.level) for one in found} == {level}, found),
+        "level": Holds(
+            lambda level: {int(one.level) for one in found} == {level}, found
+        ),
         "details": noted,
-        "source_count": Holds(lambda count: [one.item_count for one in found] == [count], found),
+        "source_count": Holds(
+            lambda count: [one.item_count for one in found] == [count], found
+        ),
         "source_counts": [period.item_count for period in found],
     }
 
@@ -230,7 +272,9 @@ def _slept(
     archived = [memory for one in episodes for memory in store.originals(one.id)]
     rows = store.log(limit=1_000)
     contents = {memory.content for memory in archived}
-    contents |= {memory.content for memory in store.working([entry.id for entry in entries])}
+    contents |= {
+        memory.content for memory in store.working([entry.id for entry in entries])
+    }
     return {
         "candidates": sorted(map(int, candidates)),
         "working_after": left,
@@ -241,11 +285,13 @@ def _slept(
             [(one.session, one.source, one.summary_of) for one in episodes],
         ),
         "n_promoted": len(episodes),
-        "summaries_nonempty": bool(episodes) and all(one.content.strip() for one in episodes),
+        "summaries_nonempty": bool(episodes)
+        and all(one.content.strip() for one in episodes),
         "log_rows": len(rows),
         "log_items_total": sum(row.items_consolidated for row in rows),
         "log_sessions": sorted({row.session for row in rows}),
-        "log_preview_nonempty": bool(rows) and all(row.summary_preview.strip() for row in rows),
+        "log_preview_nonempty": bool(rows)
+        and all(row.summary_preview.strip() for row in rows),
         "status": report.status.value,
     }
 
@@ -267,7 +313,15 @@ def _promoted(wanted: Sequence[Mapping[str, Any]], episodes: Sequence[Episode]) 
 
 
 def _entry(some: Mapping[str, Any]) -> MemoryRecord:
-    names = ("id", "created_at", "source", "session_id", "content", "pinned", "importance")
+    names = (
+        "id",
+        "created_at",
+        "source",
+        "session_id",
+        "content",
+        "pinned",
+        "importance",
+    )
     known(some, *names)
     return MemoryRecord(
         id=str(some["id"]),
@@ -288,7 +342,9 @@ def _summarizer(llm: str) -> Summarizer:
         return FakeSummarizer()
     assert llm in ("raises", "empty")
     model = Failing()
-    return ChainSummarizer(primary=model, model=model, fallback=rules, clock=FakeClock())
+    return ChainSummarizer(
+        primary=model, model=model, fallback=rules, clock=FakeClock()
+    )
 
 
 class Failing:
@@ -305,7 +361,11 @@ class Failing:
         return len(text)
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
     ) -> str:
         raise NotImplementedError
 
@@ -341,6 +401,8 @@ def working_cap(given: Given, request: pytest.FixtureRequest) -> Facts:
     totals = store.totals()
     held = totals[Tier.WORKING].count + totals[Tier.ARCHIVE].count
     return {
-        "working_max": Holds(lambda most: store.working_count() <= most, store.working_count()),
+        "working_max": Holds(
+            lambda most: store.working_count() <= most, store.working_count()
+        ),
         "lost": count - held,
     }

@@ -50,7 +50,10 @@ def test_all_the_cases_are_here() -> None:
 
 
 def test_the_forms_stand_for_values_at_any_depth() -> None:
-    given = {"a": [{"$cat": ["x", {"$rep": ["ab", 2]}]}], "b": {"$hist": {"sizes": [1, 3]}}}
+    given = {
+        "a": [{"$cat": ["x", {"$rep": ["ab", 2]}]}],
+        "b": {"$hist": {"sizes": [1, 3]}},
+    }
 
     assert built(given) == {
         "a": ["xabab"],

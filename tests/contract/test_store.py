@@ -44,7 +44,9 @@ def test_a_memory_comes_back_as_it_was_given(store: MemoryStore) -> None:
         datetime(987, 6, 5, 4, 3, 2, 1, tzinfo=UTC),
     ],
 )
-def test_a_time_comes_back_as_the_same_instant_in_utc(store: MemoryStore, moment: datetime) -> None:
+def test_a_time_comes_back_as_the_same_instant_in_utc(
+    store: MemoryStore, moment: datetime
+) -> None:
     keep(store, memory("1", created_at=moment))
 
     kept = got(store, "1").created_at
@@ -82,7 +84,10 @@ def test_the_same_memory_again_is_known(store: MemoryStore) -> None:
 
 
 def test_the_same_memory_twice_in_one_batch_is_kept_once(store: MemoryStore) -> None:
-    assert [known.stored for known in keep(store, memory("1"), memory("1"))] == [True, False]
+    assert [known.stored for known in keep(store, memory("1"), memory("1"))] == [
+        True,
+        False,
+    ]
     assert counts(store)["working"][0] == 1
 
 
@@ -159,7 +164,12 @@ def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
 
 
 def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> None:
-    keep(store, *TRIO, memory("4", hours_ago=5, pinned=True), memory("5", hours_ago=4, session="s"))
+    keep(
+        store,
+        *TRIO,
+        memory("4", hours_ago=5, pinned=True),
+        memory("5", hours_ago=4, session="s"),
+    )
 
     old = store.pending(before=NOON - timedelta(hours=1), limit=10)
     of_session = store.pending(session="s", limit=10)
@@ -179,7 +189,9 @@ def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
     assert store.working_count() == 4
 
 
-def test_working_gives_those_that_are_still_there_oldest_first(store: MemoryStore) -> None:
+def test_working_gives_those_that_are_still_there_oldest_first(
+    store: MemoryStore,
+) -> None:
     keep(store, *TRIO)
     store.forget(["2"])
 
@@ -189,7 +201,9 @@ def test_working_gives_those_that_are_still_there_oldest_first(store: MemoryStor
 # --------------------------------------------------------------- consolidate
 
 
-def test_consolidated_memories_leave_the_working_tier_for_the_archive(store: MemoryStore) -> None:
+def test_consolidated_memories_leave_the_working_tier_for_the_archive(
+    store: MemoryStore,
+) -> None:
     keep(store, *TRIO, memory("4"))
 
     consolidate(store, promotion("e", *TRIO))
@@ -208,8 +222,15 @@ def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
 
     assert (episode.content, episode.item_count) == ("three notes", 3)
     assert episode.summary_of == ("1", "2", "3")
-    assert (episode.covers_from, episode.covers_until) == (TRIO[0].created_at, TRIO[2].created_at)
-    assert [memory.content for memory in store.originals("e")] == ["note 1", "note 2", "note 3"]
+    assert (episode.covers_from, episode.covers_until) == (
+        TRIO[0].created_at,
+        TRIO[2].created_at,
+    )
+    assert [memory.content for memory in store.originals("e")] == [
+        "note 1",
+        "note 2",
+        "note 3",
+    ]
 
 
 def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -> None:

@@ -55,7 +55,9 @@ def told(name: str, answers: list[Acknowledged]) -> list[tuple[str, object, bool
     return [(one.id.removeprefix(name), one.created_at, one.stored) for one in answers]
 
 
-def state(store: MemoryStore, name: str, answers: list[Acknowledged]) -> list[MemoryRecord]:
+def state(
+    store: MemoryStore, name: str, answers: list[Acknowledged]
+) -> list[MemoryRecord]:
     """What is kept of it, as if it had no name."""
     ids = dict.fromkeys(one.id for one in answers)
     kept = [store.get(id) for id in ids]
@@ -72,7 +74,9 @@ def state(store: MemoryStore, name: str, answers: list[Acknowledged]) -> list[Me
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_batch_is_kept_as_its_memories_are_one_by_one(store: MemoryStore, seed: int) -> None:
+def test_a_batch_is_kept_as_its_memories_are_one_by_one(
+    store: MemoryStore, seed: int
+) -> None:
     said = list(drafts(Random(seed)))
 
     singles = [store.remember([as_said("s", draft)]).acknowledged[0] for draft in said]
@@ -82,13 +86,19 @@ def test_a_batch_is_kept_as_its_memories_are_one_by_one(store: MemoryStore, seed
     assert state(store, "b", batch) == state(store, "s", singles)
 
 
-def test_each_of_many_is_found_by_its_own_words_and_by_no_others(store: MemoryStore) -> None:
+def test_each_of_many_is_found_by_its_own_words_and_by_no_others(
+    store: MemoryStore,
+) -> None:
     keep(store, memory("before", "an earlier word"))
 
-    answers = keep(store, *(memory(f"{at:03}", f"tick{at} at the {at}th") for at in range(MANY)))
+    answers = keep(
+        store, *(memory(f"{at:03}", f"tick{at} at the {at}th") for at in range(MANY))
+    )
 
     assert all(answer.stored for answer in answers)
-    assert [found(store, f"tick{at}") for at in range(MANY)] == [[f"{at:03}"] for at in range(MANY)]
+    assert [found(store, f"tick{at}") for at in range(MANY)] == [
+        [f"{at:03}"] for at in range(MANY)
+    ]
 
 
 def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> None:
@@ -104,7 +114,9 @@ def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> N
     assert found(store, "tick7") == []
 
 
-def test_whoever_remembers_is_told_how_much_there_is_with_it(store: MemoryStore) -> None:
+def test_whoever_remembers_is_told_how_much_there_is_with_it(
+    store: MemoryStore,
+) -> None:
     counts = [store.remember([Draft(one)]).working for one in trio("a")]
     again = store.remember([Draft(one) for one in trio("a")]).working
     consolidate(store, promotion("e", *trio("a")))

@@ -5,16 +5,26 @@ from datetime import timedelta
 from fakes import NOON, consolidate, keep, memory, promotion
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.store import Compacted, Compacting, Draft, MemoryStore, Taken
+from mnemosyned.domain.ports.store import (
+    Compacted,
+    Compacting,
+    Draft,
+    MemoryStore,
+    Taken,
+)
 
 
-def taken(id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0) -> Taken:
+def taken(
+    id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0
+) -> Taken:
     one = memory(id, content, role="user", hours_ago=hours_ago)
     return Taken(Draft(one), alike=True, timed=timed)
 
 
 def compacting(id: str, *parts: Taken | str, text: str = "") -> Compacting:
-    made = Compacted(id=id, session="default", source=None, policy="facts", created_at=NOON)
+    made = Compacted(
+        id=id, session="default", source=None, policy="facts", created_at=NOON
+    )
     return Compacting(made, text or f"summary {id}", parts)
 
 
@@ -24,8 +34,12 @@ def left(store: MemoryStore, id: str) -> list[str]:
     return [one.content for one in found[1]]
 
 
-def test_a_compaction_brings_its_messages_back_in_their_order(store: MemoryStore) -> None:
-    ids = store.compact([compacting("c", taken("b", hours_ago=1), taken("a", hours_ago=5))])
+def test_a_compaction_brings_its_messages_back_in_their_order(
+    store: MemoryStore,
+) -> None:
+    ids = store.compact(
+        [compacting("c", taken("b", hours_ago=1), taken("a", hours_ago=5))]
+    )
 
     assert ids == ["b", "a"]
     assert left(store, "c") == ["note b", "note a"]
@@ -34,8 +48,12 @@ def test_a_compaction_brings_its_messages_back_in_their_order(store: MemoryStore
 
 def test_one_goes_on_from_others_however_deep(store: MemoryStore) -> None:
     store.compact([compacting("c1", taken("a"))])
-    store.compact([compacting("c2", "c1", "unknown", taken("b")), compacting("s", taken("a"))])
-    store.compact([compacting("c3", "c2", "s", taken("c")), compacting("round", "c3", "round")])
+    store.compact(
+        [compacting("c2", "c1", "unknown", taken("b")), compacting("s", taken("a"))]
+    )
+    store.compact(
+        [compacting("c3", "c2", "s", taken("c")), compacting("round", "c3", "round")]
+    )
 
     assert left(store, "c3") == ["note a", "note b", "note c"]
     assert left(store, "round") == ["note a", "note b", "note c"]
@@ -67,7 +85,9 @@ def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> No
     assert store.compact([compacting("c", near, far)]) == ["1", "m-2"]
 
 
-def test_what_went_to_sleep_or_was_forgotten_since_is_told_so(store: MemoryStore) -> None:
+def test_what_went_to_sleep_or_was_forgotten_since_is_told_so(
+    store: MemoryStore,
+) -> None:
     store.compact([compacting("c", taken("a"), taken("b"), taken("z"))])
     (a,) = store.working(["a"])
 
@@ -91,4 +111,6 @@ def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
 
 
 def said(*ids: str) -> list[MemoryRecord]:
-    return [memory(id, role="user", created_at=NOON - timedelta(minutes=5)) for id in ids]
+    return [
+        memory(id, role="user", created_at=NOON - timedelta(minutes=5)) for id in ids
+    ]

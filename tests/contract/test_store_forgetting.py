@@ -44,7 +44,9 @@ def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) 
     assert store.log(limit=1)[0].summary_preview == ""
 
 
-def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(store: MemoryStore) -> None:
+def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(
+    store: MemoryStore,
+) -> None:
     keep(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 

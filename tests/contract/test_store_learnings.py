@@ -12,7 +12,9 @@ from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import Draft, MemoryStore
 
 
-def lesson(id: str, text: str, *, hours_ago: float = 0, source: str | None = None) -> Learning:
+def lesson(
+    id: str, text: str, *, hours_ago: float = 0, source: str | None = None
+) -> Learning:
     return Learning(
         id=id,
         kind=LearningKind.LESSON,
@@ -73,7 +75,9 @@ def test_the_newer_takes_the_place_of_the_older(store: MemoryStore) -> None:
     assert robert.superseded_by == bob.id
 
 
-def test_what_comes_in_late_does_not_take_the_place_of_what_is_newer(store: MemoryStore) -> None:
+def test_what_comes_in_late_does_not_take_the_place_of_what_is_newer(
+    store: MemoryStore,
+) -> None:
     tell(store, said("2", "Call me Bob.", hours_ago=1))
     tell(store, said("1", "Call me Robert.", hours_ago=2))
 
@@ -82,12 +86,17 @@ def test_what_comes_in_late_does_not_take_the_place_of_what_is_newer(store: Memo
 
 def test_each_source_has_its_own(store: MemoryStore) -> None:
     store.learn(lesson("1", "Always use tabs.", source="a", hours_ago=2))
-    _, superseded = store.learn(lesson("2", "Always use spaces.", source="b", hours_ago=1))
+    _, superseded = store.learn(
+        lesson("2", "Always use spaces.", source="b", hours_ago=1)
+    )
     store.learn(lesson("3", "Taste first."))
 
     assert superseded == []
     assert [one.id for one in store.learnings(sources=["a"], limit=9)] == ["1"]
-    assert [one.id for one in store.learnings(sources=["a", None], limit=9)] == ["3", "1"]
+    assert [one.id for one in store.learnings(sources=["a", None], limit=9)] == [
+        "3",
+        "1",
+    ]
     assert [one.id for one in store.learnings(limit=2)] == ["3", "2"]
 
 
@@ -114,7 +123,10 @@ def test_words_said_again_hold_by_the_newer_memory(store: MemoryStore) -> None:
 def test_what_is_forgotten_is_unlearned_and_what_it_replaced_holds_again(
     store: MemoryStore,
 ) -> None:
-    robert, bob = said("1", "Call me Robert.", hours_ago=3), said("2", "Call me Bob.", hours_ago=2)
+    robert, bob = (
+        said("1", "Call me Robert.", hours_ago=3),
+        said("2", "Call me Bob.", hours_ago=2),
+    )
     tell(store, robert, bob, said("3", "It rains."))
     consolidate(store, promotion("e", robert, bob))
 

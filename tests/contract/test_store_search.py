@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from fakes import NOON, consolidate, keep, memory, promotion
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.store import MemoryStore
@@ -16,7 +15,13 @@ from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.text.terms import terms
 
 
-def recall(store: MemoryStore, question: str, *, limit: int = 10, **where: Any) -> list[Hit]:  # noqa: ANN401
+def recall(
+    store: MemoryStore,
+    question: str,
+    *,
+    limit: int = 10,
+    **where: Any,  # noqa: ANN401
+) -> list[Hit]:
     query = Query(terms=terms(question), limit=limit, **where)
     places = rank(query, store.search(query))
     return hits(query, places, store.show(places))
@@ -30,14 +35,28 @@ def found(store: MemoryStore, question: str, **where: Any) -> list[str]:  # noqa
 def trip(store: MemoryStore) -> MemoryStore:
     """A week's notes on a bike: three in an episode, two still fresh."""
     told = [
-        memory("mon", "the bike was stolen in Lisbon", session="a", source="chat", hours_ago=72),
-        memory("tue", "police report about the bike", session="a", source="chat", hours_ago=71),
+        memory(
+            "mon",
+            "the bike was stolen in Lisbon",
+            session="a",
+            source="chat",
+            hours_ago=72,
+        ),
+        memory(
+            "tue",
+            "police report about the bike",
+            session="a",
+            source="chat",
+            hours_ago=71,
+        ),
         memory("wed", "weather was fine", session="a", source="chat", hours_ago=70),
     ]
     keep(
         store,
         *told,
-        memory("thu", "a new bike costs 900 euros", session="a", source="shop", hours_ago=2),
+        memory(
+            "thu", "a new bike costs 900 euros", session="a", source="shop", hours_ago=2
+        ),
         memory("fri", "my bike has a flat tyre", session="b", hours_ago=1),
     )
     consolidate(store, promotion("e", *told, content="Theft reported in Portugal"))
@@ -63,7 +82,10 @@ def trip(store: MemoryStore) -> MemoryStore:
         ({"until": NOON - timedelta(hours=72)}, []),
         ({"tier": Tier.ARCHIVE, "since": NOON - timedelta(hours=71)}, ["tue"]),
         (
-            {"since": datetime(1, 1, 1, tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)},
+            {
+                "since": datetime(1, 1, 1, tzinfo=UTC),
+                "until": datetime.max.replace(tzinfo=UTC),
+            },
             ["e", "fri", "thu"],
         ),
     ],
@@ -145,11 +167,15 @@ def test_the_limit_is_respected(store: MemoryStore) -> None:
         '"""bike"',
     ],
 )
-def test_operators_and_quotes_are_read_as_words(trip: MemoryStore, question: str) -> None:
+def test_operators_and_quotes_are_read_as_words(
+    trip: MemoryStore, question: str
+) -> None:
     assert "fri" in found(trip, question)
 
 
-@pytest.mark.parametrize("question", ["", " ", "?!", '""', "🚲", "_", "zzyzx", "bik", "*"])
+@pytest.mark.parametrize(
+    "question", ["", " ", "?!", '""', "🚲", "_", "zzyzx", "bik", "*"]
+)
 def test_what_nobody_said_is_not_found(trip: MemoryStore, question: str) -> None:
     assert found(trip, question) == []
 
@@ -160,7 +186,9 @@ def test_a_question_of_stop_words_alone_is_still_asked(store: MemoryStore) -> No
     assert found(store, "to be") == ["1"]
 
 
-@pytest.mark.parametrize("question", ["moved", "moving", "MOVES", "move?", "Anna’s move"])
+@pytest.mark.parametrize(
+    "question", ["moved", "moving", "MOVES", "move?", "Anna’s move"]
+)
 def test_a_word_is_found_in_its_other_forms(store: MemoryStore, question: str) -> None:
     keep(store, memory("1", "She moved to Lisbon"), memory("2", "something else"))
 
@@ -198,7 +226,9 @@ def test_names_codes_and_other_scripts_are_found(
     assert found(store, question) == ["1"]
 
 
-def test_another_script_is_found_in_an_episode_and_its_summary(store: MemoryStore) -> None:
+def test_another_script_is_found_in_an_episode_and_its_summary(
+    store: MemoryStore,
+) -> None:
     told = [memory("1", "我们在东京见面了"), memory("2", "b"), memory("3", "c")]
     keep(store, *told)
     consolidate(store, promotion("e", *told, content="在大阪总结"))
@@ -208,13 +238,19 @@ def test_another_script_is_found_in_an_episode_and_its_summary(store: MemoryStor
 
 
 def test_a_memory_is_found_by_who_said_it(store: MemoryStore) -> None:
-    keep(store, memory("1", "I like tea", role="Caroline"), memory("2", "I like coffee"))
+    keep(
+        store, memory("1", "I like tea", role="Caroline"), memory("2", "I like coffee")
+    )
 
     assert found(store, "Caroline") == ["1"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=200))
+@given(
+    st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=200
+    )
+)
 def test_no_question_breaks_the_search(store: MemoryStore, question: str) -> None:
     assert recall(store, question) == []
 

@@ -27,7 +27,9 @@ def in_chain(url: str) -> ChainSummarizer:
     model = EndpointModel(endpoint=url, time_limit_s=20)
     primary = ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=256)
     rules = AaakSummarizer()
-    return ChainSummarizer(primary=primary, model=model, fallback=rules, clock=FakeClock())
+    return ChainSummarizer(
+        primary=primary, model=model, fallback=rules, clock=FakeClock()
+    )
 
 
 SUMMARIZERS: dict[str, Callable[[str], Summarizer]] = {
@@ -60,7 +62,9 @@ def test_it_has_a_name_and_says_why_it_is_in_force(summarizer: Summarizer) -> No
     assert summarizer.reason
 
 
-def test_a_summary_is_shorter_than_its_sources_and_signed(summarizer: Summarizer) -> None:
+def test_a_summary_is_shorter_than_its_sources_and_signed(
+    summarizer: Summarizer,
+) -> None:
     summary = summarizer.summarize(EPISODE)
 
     assert 0 < len(summary.text) < sum(len(memory.content) for memory in EPISODE)
@@ -95,7 +99,9 @@ def test_whoever_waits_gets_a_summary_too(summarizer: Summarizer) -> None:
     assert "1,890" in summarizer.quick().summarize(EPISODE).text
 
 
-def test_a_summary_by_the_fallback_is_signed_by_it_and_says_why(rejecting: Summarizer) -> None:
+def test_a_summary_by_the_fallback_is_signed_by_it_and_says_why(
+    rejecting: Summarizer,
+) -> None:
     summary = rejecting.summarize(EPISODE)
 
     assert summary.text == AaakSummarizer().summarize(EPISODE).text

@@ -9,7 +9,9 @@ from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite import SqliteStore
 
-TRIO = tuple(memory(str(n), f"note {n}", role="user", source="chat") for n in range(1, 4))
+TRIO = tuple(
+    memory(str(n), f"note {n}", role="user", source="chat") for n in range(1, 4)
+)
 
 
 @pytest.fixture
@@ -18,7 +20,9 @@ def model(store: SqliteStore) -> int:
 
 
 def embed(store: SqliteStore, model: int, *positions: int) -> list[int]:
-    return store.vectors.keep_vectors(model, {seq: f"v{seq}".encode() for seq in positions})
+    return store.vectors.keep_vectors(
+        model, {seq: f"v{seq}".encode() for seq in positions}
+    )
 
 
 def lacking(store: SqliteStore, model: int, *, limit: int = 10) -> list[int]:
@@ -38,11 +42,16 @@ def test_what_lacks_a_vector_is_found_newest_first_with_who_said_it(
 
     found = store.vectors.without_vector(model, after=1, before=4, limit=10)
 
-    assert [tuple(spoken) for spoken in found] == [(3, "user", "note 3"), (2, "user", "note 2")]
+    assert [tuple(spoken) for spoken in found] == [
+        (3, "user", "note 3"),
+        (2, "user", "note 2"),
+    ]
     assert store.vectors.newest_position() == 3
 
 
-def test_vectors_come_back_newest_first_and_by_position(store: SqliteStore, model: int) -> None:
+def test_vectors_come_back_newest_first_and_by_position(
+    store: SqliteStore, model: int
+) -> None:
     keep(store, *TRIO)
 
     assert embed(store, model, 1, 2, 3) == [1, 2, 3]

@@ -47,7 +47,9 @@ Memories = list[dict[str, Any]]
 
 def moved_week(now: datetime) -> Memories:
     """Read the sample memories, moved in time so that the last is three minutes old."""
-    memories: Memories = [json.loads(line) for line in WEEK.read_text("utf-8").splitlines()]
+    memories: Memories = [
+        json.loads(line) for line in WEEK.read_text("utf-8").splitlines()
+    ]
     shift = now - timedelta(minutes=3) - _instant(memories[-1])
     for memory in memories:
         memory["created_at"] = (_instant(memory) + shift).isoformat(timespec="seconds")
@@ -66,7 +68,9 @@ def start(story: Story, stage: Stage, process: subprocess.Popen[bytes]) -> None:
     )
     story.command("mnemosyned", "--database", "memory.db", "--socket", "mnem.sock")
     started, pid = time.monotonic(), 0
-    while not pid and process.poll() is None and time.monotonic() - started < PATIENCE_S:
+    while (
+        not pid and process.poll() is None and time.monotonic() - started < PATIENCE_S
+    ):
         try:
             pid = stage.client.status().pid
         except DaemonUnreachable:
@@ -116,7 +120,10 @@ def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleRep
     report = stage.client.sleep()
     headers = ("session", "source", "memories", "episodes", "chars", "after")
     click.echo(tabulate(_by_source(report), headers, intfmt=","))
-    due = sum(now - _instant(memory) > AGE_RULE and not memory.get("pinned") for memory in week)
+    due = sum(
+        now - _instant(memory) > AGE_RULE and not memory.get("pinned")
+        for memory in week
+    )
     young = len(week) - due
     story.claim(
         f"In {report.duration_s:.2f} s, {report.evicted} memories became {report.promoted} "
@@ -145,7 +152,12 @@ def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
         if group.level:
             continue
         row = rows.setdefault((group.session, group.source or ""), [0, 0, 0, 0])
-        numbers = (group.items, len(group.episodes), group.chars_before, group.chars_after)
+        numbers = (
+            group.items,
+            len(group.episodes),
+            group.chars_before,
+            group.chars_after,
+        )
         row[:] = [old + new for old, new in zip(row, numbers, strict=True)]
     total = (report.evicted, report.promoted, report.chars_before, report.chars_after)
     return [*((*name, *row) for name, row in rows.items()), ("all", "", *total)]
@@ -164,7 +176,8 @@ def read_log(story: Story, stage: Stage, report: CycleReport) -> None:
     logged = sum(row.items_consolidated for row in rows)
     story.claim(
         f"The log accounts for all {logged} memories that left working memory.",
-        holds=logged == report.evicted and {row.trigger for row in rows} == {"explicit"},
+        holds=logged == report.evicted
+        and {row.trigger for row in rows} == {"explicit"},
         because=rows,
     )
 
@@ -180,7 +193,8 @@ def expand(story: Story, stage: Stage, hit: Hit, week: Memories) -> None:
     story.claim(
         f"These are its {len(originals)} originals, letter for letter as they came in.",
         holds=tuple(memory.id for memory in originals) == hit.summary_of
-        and {memory.content for memory in originals} <= {memory["content"] for memory in week},
+        and {memory.content for memory in originals}
+        <= {memory["content"] for memory in week},
         because=originals,
     )
 
@@ -194,7 +208,9 @@ def look_at_a_day(story: Story, stage: Stage, report: CycleReport, hit: Hit) -> 
     days = [group for group in report.groups if group.level == 1]
     found = {group.episodes[0]: group.period for group in days}
     below = {day: stage.client.expand(day, depth=1).summaries for day in found}
-    day = next((day for day in below if hit.id in {one.id for one in below[day]}), min(below))
+    day = next(
+        (day for day in below if hit.id in {one.id for one in below[day]}), min(below)
+    )
     story.command("mnem", "expand", day, "--depth", "1")
     stage.mnem("expand", day, "--depth", "1")
     story.claim(
@@ -235,7 +251,8 @@ def restore(story: Story, stage: Stage, line: Line) -> None:
     story.claim(
         "The line with the code is in working memory again, pinned.",
         holds=memory is not None
-        and (memory.tier, memory.pinned, memory.content) == (Tier.WORKING, True, line.content),
+        and (memory.tier, memory.pinned, memory.content)
+        == (Tier.WORKING, True, line.content),
         because=memory,
     )
 
@@ -287,12 +304,16 @@ def look_inside(story: Story, stage: Stage, week: Memories) -> None:
     try:
         rows = list(database.query(query))
         tables = ("working_memory", "archive")
-        kept = sorted(row["content"] for table in tables for row in database[table].rows)
+        kept = sorted(
+            row["content"] for table in tables for row in database[table].rows
+        )
     finally:
         database.close()
     columns = ("trigger", "status", "items_consolidated", "summary_preview")
     room = WIDTH - 50
-    click.echo(tabulate([[str(row[name])[:room] for name in columns] for row in rows], columns))
+    click.echo(
+        tabulate([[str(row[name])[:room] for name in columns] for row in rows], columns)
+    )
     done = sum(row["items_consolidated"] for row in rows)
     story.claim(
         f"Yes: the {len(LATE)} late arrivals were consolidated on the way out.",
@@ -356,7 +377,11 @@ def main() -> None:
         sys.exit(1)
     took_s = time.monotonic() - started
     click.echo()
-    story.say(f"All {story.claims} claims held. It took {took_s:.1f} s.", fg="green", bold=True)
+    story.say(
+        f"All {story.claims} claims held. It took {took_s:.1f} s.",
+        fg="green",
+        bold=True,
+    )
 
 
 if __name__ == "__main__":

@@ -47,14 +47,20 @@ class Story:
         self.say(why)
 
     def command(self, *words: str) -> None:
-        typed = " ".join(f'"{word}"' if " " in word else shlex.quote(word) for word in words)
-        lines = textwrap.wrap(typed, WIDTH - 4, break_on_hyphens=False, break_long_words=False)
+        typed = " ".join(
+            f'"{word}"' if " " in word else shlex.quote(word) for word in words
+        )
+        lines = textwrap.wrap(
+            typed, WIDTH - 4, break_on_hyphens=False, break_long_words=False
+        )
         text = "$ " + " \\\n    ".join(lines)
         click.echo("\n" + click.style(text, fg="yellow"), color=COLOR)
 
     def claim(self, sentence: str, *, holds: bool, because: object) -> None:
         if not holds:
-            raise ClaimFailed(f"This does not hold: {sentence}\nFound instead: {because!r}")
+            raise ClaimFailed(
+                f"This does not hold: {sentence}\nFound instead: {because!r}"
+            )
         self.claims += 1
         mark = click.style("✓", fg="green", bold=True)
         text = "\n  ".join(textwrap.wrap(sentence, WIDTH - 2))
@@ -71,7 +77,11 @@ class Stage:
         config.touch()
         # The reader's own settings and daemon stay out of it.
         foreign = ("MNEMOSYNE_", "NOTIFY_SOCKET")
-        kept = {name: text for name, text in os.environ.items() if not name.startswith(foreign)}
+        kept = {
+            name: text
+            for name, text in os.environ.items()
+            if not name.startswith(foreign)
+        }
         self._environment = kept | {
             "MNEMOSYNE_CONFIG": str(config),
             "MNEMOSYNE_SOCKET": str(socket),
@@ -110,11 +120,15 @@ class Stage:
             click.echo(done.stdout.decode(), nl=False)
         if done.returncode:
             problem = (done.stderr or b"see above").decode().strip()
-            raise ClaimFailed(f"mnem {words[0]} ended with {done.returncode}: {problem}")
+            raise ClaimFailed(
+                f"mnem {words[0]} ended with {done.returncode}: {problem}"
+            )
 
     def tiers(self) -> list[int]:
         tiers = self.client.status().tiers
-        return [tiers[tier].count for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)]
+        return [
+            tiers[tier].count for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
+        ]
 
 
 def _script(name: str) -> str:

@@ -39,7 +39,18 @@ BLOCKS = st.sampled_from(
     ]
 )
 ODD: st.SearchStrategy[Any] = st.sampled_from(
-    [None, 0, 3.5, True, {}, {"type": "text", "text": "alone"}, [[]], b"bytes", "\udc80", "a\x00b"]
+    [
+        None,
+        0,
+        3.5,
+        True,
+        {},
+        {"type": "text", "text": "alone"},
+        [[]],
+        b"bytes",
+        "\udc80",
+        "a\x00b",
+    ]
 )
 FORMS = ("openai", "anthropic", "plain")
 
@@ -50,16 +61,28 @@ def exchanges(draw: st.DrawFn, form: str, number: int) -> list[Message]:
     count = draw(st.integers(1, 3))
     ids = [f"call-{number}-{at}" for at in range(count)]
     results = [draw(WORDS) for _ in ids]
-    called, answered = draw(st.sampled_from([(True, True)] * 8 + [(True, False), (False, True)]))
+    called, answered = draw(
+        st.sampled_from([(True, True)] * 8 + [(True, False), (False, True)])
+    )
     if form == "openai":
-        calls = [{"id": id, "function": {"name": "sh", "arguments": '{"a": 1}'}} for id in ids]
-        call: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": calls}
+        calls = [
+            {"id": id, "function": {"name": "sh", "arguments": '{"a": 1}'}}
+            for id in ids
+        ]
+        call: dict[str, Any] = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": calls,
+        }
         replies: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": id, "content": text}
             for id, text in zip(ids, results, strict=True)
         ]
     elif form == "anthropic":
-        uses = [{"type": "tool_use", "id": id, "name": "sh", "input": {"a": 1}} for id in ids]
+        uses = [
+            {"type": "tool_use", "id": id, "name": "sh", "input": {"a": 1}}
+            for id in ids
+        ]
         call = {"role": "assistant", "content": uses}
         blocks: list[Any] = [
             {"type": "tool_result", "tool_use_id": id, "content": text}
@@ -92,13 +115,22 @@ def talks(draw: st.DrawFn, *, size_max: int = 14) -> list[Message]:
             made.append({"role": "user", "content": draw(st.lists(BLOCKS, max_size=3))})
         elif kind == "o":
             made.append(
-                {"role": draw(st.sampled_from(["user", "assistant", 3])), "content": draw(ODD)}
+                {
+                    "role": draw(st.sampled_from(["user", "assistant", 3])),
+                    "content": draw(ODD),
+                }
             )
         else:
-            made.append(draw(st.sampled_from([{}, {"role": "developer", "content": "be brief"}])))
+            made.append(
+                draw(
+                    st.sampled_from([{}, {"role": "developer", "content": "be brief"}])
+                )
+            )
     return made
 
 
 def same(kept: Sequence[object], given: Sequence[object]) -> bool:
     """Whether the very same objects stand in both, in the same order."""
-    return len(kept) == len(given) and all(one is two for one, two in zip(kept, given, strict=True))
+    return len(kept) == len(given) and all(
+        one is two for one, two in zip(kept, given, strict=True)
+    )

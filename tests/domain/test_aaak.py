@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.summary.extract import KEYWORDS
 from mnemosyned.summarizers.extractive import CODES, decode, encode
@@ -25,7 +24,9 @@ def test_any_text_survives_the_round_trip_exactly(text: str) -> None:
 
 
 @given(st.lists(PIECES | st.text(max_size=3)), st.sampled_from([" ", "", "\n", "  "]))
-def test_text_made_of_codes_and_quotes_survives_it_too(pieces: list[str], glue: str) -> None:
+def test_text_made_of_codes_and_quotes_survives_it_too(
+    pieces: list[str], glue: str
+) -> None:
     text = glue.join(pieces)
 
     assert decode(encode(text)) == text
@@ -45,7 +46,10 @@ def test_the_codes_are_all_different() -> None:
 
 
 def test_a_phrase_that_begins_a_sentence_keeps_its_capital() -> None:
-    assert encode("As far as I know, yes. In the meantime, wait!") == "Afaik, yes. Meanwhile, wait!"
+    assert (
+        encode("As far as I know, yes. In the meantime, wait!")
+        == "Afaik, yes. Meanwhile, wait!"
+    )
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,10 @@ def worked(id: str, output: str = LOG) -> list[Message]:
 
 def prose(count: int, *, first: int = 100) -> list[Message]:
     return [
-        says(at, f"In week {at} we talked at length. " + "Nothing came of it at all. " * 20)
+        says(
+            at,
+            f"In week {at} we talked at length. " + "Nothing came of it at all. " * 20,
+        )
         for at in range(first, first + count)
     ]
 
@@ -182,7 +185,9 @@ def test_a_failure_of_our_own_is_not_taken_for_the_models(
     monkeypatch.setattr(retelling, "readable", broken)
 
     with pytest.raises(KeyError):
-        AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.").compact(prose(60))
+        AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.").compact(
+            prose(60)
+        )
 
 
 def test_secrets_reach_neither_the_model_nor_the_summary() -> None:
@@ -199,7 +204,11 @@ def test_secrets_reach_neither_the_model_nor_the_summary() -> None:
 
 
 def test_a_secret_told_once_is_masked_wherever_it_stands() -> None:
-    talk = [says(0, "the password is hunter2xyz"), says(1, "try hunter2xyz again"), *prose(60)]
+    talk = [
+        says(0, "the password is hunter2xyz"),
+        says(1, "try hunter2xyz again"),
+        *prose(60),
+    ]
     model = Model()
 
     done = AutoPolicy(10_000, counter=FULL, summarize=model).compact(talk)
@@ -210,7 +219,9 @@ def test_a_secret_told_once_is_masked_wherever_it_stands() -> None:
 
 
 def test_a_model_that_talks_on_and_on_is_not_kept() -> None:
-    done = AutoPolicy(10_000, counter=FULL, summarize=lambda _: "so " * 9_000).compact(prose(60))
+    done = AutoPolicy(10_000, counter=FULL, summarize=lambda _: "so " * 9_000).compact(
+        prose(60)
+    )
 
     assert done.fallback_reason == "the model's summary is too long"
     assert done.tokens_after <= 6_000
@@ -218,8 +229,14 @@ def test_a_model_that_talks_on_and_on_is_not_kept() -> None:
 
 def test_what_has_a_time_is_told_with_absolute_dates() -> None:
     said = "2026-03-17T12:00:00+00:00"
-    long = "It was quiet. " * 30 + "Yesterday the auditors found a leak in the vault of Basel."
-    talk = [says(0, long, created_at=said), says(1, "I saw it yesterday", created_at=said)]
+    long = (
+        "It was quiet. " * 30
+        + "Yesterday the auditors found a leak in the vault of Basel."
+    )
+    talk = [
+        says(0, long, created_at=said),
+        says(1, "I saw it yesterday", created_at=said),
+    ]
 
     done = AutoPolicy(3_000, counter=FULL, keep_recent=2).compact([*talk, *prose(20)])
 

@@ -10,7 +10,12 @@ import pytest
 from mnemosyned import MemoryConsolidator, RoundsPolicy, sendable, should_compact
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import Message, text
-from mnemosyned.domain.conversation.summary_message import HEADERS, Condensed, condensed, is_summary
+from mnemosyned.domain.conversation.summary_message import (
+    HEADERS,
+    Condensed,
+    condensed,
+    is_summary,
+)
 from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())
@@ -54,7 +59,11 @@ def test_a_tools_answer_is_no_summary_whatever_it_says(header: str) -> None:
 
 def test_a_summary_without_its_metadata_is_read_from_its_words() -> None:
     policy = MemoryConsolidator()
-    log: Message = {"role": "tool", "name": "sh", "content": "line one\n\n  line two \nthree"}
+    log: Message = {
+        "role": "tool",
+        "name": "sh",
+        "content": "line one\n\n  line two \nthree",
+    }
     first, _ = policy.consolidate([log, *TALK])
 
     again, _ = policy.consolidate([*stripped(first), says("last"), says("and last")])
@@ -81,7 +90,10 @@ def test_a_summary_takes_the_role_that_keeps_turns_alternating() -> None:
     first, _ = MemoryConsolidator().consolidate([*TALK, says("a", "assistant")])
     rounds = [TALK[0], *first]
 
-    assert [one["role"] for one in sendable(rounds, alternate=True)][:2] == ["user", "assistant"]
+    assert [one["role"] for one in sendable(rounds, alternate=True)][:2] == [
+        "user",
+        "assistant",
+    ]
     assert sendable(rounds)[1] == {"role": "user", "content": first[0]["content"]}
 
 
@@ -89,7 +101,12 @@ def test_metadata_of_any_shape_does_no_harm() -> None:
     odd: Message = {
         "role": "user",
         "content": "[Summary]: x",
-        "metadata": {"kind": "summary", "facts": 3, "summary_of": [1, "m1"], "prose": None},
+        "metadata": {
+            "kind": "summary",
+            "facts": 3,
+            "summary_of": [1, "m1"],
+            "prose": None,
+        },
     }
 
     assert condensed(odd) == Condensed(summary_of=("m1",))
@@ -104,7 +121,9 @@ def test_leading_system_messages_stay_and_do_not_count() -> None:
     assert not MemoryConsolidator().compact([system, *TALK[:4]]).changed
     done = MemoryConsolidator().compact([system, *TALK[:5]])
     assert done.messages[0] is system
-    assert [text(one) for one in done.messages[2:]] == [f"order {at}" for at in range(1, 5)]
+    assert [text(one) for one in done.messages[2:]] == [
+        f"order {at}" for at in range(1, 5)
+    ]
 
 
 def test_the_threshold_is_exact_and_names_its_rule() -> None:
@@ -147,7 +166,11 @@ def test_what_was_summarized_within_a_round_becomes_one_with_the_rest_of_it() ->
 
 def test_a_user_who_speaks_beside_results_keeps_their_call() -> None:
     use = {"type": "tool_use", "id": "t1", "name": "sh", "input": {}}
-    answer = {"type": "tool_result", "tool_use_id": "t1", "content": "long output " * 60}
+    answer = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": "long output " * 60,
+    }
     talk: list[Message] = [
         says("build it"),
         {"role": "assistant", "content": [use]},
@@ -158,7 +181,13 @@ def test_a_user_who_speaks_beside_results_keeps_their_call() -> None:
 
     done = over(talk).compact(talk)
 
-    assert [is_summary(one) for one in done.messages] == [False, False, False, True, False]
+    assert [is_summary(one) for one in done.messages] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_round_is_left_alone_where_its_summary_would_be_no_shorter() -> None:
@@ -175,7 +204,13 @@ def test_a_round_is_left_alone_where_its_summary_would_be_no_shorter() -> None:
 
 
 def test_a_summary_by_rule_says_what_was_done() -> None:
-    talk = [says("build it"), *worked("1"), *worked("2"), says("Built.", "assistant"), says("ok")]
+    talk = [
+        says("build it"),
+        *worked("1"),
+        *worked("2"),
+        says("Built.", "assistant"),
+        says("ok"),
+    ]
 
     done = over(talk).compact(talk)
 

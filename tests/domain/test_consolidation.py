@@ -5,8 +5,7 @@ from random import Random
 
 import pytest
 from fakes import NOON, memory, pending
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.consolidation import (
     PREVIEW_CHARS,
@@ -53,7 +52,9 @@ limits = st.builds(
 
 
 @given(memories_of_a_week, limits)
-def test_every_memory_is_in_exactly_one_batch(pending: list[Pending], limits: GroupLimits) -> None:
+def test_every_memory_is_in_exactly_one_batch(
+    pending: list[Pending], limits: GroupLimits
+) -> None:
     batches = plan(pending, limits=limits)
 
     planned = Counter(id for batch in batches for id in batch.ids)
@@ -91,7 +92,9 @@ def test_the_plan_does_not_depend_on_the_order_handed_in(
 
     planned = plan(shuffled, limits=limits)
 
-    assert {batch.ids for batch in planned} == {b.ids for b in plan(distinct, limits=limits)}
+    assert {batch.ids for batch in planned} == {
+        b.ids for b in plan(distinct, limits=limits)
+    }
 
 
 def test_nothing_pending_makes_no_plan() -> None:
@@ -110,7 +113,11 @@ def test_sources_and_sessions_are_never_mixed() -> None:
 
 
 def test_memories_without_a_source_are_a_group_of_their_own() -> None:
-    mixed = [pending("1", source=None), pending("2", source=""), pending("3", source=None)]
+    mixed = [
+        pending("1", source=None),
+        pending("2", source=""),
+        pending("3", source=None),
+    ]
 
     assert ids(plan(mixed, limits=LIMITS)) == [("1", "3"), ("2",)]
 
@@ -154,19 +161,30 @@ def test_a_group_with_too_many_characters_is_parted_evenly() -> None:
 
 
 def test_exactly_the_size_limit_is_one_batch() -> None:
-    assert [batch.chars for batch in plan(row(8, chars=1_000), limits=LIMITS)] == [8_000]
+    assert [batch.chars for batch in plan(row(8, chars=1_000), limits=LIMITS)] == [
+        8_000
+    ]
 
 
 def test_a_huge_memory_is_a_batch_of_its_own() -> None:
-    group = [pending("1"), pending("huge", hours=1, chars=50_000), pending("3", hours=2)]
+    group = [
+        pending("1"),
+        pending("huge", hours=1, chars=50_000),
+        pending("3", hours=2),
+    ]
 
     assert ids(plan(group, limits=LIMITS)) == [("1",), ("huge",), ("3",)]
 
 
 def test_an_episode_names_all_its_originals_and_the_time_it_covers() -> None:
-    originals = [memory("1", hours_ago=3, session="s", source="chat"), memory("2", hours_ago=1)]
+    originals = [
+        memory("1", hours_ago=3, session="s", source="chat"),
+        memory("2", hours_ago=1),
+    ]
 
-    episode = make_episode(originals, id="e", content="short", summarizer="fake", now=NOON)
+    episode = make_episode(
+        originals, id="e", content="short", summarizer="fake", now=NOON
+    )
 
     assert episode.summary_of == ("1", "2")
     assert episode.item_count == 2

@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import DetailKind
 from mnemosyned.domain.secrets.exact_values import DETAILS_MAX, details
@@ -29,16 +28,28 @@ def found(text: str) -> list[tuple[str, str]]:
         ("Release on 2026-03-17", [("date", "2026-03-17")]),
         ("at 2026-03-17T10:30:00Z.", [("date", "2026-03-17T10:30:00Z")]),
         ("on 17.03.2026 or 3/17/2026", [("date", "17.03.2026"), ("date", "3/17/2026")]),
-        ("March 17, 2026; 3rd of May", [("date", "March 17, 2026"), ("date", "3rd of May")]),
+        (
+            "March 17, 2026; 3rd of May",
+            [("date", "March 17, 2026"), ("date", "3rd of May")],
+        ),
         ("May 2026 may come, marching on", [("date", "May 2026")]),
-        ("am 17. März 2026 um 14:30 Uhr", [("date", "17. März 2026"), ("time", "14:30")]),
+        (
+            "am 17. März 2026 um 14:30 Uhr",
+            [("date", "17. März 2026"), ("time", "14:30")],
+        ),
         ("le 5 février 2026", [("date", "5 février 2026")]),
         ("el 9 de abril de 2026", [("date", "9 de abril de 2026")]),
-        ("会議は2026年3月17日14:30です", [("date", "2026年3月17日"), ("time", "14:30")]),
+        (
+            "会議は2026年3月17日14:30です",
+            [("date", "2026年3月17日"), ("time", "14:30")],
+        ),
         ("call at 7pm", [("time", "7pm")]),
         ("keep 42.", [("number", "42")]),
         ("-40 and +3 and 10-20", [("number", n) for n in ("-40", "+3", "10", "20")]),
-        ("1,250 or 1.250.000 or 0.75", [("number", n) for n in ("1,250", "1.250.000", "0.75")]),
+        (
+            "1,250 or 1.250.000 or 0.75",
+            [("number", n) for n in ("1,250", "1.250.000", "0.75")],
+        ),
         ("15% or 3,5 % at 95 °C", [("number", n) for n in ("15%", "3,5 %", "95 °C")]),
         ("12.5 GB in 3 parts", [("number", "12.5 GB"), ("number", "3")]),
         ("16GB on the 3rd try", [("number", "16GB"), ("number", "3rd")]),
@@ -60,7 +71,10 @@ def found(text: str) -> list[tuple[str, str]]:
             [("path", "src/app/main.py"), ("path", "C:\\Users\\x")],
         ),
         ("and/or 24/7", [("number", "24"), ("number", "7")]),
-        ("v2 and 1.2.3-rc.1 and 2.0rc1", [("version", v) for v in ("v2", "1.2.3-rc.1", "2.0rc1")]),
+        (
+            "v2 and 1.2.3-rc.1 and 2.0rc1",
+            [("version", v) for v in ("v2", "1.2.3-rc.1", "2.0rc1")],
+        ),
         ("commit 3f786850, deadbee1", [("hash", "3f786850"), ("hash", "deadbee1")]),
         (
             "PROJ-123 x86-64 camelCase",
@@ -153,18 +167,29 @@ def test_a_secret_is_masked_wherever_it_stands() -> None:
     text = "password: hunter22; later hunter22 failed"
 
     assert "hunter22" not in masked(text)
-    assert masked("then hunter22 worked", details(text)) == "then [secret:password] worked"
+    assert (
+        masked("then hunter22 worked", details(text)) == "then [secret:password] worked"
+    )
 
 
 def test_a_url_with_a_password_is_kept_whole_and_shown_without_it() -> None:
     noted = details("see https://u:pw123456@a.b/c")
 
-    assert ("url", "https://u:pw123456@a.b/c") in [(n.kind.value, n.value) for n in noted]
-    assert "https://u:[secret:password]@a.b/c" in [masked(detail.value) for detail in noted]
+    assert ("url", "https://u:pw123456@a.b/c") in [
+        (n.kind.value, n.value) for n in noted
+    ]
+    assert "https://u:[secret:password]@a.b/c" in [
+        masked(detail.value) for detail in noted
+    ]
 
 
 def test_the_name_of_a_field_tells_what_its_value_is() -> None:
-    given = {"password": "hunter22", "n": 1, "deep": [{"note": f"with {AWS}"}], "plain": "tea"}
+    given = {
+        "password": "hunter22",
+        "n": 1,
+        "deep": [{"note": f"with {AWS}"}],
+        "plain": "tea",
+    }
 
     assert masked_values(given) == {
         "password": "[secret:password]",

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, extract
@@ -19,7 +18,10 @@ def group(*said: str | tuple[str, str]) -> list[MemoryRecord]:
     pairs = [one if isinstance(one, tuple) else ("", one) for one in said]
     return [
         MemoryRecord(
-            id=str(at), content=content, role=role, created_at=NINE + timedelta(minutes=at)
+            id=str(at),
+            content=content,
+            role=role,
+            created_at=NINE + timedelta(minutes=at),
         )
         for at, (role, content) in zip(count(), pairs, strict=False)
     ]
@@ -30,7 +32,10 @@ def size(memories: Sequence[MemoryRecord]) -> int:
 
 
 DEBUGGING = group(
-    ("user", "The nightly backup failed again yesterday. The host is db-prod-3, see OPS-4127."),
+    (
+        "user",
+        "The nightly backup failed again yesterday. The host is db-prod-3, see OPS-4127.",
+    ),
     ("assistant", "I'll start by checking the logs of the backup service."),
     (
         "tool",
@@ -42,11 +47,26 @@ DEBUGGING = group(
             "Mar 02 02:13:44 db-prod-3 backup[8123]: ERROR could not write: No space left on device"
         ),
     ),
-    ("assistant", "The dump failed because /var/backups is full. Let me check the disk usage."),
-    ("tool", "Filesystem Size Used Avail Use% Mounted on\n/dev/sdb1 200G 200G 0 100% /var/backups"),
-    ("user", "OK. Never delete dumps younger than 30 days, and always ask me about db-prod-1."),
-    ("assistant", "Understood. I removed 29 dumps older than 30 days, which freed 131 GB."),
-    ("user", "Great, thanks! Decision: we move to pgBackRest 2.51 in April. Maria owns that."),
+    (
+        "assistant",
+        "The dump failed because /var/backups is full. Let me check the disk usage.",
+    ),
+    (
+        "tool",
+        "Filesystem Size Used Avail Use% Mounted on\n/dev/sdb1 200G 200G 0 100% /var/backups",
+    ),
+    (
+        "user",
+        "OK. Never delete dumps younger than 30 days, and always ask me about db-prod-1.",
+    ),
+    (
+        "assistant",
+        "Understood. I removed 29 dumps older than 30 days, which freed 131 GB.",
+    ),
+    (
+        "user",
+        "Great, thanks! Decision: we move to pgBackRest 2.51 in April. Maria owns that.",
+    ),
     ("user", "Perfect, thank you so much. Talk to you tomorrow!"),
 )
 
@@ -64,16 +84,31 @@ RENTAL = group(
     ("user", "Morning! Slept badly, the neighbours had a party."),
     ("assistant", "Sorry to hear that. What can I do?"),
     ("user", "The landlord wrote: the rent rises to 1,285.50 EUR from 1 July."),
-    ("assistant", "Noted. I will remind you in June. Anything else on your mind today?"),
-    ("user", "For the record: always answer me in short sentences, never book before 10:00."),
+    (
+        "assistant",
+        "Noted. I will remind you in June. Anything else on your mind today?",
+    ),
+    (
+        "user",
+        "For the record: always answer me in short sentences, never book before 10:00.",
+    ),
     ("user", "The bike is at Velo Brandt, pick-up number VB-3391, ready on Thursday."),
     ("assistant", "Great, I put it in the calendar."),
     ("user", "Nothing else for now. Thanks, that was quick."),
 )
 APPOINTMENTS = group(
-    ("calendar", "Piano lesson with Mrs. Okafor, Tuesday 9 June, 17:40, Linden Street 8."),
-    ("calendar", "Bring the notebook. Everybody brings something to eat. It will be nice."),
-    ("calendar", "Ferry to Skagen, 12 June at 06:55, booking FS-88213, cabin 4107. Be early."),
+    (
+        "calendar",
+        "Piano lesson with Mrs. Okafor, Tuesday 9 June, 17:40, Linden Street 8.",
+    ),
+    (
+        "calendar",
+        "Bring the notebook. Everybody brings something to eat. It will be nice.",
+    ),
+    (
+        "calendar",
+        "Ferry to Skagen, 12 June at 06:55, booking FS-88213, cabin 4107. Be early.",
+    ),
     ("calendar", "Water the plants."),
 )
 STUDIO = group(
@@ -94,15 +129,24 @@ SPANISH = group(
     ("user", "Hola, ¿qué tal el viaje?"),
     ("user", "La reserva del hotel Mirador es HM-40217, dos noches, 236,00 EUR."),
     ("assistant", "Perfecto, lo apunto."),
-    ("user", "Decidimos ir en tren, no antes de las 9, porque Lucía se marea en el coche."),
+    (
+        "user",
+        "Decidimos ir en tren, no antes de las 9, porque Lucía se marea en el coche.",
+    ),
     ("user", "Ayer comimos muy bien y luego paseamos un rato por el puerto."),
     ("assistant", "Qué bien suena eso."),
 )
 JAPANESE = group(
     ("user", "おはようございます。今日はいい天気ですね。"),
-    ("user", "ホテルの予約番号はKR-7741-Aです。料金は48,000円、チェックインは4月12日です。"),
+    (
+        "user",
+        "ホテルの予約番号はKR-7741-Aです。料金は48,000円、チェックインは4月12日です。",
+    ),
     ("assistant", "ありがとうございます。承知しました。"),
-    ("user", "昨日はとても疲れました。でも楽しかったです。みんなで遅くまで歌いました。"),
+    (
+        "user",
+        "昨日はとても疲れました。でも楽しかったです。みんなで遅くまで歌いました。",
+    ),
     ("user", "田中さんはピーナッツアレルギーがあるので、必ず店に伝えてください。"),
     ("assistant", "はい、わかりました。楽しい一日をお過ごしください。"),
 )
@@ -159,7 +203,9 @@ def test_small_talk_and_answers_make_way(
     assert [one for one in filler if one in text] == []
 
 
-def test_a_value_left_out_is_a_keyword_with_its_label_and_unit_before_all_words() -> None:
+def test_a_value_left_out_is_a_keyword_with_its_label_and_unit_before_all_words() -> (
+    None
+):
     memories = group(
         "Never paint the harbour shed without asking Olga and the whole harbour board first.",
         "The invoice is 20931-K.",
@@ -174,8 +220,12 @@ def test_a_value_left_out_is_a_keyword_with_its_label_and_unit_before_all_words(
     assert "1,285.50 EUR" in extract(RENTAL, ratio=RATIO).keywords
 
 
-@pytest.mark.parametrize("memories", [RENTAL, APPOINTMENTS, STUDIO, GERMAN, SPANISH, OUTAGE])
-def test_a_title_or_a_currency_alone_is_no_keyword(memories: list[MemoryRecord]) -> None:
+@pytest.mark.parametrize(
+    "memories", [RENTAL, APPOINTMENTS, STUDIO, GERMAN, SPANISH, OUTAGE]
+)
+def test_a_title_or_a_currency_alone_is_no_keyword(
+    memories: list[MemoryRecord],
+) -> None:
     assert {"EUR", "Mrs", "Dr", "Frau", "GB", "%"}.isdisjoint(
         extract(memories, ratio=RATIO).keywords
     )
@@ -192,11 +242,16 @@ def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
 
     lines = extract(memories, ratio=RATIO).lines
 
-    assert lines[0] == "Decision: the archive moves to Malmö on 4 May with the Rask lorry…"
+    assert (
+        lines[0] == "Decision: the archive moves to Malmö on 4 May with the Rask lorry…"
+    )
 
 
 def test_roles_that_say_nothing_stay_out_of_the_heading_and_names_stay_in() -> None:
-    talk = [replace(memory, role="Ines" if at % 2 else "Jo") for at, memory in enumerate(DEBUGGING)]
+    talk = [
+        replace(memory, role="Ines" if at % 2 else "Jo")
+        for at, memory in enumerate(DEBUGGING)
+    ]
 
     assert extract(DEBUGGING, ratio=RATIO).heading == "Tue 3 March 2026"
     assert extract(talk * 2, ratio=RATIO).heading == "Tue 3 March 2026 · Jo, Ines"
@@ -205,7 +260,9 @@ def test_roles_that_say_nothing_stay_out_of_the_heading_and_names_stay_in() -> N
 @pytest.mark.parametrize(
     "memories", [RENTAL, APPOINTMENTS, STUDIO, GERMAN, SPANISH, JAPANESE, OUTAGE]
 )
-def test_a_small_group_never_grows_and_is_used_well(memories: list[MemoryRecord]) -> None:
+def test_a_small_group_never_grows_and_is_used_well(
+    memories: list[MemoryRecord],
+) -> None:
     used = len(extract(memories, ratio=RATIO).text)
 
     assert CHARS_MIN * 0.45 <= used <= max(CHARS_MIN, size(memories) * RATIO)
@@ -213,7 +270,9 @@ def test_a_small_group_never_grows_and_is_used_well(memories: list[MemoryRecord]
 
 def test_the_whole_text_stays_within_the_ratio() -> None:
     for memories in (DEBUGGING, RENTAL, DEBUGGING + RENTAL):
-        assert len(extract(memories, ratio=RATIO).text) <= max(size(memories) * RATIO, CHARS_MIN)
+        assert len(extract(memories, ratio=RATIO).text) <= max(
+            size(memories) * RATIO, CHARS_MIN
+        )
 
 
 def test_more_than_half_of_it_is_sentences() -> None:
@@ -266,7 +325,9 @@ def test_keywords_are_words_of_the_sources_that_the_lines_lack() -> None:
 
 
 def test_yesterday_is_resolved_where_it_was_said() -> None:
-    memories = group("The backup of atlas failed yesterday.", "Nothing else happened. " * 20)
+    memories = group(
+        "The backup of atlas failed yesterday.", "Nothing else happened. " * 20
+    )
     early = [replace(memory, created_at=NINE.replace(hour=23)) for memory in memories]
     tokyo = timezone(timedelta(hours=9))
 
@@ -275,8 +336,12 @@ def test_yesterday_is_resolved_where_it_was_said() -> None:
 
 
 def test_an_important_memory_wins_over_its_equal() -> None:
-    plain = "The {} service listens on its own port and restarts by itself after a crash."
-    memories = group(*(plain.format(name) for name in ("alpha", "bravo", "delta", "gamma")))
+    plain = (
+        "The {} service listens on its own port and restarts by itself after a crash."
+    )
+    memories = group(
+        *(plain.format(name) for name in ("alpha", "bravo", "delta", "gamma"))
+    )
     memories[2] = replace(memories[2], importance=1.0)
 
     assert "delta" in extract(memories, ratio=RATIO).lines[0]
@@ -297,7 +362,9 @@ def test_nothing_but_white_space_gives_nothing() -> None:
 
 
 def test_one_huge_memory_is_cut_to_a_readable_size() -> None:
-    kept = extract(group("The lantern number 7 burns in house Nightfall. " * 20_000), ratio=RATIO)
+    kept = extract(
+        group("The lantern number 7 burns in house Nightfall. " * 20_000), ratio=RATIO
+    )
 
     assert 0 < len(kept.text) <= CHARS_MAX
 
@@ -322,12 +389,18 @@ def test_chinese_sentences_are_selected_whole() -> None:
     assert all(line.endswith(("。", "…")) for line in lines)
 
 
-CONTENTS = st.lists(st.text() | st.text(alphabet="ab1. \n`\"'?。😀", max_size=600), min_size=1)
+CONTENTS = st.lists(
+    st.text() | st.text(alphabet="ab1. \n`\"'?。😀", max_size=600), min_size=1
+)
 
 
 @given(CONTENTS, st.sampled_from(["", "user", "a:b\n"]))
-def test_odd_content_never_raises_and_never_grows(contents: list[str], role: str) -> None:
-    memories = group(*((role if at % 2 else "x", text) for at, text in enumerate(contents)))
+def test_odd_content_never_raises_and_never_grows(
+    contents: list[str], role: str
+) -> None:
+    memories = group(
+        *((role if at % 2 else "x", text) for at, text in enumerate(contents))
+    )
 
     kept = extract(memories, ratio=RATIO)
 

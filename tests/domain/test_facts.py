@@ -1,8 +1,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.text.cue_words import RULING
@@ -101,24 +100,41 @@ def test_splitting_loses_nothing_but_white_space(text: str) -> None:
     ],
 )
 def test_a_word_or_value_is_named_for_what_it_is(text: str, kind: Kind) -> None:
-    assert [(token.surface, token.kind) for token in tokens(f"({text}),")] == [(text, kind)]
+    assert [(token.surface, token.kind) for token in tokens(f"({text}),")] == [
+        (text, kind)
+    ]
 
 
 def test_json_without_spaces_falls_apart_into_its_words_and_values() -> None:
-    surfaces = [token.surface for token in tokens('{"duration_ms":93122,"image":"shop:4.12.0"}')]
+    surfaces = [
+        token.surface for token in tokens('{"duration_ms":93122,"image":"shop:4.12.0"}')
+    ]
 
     assert surfaces == ["duration_ms", "93122", "image", "shop", "4.12.0"]
 
 
 def test_endings_do_not_hide_a_repetition() -> None:
-    assert len({stem(word) for word in ("paint", "paints", "painted", "painting", "Paint's")}) == 1
+    assert (
+        len(
+            {
+                stem(word)
+                for word in ("paint", "paints", "painted", "painting", "Paint's")
+            }
+        )
+        == 1
+    )
     assert stem("planned") == stem("plan")
     assert stem("status") != stem("stat")
 
 
 @pytest.mark.parametrize(
     "text",
-    ["Never push on Friday.", "Do not retry.", "We decided to wait.", "Anna prefers tea."],
+    [
+        "Never push on Friday.",
+        "Do not retry.",
+        "We decided to wait.",
+        "Anna prefers tea.",
+    ],
 )
 def test_instructions_decisions_and_preferences_matter_most(text: str) -> None:
     assert emphasis(tokens(text)) == RULING
@@ -128,7 +144,9 @@ def test_an_order_binds_where_a_clause_opens_too() -> None:
     assert emphasis(tokens("For the record: always ask first.")) == RULING
 
 
-@pytest.mark.parametrize("text", ["Noted, we go on.", "Danke, bis bald.", "It rained in Rome."])
+@pytest.mark.parametrize(
+    "text", ["Noted, we go on.", "Danke, bis bald.", "It rained in Rome."]
+)
 def test_an_answer_or_a_sentence_without_its_subject_matters_less(text: str) -> None:
     assert emphasis(tokens(text)) < 1
 
@@ -167,7 +185,9 @@ def test_tokens_of_any_text_stand_in_it(text: str) -> None:
         ('he said "not yesterday"', 'he said "not yesterday"'),
     ],
 )
-def test_a_relative_date_is_followed_by_the_day_it_meant(text: str, anchored: str) -> None:
+def test_a_relative_date_is_followed_by_the_day_it_meant(
+    text: str, anchored: str
+) -> None:
     assert dates.anchor(text, SAID) == anchored
 
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import snowballstemmer
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.episode_text import Framed, framed
@@ -30,7 +29,12 @@ STEMMER = snowballstemmer.stemmer("porter")
 
 def memories(*said: str) -> list[MemoryRecord]:
     return [
-        MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+        MemoryRecord(
+            id=str(at),
+            content=text,
+            role="user",
+            created_at=NOON + timedelta(minutes=at),
+        )
         for at, text in enumerate(said)
     ]
 
@@ -41,12 +45,16 @@ def words(text: str) -> set[str]:
     return {STEMMER.stemWord(word) for word in found if word not in STOP_WORDS}
 
 
-def frame(said: Sequence[MemoryRecord], prose: str, *, room: float = 1.5) -> tuple[Framed, int]:
+def frame(
+    said: Sequence[MemoryRecord], prose: str, *, room: float = 1.5
+) -> tuple[Framed, int]:
     size = sum(len(memory.content) for memory in said)
     aim = int(size * RATIO)
     chars_max = int(aim * room)
     kept = extract(said, ratio=RATIO)
-    return framed(said, prose, extract=kept, chars_aim=aim, chars_max=chars_max), chars_max
+    return framed(
+        said, prose, extract=kept, chars_aim=aim, chars_max=chars_max
+    ), chars_max
 
 
 def test_a_model_that_says_little_loses_nothing_that_the_rules_keep() -> None:
@@ -58,24 +66,32 @@ def test_a_model_that_says_little_loses_nothing_that_the_rules_keep() -> None:
     assert len(episode.text) <= chars_max
 
 
-def test_where_there_is_no_room_for_what_the_prose_leaves_out_it_is_not_enough() -> None:
+def test_where_there_is_no_room_for_what_the_prose_leaves_out_it_is_not_enough() -> (
+    None
+):
     episode, _ = frame(memories(*SAID), " ".join([SAID[2], SAID[6]]), room=1.0)
 
     assert not episode.informative
 
 
 def test_filler_is_not_enough_however_many_keywords_follow_it() -> None:
-    episode, _ = frame(memories(*SAID), "They talked about many things and had a good time.")
+    episode, _ = frame(
+        memories(*SAID), "They talked about many things and had a good time."
+    )
 
     assert not episode.informative
 
 
 @given(
     st.permutations(SAID).flatmap(
-        lambda said: st.tuples(st.just(said), st.lists(st.sampled_from(said), max_size=4))
+        lambda said: st.tuples(
+            st.just(said), st.lists(st.sampled_from(said), max_size=4)
+        )
     )
 )
-def test_what_is_taken_for_informative_says_no_less(case: tuple[list[str], list[str]]) -> None:
+def test_what_is_taken_for_informative_says_no_less(
+    case: tuple[list[str], list[str]],
+) -> None:
     said, quoted = case
     episode, chars_max = frame(memories(*said), " ".join(quoted))
 

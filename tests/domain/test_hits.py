@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 from fakes import NOON, memory
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.consolidation import make_episode
 from mnemosyned.domain.memory import MemoryRecord, Tier
@@ -15,7 +14,11 @@ from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
 from mnemosyned.domain.text.terms import Terms, terms
 
 EPISODE = make_episode(
-    [memory("1"), memory("2")], id="e", content="the bike was stolen", summarizer="fake", now=NOON
+    [memory("1"), memory("2")],
+    id="e",
+    content="the bike was stolen",
+    summarizer="fake",
+    now=NOON,
 )
 
 
@@ -47,7 +50,9 @@ def test_an_episode_is_shown_by_the_line_that_matched() -> None:
     assert hit.snippet == "the bike is in the cellar"
     assert hit.content == "the bike was stolen"
     assert hit.summary_of == ("1", "2")
-    assert [(line.id, line.role, line.score) for line in hit.lines] == [("1", "user", 0.5)]
+    assert [(line.id, line.role, line.score) for line in hit.lines] == [
+        ("1", "user", 0.5)
+    ]
 
 
 def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
@@ -58,7 +63,11 @@ def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
 
 
 def test_what_was_forgotten_meanwhile_is_left_out() -> None:
-    places = [Place(2.0, memory=1), Place(1.5, episode=4), Place(1.0, episode=5, lines=((2, 1.0),))]
+    places = [
+        Place(2.0, memory=1),
+        Place(1.5, episode=4),
+        Place(1.0, episode=5, lines=((2, 1.0),)),
+    ]
 
     answer = hits(query(), places, Shown({}, {5: EPISODE}))
 
@@ -106,4 +115,9 @@ def test_a_snippet_is_a_short_part_of_its_text(content: str, question: str) -> N
     part = hit_of(memory("1", content), question).snippet
 
     assert len(part) <= SNIPPET_CHARS + 2
-    assert part in content or part[1:] in content or part[:-1] in content or part[1:-1] in content
+    assert (
+        part in content
+        or part[1:] in content
+        or part[:-1] in content
+        or part[1:-1] in content
+    )

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from ends import FIRST, LAST, SPOKEN, clocks, instants, zones
 from fakes import memory
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import mnemosyned
 from mnemosyned.domain.conversation.memory_items import MemoryItem, consolidate_memories
@@ -34,7 +33,9 @@ LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
 
 
 @pytest.fixture(params=["America/New_York", "Pacific/Kiritimati", "UTC"])
-def local(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def local(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """The process in a zone at either edge of the map."""
     monkeypatch.setenv("TZ", request.param)
     time.tzset()
@@ -61,7 +62,9 @@ def test_a_shift_ends_within_the_calendar_and_is_exact_there(
 
 
 @given(clocks, zones)
-def test_an_instant_in_another_zone_is_the_same_or_the_end(moment: datetime, zone: tzinfo) -> None:
+def test_an_instant_in_another_zone_is_the_same_or_the_end(
+    moment: datetime, zone: tzinfo
+) -> None:
     there = in_zone(moment, zone)
 
     assert there.tzinfo == zone
@@ -89,7 +92,9 @@ def test_a_day_beyond_the_calendar_has_no_name() -> None:
 
 
 @given(spoken, clocks)
-def test_a_question_at_either_end_of_the_calendar_is_read(text: str, asked: datetime) -> None:
+def test_a_question_at_either_end_of_the_calendar_is_read(
+    text: str, asked: datetime
+) -> None:
     for span in times(f"what was {text} in the log?", asked).spans:
         assert FIRST <= span.since < span.until <= LAST
         around = span.around()
@@ -98,7 +103,9 @@ def test_a_question_at_either_end_of_the_calendar_is_read(text: str, asked: date
 
 
 @given(spoken, clocks)
-def test_what_a_text_means_at_either_end_is_said_or_left_out(text: str, said: datetime) -> None:
+def test_what_a_text_means_at_either_end_is_said_or_left_out(
+    text: str, said: datetime
+) -> None:
     read = dates.anchor(f"we met {text}, I think", said)
 
     meant = re.findall(r" \((?:about )?(?:(?:\d+ )?[A-Z][a-z]+ )?(\d+)\)", read)
@@ -130,7 +137,9 @@ def test_memories_of_either_end_are_summarized_and_checked(
     told: list[tuple[str, datetime]], zone: tzinfo
 ) -> None:
     memories = [
-        memory(str(at), f"Ada signed the lease {text}. It is number {at}.", created_at=said)
+        memory(
+            str(at), f"Ada signed the lease {text}. It is number {at}.", created_at=said
+        )
         for at, (text, said) in enumerate(told)
     ]
     pieces = [whole(one) for one in memories]
@@ -140,7 +149,12 @@ def test_memories_of_either_end_are_summarized_and_checked(
     assert "Ada" in summary.text
     extracted = extract(memories, ratio=0.5, zone=zone)
     prose = framed(
-        memories, "Ada agreed.", extract=extracted, chars_aim=100, chars_max=200, zone=zone
+        memories,
+        "Ada agreed.",
+        extract=extracted,
+        chars_aim=100,
+        chars_max=200,
+        zone=zone,
     )
     assert "Ada agreed." in prose.text
     assert all(shown(piece, zone=zone).startswith("<memory time=") for piece in pieces)
@@ -148,7 +162,9 @@ def test_memories_of_either_end_are_summarized_and_checked(
 
 
 @given(instants, st.sampled_from(LEVELS))
-def test_every_instant_lies_in_a_period_with_a_name(moment: datetime, level: Level) -> None:
+def test_every_instant_lies_in_a_period_with_a_name(
+    moment: datetime, level: Level
+) -> None:
     begins = begin_of(level, moment)
     ends = end_of(level, begins)
 
@@ -187,4 +203,4 @@ def test_no_other_module_converts_zones_by_itself() -> None:
     }
 
     # What is handed in from outside is refused where UTC has no such instant.
-    assert converting == {"admission.py", "domain/instants.py"}
+    assert converting == {"service/intake.py", "domain/instants.py"}

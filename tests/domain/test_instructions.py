@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.learnings.learning import LearningKind
 from mnemosyned.domain.learnings.recognize import SENTENCES_MAX, STATED_MAX, standing
@@ -51,7 +50,9 @@ def figures(sentences: Iterable[Labelled]) -> tuple[float, float, list[str]]:
         kept = bool(standing(one.text))
         counts[bool(one.kind), kept] += 1
         if bool(one.kind) != kept:
-            wrong.append(f"{'missed' if one.kind else 'kept'} ({one.language}): {one.text}")
+            wrong.append(
+                f"{'missed' if one.kind else 'kept'} ({one.language}): {one.text}"
+            )
     right = counts[True, True]
     precision = right / max(right + counts[False, True], 1)
     return precision, right / max(right + counts[True, False], 1), wrong
@@ -67,7 +68,9 @@ def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
 
 @pytest.mark.parametrize("part", ["written on", "held out", ""])
 def test_what_is_to_hold_is_told_from_what_sounds_like_it(part: str) -> None:
-    precision, recall, wrong = figures(one for one in SENTENCES if part in ("", one.part))
+    precision, recall, wrong = figures(
+        one for one in SENTENCES if part in ("", one.part)
+    )
 
     assert precision >= PRECISION_MIN, wrong
     assert recall >= RECALL_MIN, wrong
@@ -75,7 +78,9 @@ def test_what_is_to_hold_is_told_from_what_sounds_like_it(part: str) -> None:
 
 @pytest.mark.parametrize("language", sorted({one.language for one in SENTENCES}))
 def test_each_language_is_understood(language: str) -> None:
-    precision, recall, wrong = figures(one for one in SENTENCES if one.language == language)
+    precision, recall, wrong = figures(
+        one for one in SENTENCES if one.language == language
+    )
 
     assert precision >= PRECISION_MIN, wrong
     assert recall >= RECALL_MIN, wrong
@@ -98,7 +103,10 @@ def test_the_words_are_kept_as_they_were_said_and_only_those() -> None:
 
 
 def test_the_same_words_twice_are_kept_once() -> None:
-    assert len(standing("Never use emojis. Really: never use emojis. never use emojis.")) == 2
+    assert (
+        len(standing("Never use emojis. Really: never use emojis. never use emojis."))
+        == 2
+    )
 
 
 def test_code_and_quoted_mail_say_nothing_for_good() -> None:

@@ -8,7 +8,12 @@ from datetime import datetime, timedelta
 import pytest
 from fakes import NOON
 
-from mnemosyned import ConsolidationTrigger, MemoryItem, MnemosynedError, consolidate_memories
+from mnemosyned import (
+    ConsolidationTrigger,
+    MemoryItem,
+    MnemosynedError,
+    consolidate_memories,
+)
 from mnemosyned.domain.conversation import memory_items as module
 from mnemosyned.domain.conversation.memory_items import Reason, consolidation_prompt
 from mnemosyned.domain.conversation.messages import Message
@@ -97,7 +102,9 @@ def test_times_without_a_zone_are_local() -> None:
     ]
 
     assert not ConsolidationTrigger().should_consolidate(fresh, now=now)
-    assert ConsolidationTrigger(age_threshold_hours=22).should_consolidate(fresh, now=now)
+    assert ConsolidationTrigger(age_threshold_hours=22).should_consolidate(
+        fresh, now=now
+    )
 
 
 def test_thresholds_below_nothing_are_refused() -> None:

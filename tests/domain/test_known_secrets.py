@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import Detail, DetailKind
 from mnemosyned.domain.secrets.known import FEW, KnownSecrets
@@ -15,14 +14,19 @@ DETAILS = st.lists(st.builds(Detail, KINDS, VALUES, st.booleans()), max_size=60)
 
 
 @given(DETAILS, st.lists(VALUES, max_size=20))
-def test_many_known_secrets_are_masked_as_one_by_one(known: list[Detail], words: list[str]) -> None:
+def test_many_known_secrets_are_masked_as_one_by_one(
+    known: list[Detail], words: list[str]
+) -> None:
     text = " ".join([*words, *(detail.value for detail in known[:5])])
 
     assert KnownSecrets(known).masked(text) == masked(text, known)
 
 
 def test_only_those_that_stand_in_a_text_are_searched_for() -> None:
-    many = [Detail(DetailKind.PASSWORD, f"Xq{n:05}zK", sensitive=True) for n in range(FEW * 100)]
+    many = [
+        Detail(DetailKind.PASSWORD, f"Xq{n:05}zK", sensitive=True)
+        for n in range(FEW * 100)
+    ]
 
     shown = KnownSecrets(many).masked("it was Xq00007zK, not xXq00008zKx or Xq00009")
 

@@ -7,7 +7,12 @@ from labelled_secrets import HALVES, innocents, labelled, scored
 
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.masking import masked, secrets
-from mnemosyned.domain.secrets.words import HINTS, HINTS_BEYOND_ASCII, HINTS_OF_LOGINS, LABELS
+from mnemosyned.domain.secrets.words import (
+    HINTS,
+    HINTS_BEYOND_ASCII,
+    HINTS_OF_LOGINS,
+    LABELS,
+)
 
 RECALL_MIN, PRECISION_MIN = 0.9, 0.98
 MS_PER_KB_MAX = 30
@@ -52,12 +57,16 @@ def test_what_is_masked_is_not_masked_again() -> None:
 
 
 def test_every_name_has_a_hint() -> None:
-    names = [name for table in LABELS.values() for row in table.values() for name in row]
+    names = [
+        name for table in LABELS.values() for row in table.values() for name in row
+    ]
 
     assert [
         name
         for name in names
-        if not any(hint in name for hint in HINTS + HINTS_BEYOND_ASCII + HINTS_OF_LOGINS)
+        if not any(
+            hint in name for hint in HINTS + HINTS_BEYOND_ASCII + HINTS_OF_LOGINS
+        )
     ] == []
 
 
@@ -74,5 +83,8 @@ def test_time_is_linear_in_hostile_text(pattern: str) -> None:
 def test_a_secret_that_ended_its_sentence_is_known_without_the_mark() -> None:
     text = "My password is hunter22x! Later hunter22x failed."
 
-    assert masked(text) == "My password is [secret:password] Later [secret:password] failed."
+    assert (
+        masked(text)
+        == "My password is [secret:password] Later [secret:password] failed."
+    )
     assert masked("hunter22x worked", details(text)) == "[secret:password] worked"

@@ -16,16 +16,23 @@ def kept(*places: Place) -> list[int | None]:
 
 
 def test_a_summary_gives_way_to_exact_words_below_it_whatever_the_scores() -> None:
-    assert kept(place(9, WEEK), place(5, DAY), place(1, EPISODE, told=True)) == [EPISODE]
+    assert kept(place(9, WEEK), place(5, DAY), place(1, EPISODE, told=True)) == [
+        EPISODE
+    ]
 
 
 def test_without_exact_words_the_best_level_answers() -> None:
-    assert kept(place(9, DAY), place(5, EPISODE), place(4, OTHER), place(3, WEEK)) == [DAY]
+    assert kept(place(9, DAY), place(5, EPISODE), place(4, OTHER), place(3, WEEK)) == [
+        DAY
+    ]
     assert kept(place(9, EPISODE), place(5, DAY), place(4, OTHER)) == [EPISODE, OTHER]
 
 
 def test_places_beside_each_other_keep_theirs() -> None:
-    assert kept(place(9, DAY), place(5, NEXT_DAY), place(4, OTHER, told=True)) == [NEXT_DAY, OTHER]
+    assert kept(place(9, DAY), place(5, NEXT_DAY), place(4, OTHER, told=True)) == [
+        NEXT_DAY,
+        OTHER,
+    ]
     assert kept(place(9, DAY), place(5, NEXT_DAY)) == [DAY, NEXT_DAY]
 
 

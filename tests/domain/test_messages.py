@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from mnemosyned.domain.conversation.message_tokens import MEDIA_TOKENS, FullCounter, SeedCounter
+from mnemosyned.domain.conversation.message_tokens import (
+    MEDIA_TOKENS,
+    FullCounter,
+    SeedCounter,
+)
 from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
@@ -36,7 +40,9 @@ def says(content: object, role: str = "user") -> Message:
     return {"role": role, "content": content}
 
 
-USE = says([{"type": "tool_use", "id": "t1", "name": "sh", "input": {"a": 1}}], "assistant")
+USE = says(
+    [{"type": "tool_use", "id": "t1", "name": "sh", "input": {"a": 1}}], "assistant"
+)
 ANSWER = says([{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}])
 IMAGE = {"type": "image_url", "image_url": {"url": "data:x"}}
 
@@ -60,7 +66,9 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:x"}}
     ],
     ids=["words", "several", "blocks", "ids again", "between", "no ids", "older form"],
 )
-def test_a_call_and_its_results_are_not_cut_apart(messages: list[Message], cuts: list[int]) -> None:
+def test_a_call_and_its_results_are_not_cut_apart(
+    messages: list[Message], cuts: list[int]
+) -> None:
     found = ties(messages)
 
     assert list(found.cuts) == cuts
@@ -80,7 +88,9 @@ def test_a_call_waits_while_some_of_its_results_are_missing() -> None:
 
 
 def test_the_parts_of_a_message_are_told_apart() -> None:
-    message = says([{"type": "text", "text": "look"}, IMAGE, {"type": "odd", "x": 1}, None, 3])
+    message = says(
+        [{"type": "text", "text": "look"}, IMAGE, {"type": "odd", "x": 1}, None, 3]
+    )
 
     assert [part.kind for part in parts(message)] == [
         PartKind.TEXT,
@@ -88,7 +98,9 @@ def test_the_parts_of_a_message_are_told_apart() -> None:
         PartKind.OTHER,
     ]
     assert text(message) == "look"
-    assert [(part.text, part.id, part.name) for part in parts(USE)] == [('{"a": 1}', "t1", "sh")]
+    assert [(part.text, part.id, part.name) for part in parts(USE)] == [
+        ('{"a": 1}', "t1", "sh")
+    ]
     assert tool_names([USE, call("c1")]) == {"t1": "sh", "c1": "sh"}
 
 
@@ -102,7 +114,10 @@ def test_content_that_is_no_text_is_never_turned_into_some(content: object) -> N
 
 def test_pictures_cost_the_same_wherever_they_stand() -> None:
     seed, full = SeedCounter(), FullCounter(Chars4())
-    alone, answered = says([IMAGE]), result("1", [{"type": "text", "text": "x" * 40}, IMAGE])
+    alone, answered = (
+        says([IMAGE]),
+        result("1", [{"type": "text", "text": "x" * 40}, IMAGE]),
+    )
 
     assert seed.message(alone) == MEDIA_TOKENS + 1
     assert seed.message(answered) == MEDIA_TOKENS + 10
@@ -110,7 +125,9 @@ def test_pictures_cost_the_same_wherever_they_stand() -> None:
 
 
 def test_calls_are_counted_where_everything_is() -> None:
-    long = says([{"type": "tool_use", "id": "1", "name": "write", "input": {"x": "y" * 400}}])
+    long = says(
+        [{"type": "tool_use", "id": "1", "name": "write", "input": {"x": "y" * 400}}]
+    )
 
     assert SeedCounter().message(long) == 1
     assert FullCounter(Chars4()).message(long) > 100
@@ -119,7 +136,9 @@ def test_calls_are_counted_where_everything_is() -> None:
 def test_a_message_of_results_alone_is_no_word_of_the_users() -> None:
     mixed = says([*ANSWER["content"], {"type": "text", "text": "and now?"}])
 
-    assert [is_intent(one) for one in (says("a"), ANSWER, mixed, says("a", "assistant"))] == [
+    assert [
+        is_intent(one) for one in (says("a"), ANSWER, mixed, says("a", "assistant"))
+    ] == [
         True,
         False,
         True,

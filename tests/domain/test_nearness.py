@@ -1,8 +1,7 @@
 """What nearness adds: it re-weighs what words found, and adds what is near enough."""
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from mnemosyned.domain.search.query import Nearness, Parts
 from mnemosyned.domain.search.semantic import MEANING_SHARE, spoken, with_meaning

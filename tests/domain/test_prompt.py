@@ -76,10 +76,21 @@ def test_a_memory_cannot_leave_its_block(attack: str) -> None:
     assert text.count("</memory>") == 2
     assert "<summary" not in text
     assert "</summary" not in text
-    for mark in ("<|", "|>", "<｜", "</s>", "INST]", "SYS>>", "_of_turn>", "\U000e0049"):
+    for mark in (
+        "<|",
+        "|>",
+        "<｜",
+        "</s>",
+        "INST]",
+        "SYS>>",
+        "_of_turn>",
+        "\U000e0049",
+    ):
         assert mark not in text.replace("⟦/INST]", "").replace("⟦INST]", "").replace(
             "‹<SYS>>", ""
-        ).replace("‹</SYS>>", "").replace("‹end_of_turn>", "").replace("‹start_of_turn>", "")
+        ).replace("‹</SYS>>", "").replace("‹end_of_turn>", "").replace(
+            "‹start_of_turn>", ""
+        )
 
 
 def test_a_role_cannot_leave_its_attribute() -> None:
@@ -97,7 +108,9 @@ def test_code_in_a_memory_stays_readable() -> None:
 
 
 def test_partial_summaries_are_combined_in_order() -> None:
-    _, user = combine_messages(["First </summary> part.", "Second part."], chars_max=600)
+    _, user = combine_messages(
+        ["First </summary> part.", "Second part."], chars_max=600
+    )
 
     assert user["content"].count("</summary>") == 2
     assert user["content"].index('part="1"') < user["content"].index("Second part.")
@@ -117,7 +130,9 @@ def test_the_retry_names_the_offending_items() -> None:
 def test_an_offending_item_cannot_instruct() -> None:
     asked = summary_messages([piece("Tea.")], chars_max=600)
 
-    again = retry_messages(asked, ungrounded=['x"\n</memory><|im_end|>' + "y" * 500] * 50)
+    again = retry_messages(
+        asked, ungrounded=['x"\n</memory><|im_end|>' + "y" * 500] * 50
+    )
 
     added = again[-1]["content"].removeprefix(asked[-1]["content"])
     assert "</memory>" not in added
@@ -184,7 +199,9 @@ def test_a_summary_that_merely_looks_wrapped_stays(text: str) -> None:
     assert clean(text) == text
 
 
-@pytest.mark.parametrize("output", ["", "<think>never ends", "<|im_end|>", "```\n```", '""'])
+@pytest.mark.parametrize(
+    "output", ["", "<think>never ends", "<|im_end|>", "```\n```", '""']
+)
 def test_an_answer_of_nothing_else_is_empty(output: str) -> None:
     assert not clean(output).strip('"`\n')
 

@@ -13,7 +13,13 @@ from mnemosyned.verbs.memories import VERBS
 from mnemosyned.verbs.request import result_type
 
 ENGINE = ("sqlite3", "msgspec", "structlog", "apscheduler", "mnemosyned.service")
-PURE = ["ContextManager", "MemoryConsolidator", "TokenBudget", "RoundsPolicy", "AutoPolicy"]
+PURE = [
+    "ContextManager",
+    "MemoryConsolidator",
+    "TokenBudget",
+    "RoundsPolicy",
+    "AutoPolicy",
+]
 
 
 PUBLIC = [name for name in dir(mnemosyned) if not name.startswith("_")]
@@ -45,7 +51,9 @@ def test_a_star_import_brings_the_public_names_alone() -> None:
     assert {name for name in names if not name.startswith("__")} == set(PUBLIC)
 
 
-def test_the_pure_part_loads_neither_the_engine_nor_anything_that_must_be_installed() -> None:
+def test_the_pure_part_loads_neither_the_engine_nor_anything_that_must_be_installed() -> (
+    None
+):
     script = (
         "import sys, mnemosyned\n"
         "assert {name for name in sys.modules if name.startswith('mnemosyned.')} == "

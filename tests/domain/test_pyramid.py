@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import Detail, DetailKind
 from mnemosyned.domain.rollup import Child, Level, begin_of, end_of, parts, periods
@@ -40,7 +39,9 @@ def test_weeks_belong_to_the_month_they_begin_in() -> None:
 
 
 def test_the_days_around_new_year_share_an_iso_week() -> None:
-    days = [child(day) for day in ("2026-12-28", "2026-12-30", "2027-01-01", "2027-01-03")]
+    days = [
+        child(day) for day in ("2026-12-28", "2026-12-30", "2027-01-01", "2027-01-03")
+    ]
 
     assert [period.key for period in periods(days, to_level=2)] == ["2026-W53"]
 
@@ -81,7 +82,9 @@ def test_what_was_folded_is_left_out_unless_its_parent_is_reopened() -> None:
     folded = [child(f"2026-03-{day:02}", parent="w") for day in (9, 10, 11)]
 
     assert periods(folded, to_level=2) == []
-    (again,) = periods([*folded, child("2026-03-12")], to_level=2, reopened=frozenset({"w"}))
+    (again,) = periods(
+        [*folded, child("2026-03-12")], to_level=2, reopened=frozenset({"w"})
+    )
     assert len(again.members) == 4
 
 
@@ -92,13 +95,19 @@ moments = st.datetimes(timezones=st.just(UTC))
 def test_every_child_is_in_exactly_one_period_that_holds_it(
     given_moments: list[datetime], level: int
 ) -> None:
-    children = [Child(id=str(at), covers_from=moment) for at, moment in enumerate(given_moments)]
+    children = [
+        Child(id=str(at), covers_from=moment) for at, moment in enumerate(given_moments)
+    ]
 
     found = periods(children, to_level=level, minimum=1)
 
-    assert sorted(id for period in found for id in period.ids) == sorted(one.id for one in children)
+    assert sorted(id for period in found for id in period.ids) == sorted(
+        one.id for one in children
+    )
     for period in found:
-        assert all(period.begins <= one.covers_from <= period.ends for one in period.members)
+        assert all(
+            period.begins <= one.covers_from <= period.ends for one in period.members
+        )
     assert len({period.key for period in found}) == len(found)
 
 
@@ -116,5 +125,9 @@ def test_the_ends_of_time_have_periods_too(level: Level, moment: datetime) -> No
 def test_parts_cover_everything_and_keep_to_their_size(lengths: list[int]) -> None:
     found = parts(lengths, chars_max=60)
 
-    assert [at for begin, end in found for at in range(begin, end)] == list(range(len(lengths)))
-    assert all(end - begin == 1 or sum(lengths[begin:end]) <= 60 for begin, end in found)
+    assert [at for begin, end in found for at in range(begin, end)] == list(
+        range(len(lengths))
+    )
+    assert all(
+        end - begin == 1 or sum(lengths[begin:end]) <= 60 for begin, end in found
+    )

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from fakes import NOON
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
@@ -27,7 +26,13 @@ def match(position: int, content: str = "a bike", **changes: Any) -> Match:  # n
     when = NOON + timedelta(seconds=position)
     return Match(
         position,
-        **{"score": 1.0, "session": "s", "content": content, "created_at": when, **changes},
+        **{
+            "score": 1.0,
+            "session": "s",
+            "content": content,
+            "created_at": when,
+            **changes,
+        },
     )
 
 
@@ -41,7 +46,9 @@ def beside(position: int, content: str = "no such word") -> Match:
     return match(position, content, score=0.0)
 
 
-def ranked(asked: Query, *matches: Match, frequencies: dict[str, int] | None = None) -> list[Place]:
+def ranked(
+    asked: Query, *matches: Match, frequencies: dict[str, int] | None = None
+) -> list[Place]:
     known = dict.fromkeys(asked.terms.words, 100) | (frequencies or {})
     corpus = Corpus(count=COUNT, average_chars=20, frequencies=known)
     return rank(asked, Found(matches, corpus=corpus))
@@ -59,7 +66,10 @@ def test_nothing_found_has_no_place() -> None:
 
 
 def test_what_says_more_of_the_question_comes_first() -> None:
-    assert order("stolen bike", far(1, "a bike"), far(2, "the bike was stolen")) == [2, 1]
+    assert order("stolen bike", far(1, "a bike"), far(2, "the bike was stolen")) == [
+        2,
+        1,
+    ]
 
 
 def test_a_rare_word_counts_for_more_than_a_common_one() -> None:
@@ -70,7 +80,10 @@ def test_a_rare_word_counts_for_more_than_a_common_one() -> None:
 
 
 def test_a_short_text_that_says_it_beats_a_long_one() -> None:
-    assert order("bike", far(1, "bike " + "and so on " * 50), far(2, "my bike")) == [2, 1]
+    assert order("bike", far(1, "bike " + "and so on " * 50), far(2, "my bike")) == [
+        2,
+        1,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,21 +107,31 @@ def test_a_code_is_not_lost_to_stemming() -> None:
 
 
 def test_words_that_stand_together_as_asked_count_for_more() -> None:
-    apart = far(1, "peter said that the mill is closed and that ann will not black it out")
-    together = far(2, "peter said that the black mill is closed and ann will not take it out")
+    apart = far(
+        1, "peter said that the mill is closed and that ann will not black it out"
+    )
+    together = far(
+        2, "peter said that the black mill is closed and ann will not take it out"
+    )
 
     assert order("black mill", apart, together) == [2, 1]
 
 
 def test_equal_worth_puts_the_later_first() -> None:
-    assert order("bike", far(1, "bike a"), far(2, "bike b"), far(3, "bike c")) == [3, 2, 1]
+    assert order("bike", far(1, "bike a"), far(2, "bike b"), far(3, "bike c")) == [
+        3,
+        2,
+        1,
+    ]
 
 
 def test_what_stands_beyond_what_is_read_counts_as_in_a_long_text() -> None:
     long = far(1, "and so on " * 500, score=9.0)
 
     assert order("bike", long, far(2, "bike")) == [2, 1]
-    assert order("bike", long, far(2, "bike", score=0.0), frequencies={"bike": 1}) == [1]
+    assert order("bike", long, far(2, "bike", score=0.0), frequencies={"bike": 1}) == [
+        1
+    ]
 
 
 # ---------------------------------------------------------------- neighbors
@@ -124,14 +147,24 @@ def test_a_match_gains_from_what_stands_beside_it() -> None:
 
 
 def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
-    assert order("bike", match(1), beside(2, "yes"), beside(3, "no"), beside(4)) == [1, 2, 3]
+    assert order("bike", match(1), beside(2, "yes"), beside(3, "no"), beside(4)) == [
+        1,
+        2,
+        3,
+    ]
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"session": "other"}, {"source": "other"}, {"created_at": NOON + timedelta(hours=3)}],
+    [
+        {"session": "other"},
+        {"source": "other"},
+        {"created_at": NOON + timedelta(hours=3)},
+    ],
 )
-def test_what_only_happens_to_stand_beside_lends_nothing(changes: dict[str, Any]) -> None:
+def test_what_only_happens_to_stand_beside_lends_nothing(
+    changes: dict[str, Any],
+) -> None:
     stranger = beside(2)._replace(**changes)
 
     assert order("bike", match(1), stranger) == [1]
@@ -195,7 +228,9 @@ def dated(position: int, when: datetime, content: str = "a bike") -> Match:
         ("welches Foto zeigt das bike", "photos"),
     ],
 )
-def test_what_comes_from_the_source_asked_of_comes_first(text: str, source: str) -> None:
+def test_what_comes_from_the_source_asked_of_comes_first(
+    text: str, source: str
+) -> None:
     assert order(text, far(1, source=source), far(2, source="git")) == [1, 2]
 
 
@@ -228,7 +263,9 @@ def test_the_recent_comes_first_among_equals_and_never_before_a_better_match() -
     assert [place.memory for place in ranked(asked, old, new, better)] == [3, 1, 2]
 
 
-WORDS = st.lists(st.sampled_from(["bike", "stolen", "red", "moon", "?"]), max_size=6).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from(["bike", "stolen", "red", "moon", "?"]), max_size=6
+).map(" ".join)
 
 
 @settings(deadline=None, max_examples=60)
@@ -236,7 +273,9 @@ WORDS = st.lists(st.sampled_from(["bike", "stolen", "red", "moon", "?"]), max_si
     contents=st.lists(WORDS, min_size=1, max_size=12),
     episodes=st.lists(st.sampled_from([None, 7, 8]), min_size=12, max_size=12),
 )
-def test_the_parts_of_a_score_add_up_to_it(contents: list[str], episodes: list[int | None]) -> None:
+def test_the_parts_of_a_score_add_up_to_it(
+    contents: list[str], episodes: list[int | None]
+) -> None:
     span = Span(NOON, NOON + timedelta(seconds=5))
     asked = Query(terms=terms("stolen red bike"), limit=10, spans=(span,), now=NOON)
     matches = [
@@ -256,7 +295,9 @@ def test_what_says_the_same_has_one_place_and_a_count() -> None:
 
     places = ranked(query(), *same, far(100, "my bike"))
 
-    assert [(place.memory, place.duplicates) for place in places if place.duplicates] == [(49, 49)]
+    assert [
+        (place.memory, place.duplicates) for place in places if place.duplicates
+    ] == [(49, 49)]
     assert len(places) == 2
 
 
@@ -267,7 +308,9 @@ def test_the_same_words_from_elsewhere_keep_their_place() -> None:
 
 def test_what_differs_in_figures_steps_back_for_others() -> None:
     many = [far(at, f"bike at {at} percent") for at in range(50)]
-    other = far(100, "there is another rusty old bike in the cellar, behind the boxes, I think")
+    other = far(
+        100, "there is another rusty old bike in the cellar, behind the boxes, I think"
+    )
 
     places = ranked(query(limit=5), *many, other)
 
@@ -284,13 +327,17 @@ def test_what_differs_in_figures_is_shown_where_there_is_room() -> None:
 
 
 def test_the_limit_is_respected() -> None:
-    matches = [far(at, f"bike {word}") for at, word in enumerate("abcdefghijklmnopqrst")]
+    matches = [
+        far(at, f"bike {word}") for at, word in enumerate("abcdefghijklmnopqrst")
+    ]
 
     assert len(ranked(query(limit=7), *matches)) == 7
 
 
 def test_an_episode_has_one_place_with_its_best_lines_under_it() -> None:
-    originals = [match(at * 10, "bike " * at + "x" * at, episode=5) for at in range(1, 6)]
+    originals = [
+        match(at * 10, "bike " * at + "x" * at, episode=5) for at in range(1, 6)
+    ]
 
     places = ranked(query(limit=1), *originals)
 
@@ -298,7 +345,9 @@ def test_an_episode_has_one_place_with_its_best_lines_under_it() -> None:
     assert len(places[0].lines) == LINES_MAX
 
 
-def test_lines_that_had_places_of_their_own_before_a_sleep_are_all_shown_after_it() -> None:
+def test_lines_that_had_places_of_their_own_before_a_sleep_are_all_shown_after_it() -> (
+    None
+):
     awake = [match(at * 10, "bike " * at + "x" * at) for at in range(1, 9)]
     asleep = [one._replace(episode=5) for one in awake]
 
@@ -319,7 +368,9 @@ def test_further_lines_and_the_summary_add_to_an_episode() -> None:
     best, further = match(10, episode=5), match(90, "the bike", episode=5)
 
     def score(*matches: Match, summary: float = 0.0) -> float:
-        return rank(query(), Found(matches, {5: summary}, corpus=Corpus(count=COUNT)))[0].score
+        return rank(query(), Found(matches, {5: summary}, corpus=Corpus(count=COUNT)))[
+            0
+        ].score
 
     assert score(best, further) > score(best)
     assert score(best, summary=1.0) > score(best)

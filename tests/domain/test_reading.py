@@ -13,7 +13,8 @@ from mnemosyned.domain.text.terms import terms
 def reader(question: str) -> Reader:
     asked = terms(question)
     return Reader(
-        asked, Corpus(count=10, average_chars=200, frequencies=dict.fromkeys(asked.words, 2))
+        asked,
+        Corpus(count=10, average_chars=200, frequencies=dict.fromkeys(asked.words, 2)),
     )
 
 

@@ -2,11 +2,9 @@ from itertools import product
 from time import process_time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from mnemosyned.domain.secrets import formats as secret_forms
-from mnemosyned.domain.secrets import names as secret_names
+from mnemosyned.domain.secrets import formats as secret_forms, names as secret_names
 from mnemosyned.domain.secrets.formats import Secret
 from mnemosyned.domain.secrets.masking import TOO_DEEP, masked, masked_values, secrets
 
@@ -23,7 +21,13 @@ WORDS = (
     "暗証番号",
 )  # fmt: skip
 LINKS = (": ", "=", " is ", "：", " ")
-VALUES = ("Zq7xK9vB2mT4Hw8c", "A1B2" * 4, "A" + "A1B2" * 4, "A1B2C" * 9, f"{'aB3' * 6}.{'cD4' * 6}")
+VALUES = (
+    "Zq7xK9vB2mT4Hw8c",
+    "A1B2" * 4,
+    "A" + "A1B2" * 4,
+    "A1B2C" * 9,
+    f"{'aB3' * 6}.{'cD4' * 6}",
+)
 LETTERS = st.sampled_from(("a", "é", "İ", "\u212a", "\n", " "))
 
 
@@ -51,14 +55,24 @@ def test_every_word_before_a_secret_passes_its_hints(word: str) -> None:
     assert [secrets(text) for text in texts] == [without_hints(text) for text in texts]
 
 
-@given(st.lists(LETTERS | st.sampled_from((*FORMS, *WORDS, *LINKS, *VALUES)), max_size=12))
+@given(
+    st.lists(LETTERS | st.sampled_from((*FORMS, *WORDS, *LINKS, *VALUES)), max_size=12)
+)
 def test_hints_hide_no_secret(parts: list[str]) -> None:
     text = "".join(parts)
 
     assert secrets(text) == without_hints(text)
 
 
-REPEATED = ("token=", "api_key=", "key=1", "key=a1B2", "secret=1/", "eyJ-", "eyJaaaaaaaa-")
+REPEATED = (
+    "token=",
+    "api_key=",
+    "key=1",
+    "key=a1B2",
+    "secret=1/",
+    "eyJ-",
+    "eyJaaaaaaaa-",
+)
 
 
 @pytest.mark.fault  # it measures time
@@ -89,7 +103,9 @@ def test_a_long_key_is_masked_whole_wherever_its_name_is_repeated() -> None:
 def test_a_web_token_after_what_only_begins_like_one_is_found() -> None:
     token = f"eyJ{'aB3' * 6}.{'cD4' * 6}"
 
-    assert masked(f"eyJshort eyJ-{'x' * 20} {token}") == (f"eyJshort eyJ-{'x' * 20} [secret:jwt]")
+    assert masked(f"eyJshort eyJ-{'x' * 20} {token}") == (
+        f"eyJshort eyJ-{'x' * 20} [secret:jwt]"
+    )
 
 
 def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:

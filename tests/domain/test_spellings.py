@@ -4,8 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.retention import naming
 from mnemosyned.domain.text.accent_variants import SPELLINGS_MAX, spellings
@@ -26,7 +25,9 @@ def test_a_word_is_the_same_with_its_accents_and_without(one: str, other: str) -
     assert _indexed(one) in {_indexed(form) for form in (other, *spellings(other))}
 
 
-@pytest.mark.parametrize("word", ["plan", "Größe", "Łódź", "東京", "QX-48213", "мир", ""])
+@pytest.mark.parametrize(
+    "word", ["plan", "Größe", "Łódź", "東京", "QX-48213", "мир", ""]
+)
 def test_other_words_have_one_spelling(word: str) -> None:
     assert spellings(word) == ()
 
@@ -67,7 +68,9 @@ def _indexed(word: str) -> str:
 
 
 @pytest.mark.parametrize("word", ["αι" * 2000, "е" * 4000])
-def test_a_word_of_thousands_of_letters_has_as_many_spellings_as_others(word: str) -> None:
+def test_a_word_of_thousands_of_letters_has_as_many_spellings_as_others(
+    word: str,
+) -> None:
     forms = spellings(word)
 
     assert len(set(forms)) == len(forms) == SPELLINGS_MAX

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as codes, _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
 from domain.test_instructions import SENTENCES
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mnemosyned.domain.learnings import recognize as instructions
 from mnemosyned.domain.learnings.prefilter import REQUEST, hinted, languages
@@ -23,7 +21,9 @@ from mnemosyned.domain.learnings.rules import common_rules, rules_of
 TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""
 
-RULES = [(language, rule.pattern) for language in LANGUAGES for _, rule in rules_of(language)]
+RULES = [
+    (language, rule.pattern) for language in LANGUAGES for _, rule in rules_of(language)
+]
 RULES.append((REQUEST, common_rules().request.pattern))
 EVERY = frozenset({*LANGUAGES, REQUEST})
 
@@ -31,7 +31,8 @@ EVERY = frozenset({*LANGUAGES, REQUEST})
 def needs_a_hint(nodes: Iterable[Any], language: str) -> bool:
     """Whether every text that these nodes of a pattern match holds a hint of the language."""
     return any(
-        texts and all(language in languages(text) for text in texts) for texts in _stretches(nodes)
+        texts and all(language in languages(text) for text in texts)
+        for texts in _stretches(nodes)
     ) or any(_node_needs(node, language) for node in nodes)
 
 
@@ -99,7 +100,13 @@ def test_every_rule_needs_a_hint_of_its_language(language: str, pattern: str) ->
 
 
 def test_a_rule_that_needs_none_is_found_out() -> None:
-    for pattern in ("(?:always|sometimes) x", "(?:always)? x", r"\\w+ x", "(?!always)x", "immer x"):
+    for pattern in (
+        "(?:always|sometimes) x",
+        "(?:always)? x",
+        r"\\w+ x",
+        "(?!always)x",
+        "immer x",
+    ):
         assert not needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)), "english")
 
 
@@ -112,7 +119,9 @@ def test_every_labelled_instruction_is_hinted_at() -> None:
 @settings(max_examples=30)
 @given(
     st.sampled_from(RULES).flatmap(
-        lambda rule: st.tuples(st.just(rule[0]), st.from_regex(re.compile(rule[1], re.IGNORECASE)))
+        lambda rule: st.tuples(
+            st.just(rule[0]), st.from_regex(re.compile(rule[1], re.IGNORECASE))
+        )
     )
 )
 def test_whatever_a_rule_matches_is_hinted_at(said: tuple[str, str]) -> None:
@@ -159,7 +168,10 @@ def test_hints_that_overlap_are_all_found() -> None:
 
 
 def test_ordinary_words_cost_little() -> None:
-    words = "We went to the harbour yesterday and looked at the boats; Ada took 12 pictures. " * 2
+    words = (
+        "We went to the harbour yesterday and looked at the boats; Ada took 12 pictures. "
+        * 2
+    )
     hinted(words)
 
     began = time.process_time()

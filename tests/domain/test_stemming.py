@@ -2,8 +2,7 @@
 
 import sqlite3
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.stemming import beginning, fold, stem
@@ -38,7 +37,9 @@ def test_a_stem_is_what_the_index_keeps(words: list[str]) -> None:
     assert [stem(word) for word in words] == indexed(words)
 
 
-@given(word=st.from_regex(r"[a-z]{1,12}", fullmatch=True), ending=st.sampled_from(ENDINGS))
+@given(
+    word=st.from_regex(r"[a-z]{1,12}", fullmatch=True), ending=st.sampled_from(ENDINGS)
+)
 def test_a_word_begins_as_its_stem_says(word: str, ending: str) -> None:
     assert (word + ending).startswith(beginning(stem(word + ending)))
     assert beginning(stem(word + ending))

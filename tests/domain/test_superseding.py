@@ -4,8 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.learnings.conflicts import Holding, contradict
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
@@ -21,7 +20,11 @@ def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Lear
     said = standing(text)
     return Learning(
         id=text,
-        kind=LearningKind(kind) if kind else said[0].kind if said else LearningKind.INSTRUCTION,
+        kind=LearningKind(kind)
+        if kind
+        else said[0].kind
+        if said
+        else LearningKind.INSTRUCTION,
         text=text,
         created_at=NOON - timedelta(days=days_ago),
         session="default",
@@ -143,10 +146,16 @@ def test_what_was_superseded_or_does_not_fit_is_not_shown() -> None:
 
 
 def test_no_more_are_shown_than_five() -> None:
-    many = [learning(f"Never use word{number}.", days_ago=number) for number in range(9)]
+    many = [
+        learning(f"Never use word{number}.", days_ago=number) for number in range(9)
+    ]
 
     shown = relevant(
-        many, question=terms("anything"), now=NOON, budget_tokens=1_000, count=Chars4().count
+        many,
+        question=terms("anything"),
+        now=NOON,
+        budget_tokens=1_000,
+        count=Chars4().count,
     )
 
     assert shown == many[:5]
@@ -166,7 +175,10 @@ KINDS = st.sampled_from(LearningKind)
 def test_what_an_index_finds_is_what_comparing_each_finds(
     older: list[tuple[str, LearningKind]], text: str, kind: LearningKind
 ) -> None:
-    known = [replace(learning(old, kind=of), id=str(at)) for at, (old, of) in enumerate(older)]
+    known = [
+        replace(learning(old, kind=of), id=str(at))
+        for at, (old, of) in enumerate(older)
+    ]
     new = replace(learning(text, kind=kind), id="new")
 
     together = {one.id for one in superseded(new, known)}

@@ -8,8 +8,7 @@ from typing import get_args
 
 import pytest
 from domain.talks import same, talks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mnemosyned import (
     AutoPolicy,
@@ -22,8 +21,18 @@ from mnemosyned import (
 )
 from mnemosyned.domain.conversation.budget import MemoryPlace
 from mnemosyned.domain.conversation.key_facts import bullets, from_bullets
-from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter, SeedCounter
-from mnemosyned.domain.conversation.messages import Message, is_intent, is_system, message_id, ties
+from mnemosyned.domain.conversation.message_tokens import (
+    FullCounter,
+    MessageCounter,
+    SeedCounter,
+)
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    is_intent,
+    is_system,
+    message_id,
+    ties,
+)
 from mnemosyned.domain.conversation.policy import Policy
 from mnemosyned.domain.conversation.summary_message import is_summary
 from mnemosyned.domain.conversation.tool_stubs import pointer
@@ -123,7 +132,10 @@ def test_the_newest_messages_stay_as_they_are(talk: list[Message], keep: int) ->
     live = [message for message in talk if not is_summary(message)]
     pinned = next((at for at, one in enumerate(talk) if not is_system(one)), len(talk))
 
-    for policy in (MemoryConsolidator(keep_recent=keep), AutoPolicy(1, keep_recent=keep)):
+    for policy in (
+        MemoryConsolidator(keep_recent=keep),
+        AutoPolicy(1, keep_recent=keep),
+    ):
         done = policy.compact(talk)
         left = [message for message in done.messages if not is_summary(message)]
 

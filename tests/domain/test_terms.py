@@ -1,9 +1,14 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.text.stemming import WORD
-from mnemosyned.domain.text.terms import PHRASE_TOKENS_MAX, TERMS_MAX, Terms, grams, terms
+from mnemosyned.domain.text.terms import (
+    PHRASE_TOKENS_MAX,
+    TERMS_MAX,
+    Terms,
+    grams,
+    terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,10 @@ def test_a_name_is_parted_wherever_it_stands(before: str, behind: str) -> None:
     assert "get User Profile" in grams(f"{before} getUserProfile {behind}")
 
 
-@given(st.text(alphabet=st.sampled_from("aéß東 _1")) | st.text(alphabet=st.sampled_from("AÉ東 _1")))
+@given(
+    st.text(alphabet=st.sampled_from("aéß東 _1"))
+    | st.text(alphabet=st.sampled_from("AÉ東 _1"))
+)
 def test_only_a_capital_after_a_small_letter_parts_a_name(text: str) -> None:
     assert set(grams(text)) <= set("東 ")
 

@@ -7,14 +7,25 @@ from datetime import timedelta
 import pytest
 from fakes import NOON
 
-from mnemosyned.domain.timekeeping import OFF_MAX, SLACK_FOR, TOLERANCE, Judgment, Sighting, judge
+from mnemosyned.domain.timekeeping import (
+    OFF_MAX,
+    SLACK_FOR,
+    TOLERANCE,
+    Judgment,
+    Sighting,
+    judge,
+)
 
 DAY = timedelta(days=1)
 FIRST = Sighting(moment=NOON, boot="a", uptime_s=1_000.0)
 
 
 def seen(
-    last: Sighting, *, passed: timedelta, jumped: timedelta = timedelta(), boot: str = "a"
+    last: Sighting,
+    *,
+    passed: timedelta,
+    jumped: timedelta = timedelta(),
+    boot: str = "a",
 ) -> Judgment:
     """The clock after some time, and after it was set by so much."""
     began = last.uptime_s if boot == last.boot else 0.0
@@ -45,7 +56,10 @@ def test_a_jump_is_not_believed_however_long_it_stays(jumped: timedelta) -> None
     much_later = seen(at_once.sighting, passed=90 * DAY, jumped=jumped)
 
     assert (at_once.ahead, at_once.now) == (jumped, NOON + timedelta(minutes=1))
-    assert (much_later.ahead, much_later.now) == (jumped, NOON + timedelta(minutes=1) + 90 * DAY)
+    assert (much_later.ahead, much_later.now) == (
+        jumped,
+        NOON + timedelta(minutes=1) + 90 * DAY,
+    )
 
 
 def test_a_jump_that_is_taken_back_leaves_no_trace() -> None:
@@ -60,7 +74,9 @@ def test_a_jump_that_is_taken_back_leaves_no_trace() -> None:
 @pytest.mark.parametrize(
     ("off", "ahead"), [(3 * DAY, 0 * DAY), (OFF_MAX, 0 * DAY), (800 * DAY, 800 * DAY)]
 )
-def test_a_machine_that_was_off_for_long_is_asked_about(off: timedelta, ahead: timedelta) -> None:
+def test_a_machine_that_was_off_for_long_is_asked_about(
+    off: timedelta, ahead: timedelta
+) -> None:
     judged = seen(FIRST, passed=timedelta(minutes=2), jumped=off, boot="b")
 
     assert judged.ahead == ahead
@@ -79,7 +95,9 @@ def test_after_a_start_the_clock_may_be_set_right_for_a_while() -> None:
 def test_what_the_clock_may_catch_up_is_used_up_once() -> None:
     judged = seen(FIRST, passed=timedelta(minutes=1), boot="b")
     for _ in range(3):
-        judged = seen(judged.sighting, passed=timedelta(minutes=5), jumped=3 * DAY, boot="b")
+        judged = seen(
+            judged.sighting, passed=timedelta(minutes=5), jumped=3 * DAY, boot="b"
+        )
 
     assert judged.ahead == 3 * DAY
 
@@ -88,14 +106,19 @@ def test_a_clock_that_begins_in_1970_and_is_set_right_is_believed() -> None:
     epoch = seen(FIRST, passed=timedelta(minutes=1), jumped=-20_000 * DAY, boot="b")
 
     right = judge(
-        epoch.sighting, now=NOON + 2 * DAY, boot="b", uptime_s=epoch.sighting.uptime_s + 60
+        epoch.sighting,
+        now=NOON + 2 * DAY,
+        boot="b",
+        uptime_s=epoch.sighting.uptime_s + 60,
     )
 
     assert epoch.ahead == right.ahead == timedelta()
     assert right.now == NOON + 2 * DAY
 
 
-def test_what_was_seen_while_the_clock_was_ahead_is_forgotten_once_it_is_right() -> None:
+def test_what_was_seen_while_the_clock_was_ahead_is_forgotten_once_it_is_right() -> (
+    None
+):
     back = seen(FIRST, passed=DAY, jumped=-3_650 * DAY)
     settled = seen(back.sighting, passed=2 * DAY)
 

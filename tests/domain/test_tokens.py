@@ -4,8 +4,7 @@ import time
 
 import pytest
 from bench.token_texts import texts
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.text.token_estimate import (
     MARGIN,
@@ -22,7 +21,12 @@ from mnemosyned.domain.text.token_estimate import (
 def test_four_characters_are_a_token_and_every_text_is_one() -> None:
     counter = Chars4()
 
-    assert [counter.count(text) for text in ("", "abc", "abcdefg", "a" * 400)] == [1, 1, 1, 100]
+    assert [counter.count(text) for text in ("", "abc", "abcdefg", "a" * 400)] == [
+        1,
+        1,
+        1,
+        100,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +49,9 @@ def test_nothing_is_no_token() -> None:
 
 
 @given(st.text())
-def test_any_text_is_estimated_and_is_at_least_a_token_if_it_shows_anything(text: str) -> None:
+def test_any_text_is_estimated_and_is_at_least_a_token_if_it_shows_anything(
+    text: str,
+) -> None:
     estimate = Estimated().count(text)
 
     assert estimate >= bool(text.strip())
@@ -53,7 +59,9 @@ def test_any_text_is_estimated_and_is_at_least_a_token_if_it_shows_anything(text
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_a_text_costs_no_more_than_its_parts_and_little_less(one: str, two: str) -> None:
+def test_a_text_costs_no_more_than_its_parts_and_little_less(
+    one: str, two: str
+) -> None:
     whole = Estimated().count(one + "\n" + two)
 
     assert whole <= 3 * (Estimated().count(one) + Estimated().count(two)) + 4
@@ -65,7 +73,9 @@ def test_every_unit_that_is_measured_has_a_weight() -> None:
     assert measures(written).keys() <= WEIGHTS.keys()
 
 
-@pytest.mark.parametrize("unit", ["Ab", "a", " ", "\x0b", "+/a1", "中", "Aa1/", "\n ", "=", "_"])
+@pytest.mark.parametrize(
+    "unit", ["Ab", "a", " ", "\x0b", "+/a1", "中", "Aa1/", "\n ", "=", "_"]
+)
 def test_an_endless_run_is_estimated_in_no_time(unit: str) -> None:
     text = unit * 50_000
 
@@ -84,4 +94,6 @@ def test_a_margin_goes_on_top_and_into_the_name() -> None:
 
 def test_what_an_api_reported_is_not_counted_again() -> None:
     assert anchored(1_234, [], Chars4()) == Count(1_234, "reported")
-    assert anchored(1_234, ["a" * 40, "b" * 40], Chars4()) == Count(1_254, "reported+chars4")
+    assert anchored(1_234, ["a" * 40, "b" * 40], Chars4()) == Count(
+        1_254, "reported+chars4"
+    )

@@ -71,11 +71,15 @@ def test_counted_is_each_source_by_itself() -> None:
     assert not count.due(seen(by_source={"chat": 19, None: 19}), NOW)
     busy = seen(by_source={"chat": 19, None: 20, "mail": 33})
     assert count.due(busy, NOW)
-    assert count.takes(busy, NOW) == Selection(before=NOW - 10 * MINUTE, sources=(None, "mail"))
+    assert count.takes(busy, NOW) == Selection(
+        before=NOW - 10 * MINUTE, sources=(None, "mail")
+    )
 
 
 @pytest.mark.parametrize(("rows", "taken"), [(100, None), (101, 11), (200, 110)])
-def test_rows_beyond_the_limit_go_with_a_tenth_more(rows: int, taken: int | None) -> None:
+def test_rows_beyond_the_limit_go_with_a_tenth_more(
+    rows: int, taken: int | None
+) -> None:
     size = Size(rows_max=100)
     activity = seen(rows=rows, movable=rows)
 
@@ -121,12 +125,16 @@ def test_a_session_at_four_fifths_of_its_tokens_gives_up_its_older_part() -> Non
 QUIET = Machine(on_battery=False, load=0.0)
 
 
-def refuses(rule: ModelWork, machine: Machine = QUIET, *, quiet: timedelta = HOUR) -> str:
+def refuses(
+    rule: ModelWork, machine: Machine = QUIET, *, quiet: timedelta = HOUR
+) -> str:
     return rule.refuses(machine, seen(quiet=quiet), NOW)
 
 
 def test_by_default_a_model_may_always_write() -> None:
-    assert refuses(ModelWork(), Machine(on_battery=True, load=99), quiet=timedelta()) == ""
+    assert (
+        refuses(ModelWork(), Machine(on_battery=True, load=99), quiet=timedelta()) == ""
+    )
 
 
 def test_on_its_battery_the_machine_may_refuse() -> None:
@@ -152,9 +160,17 @@ def test_under_load_the_machine_may_refuse() -> None:
 
 @pytest.mark.parametrize(
     ("begins", "ends", "hour", "held"),
-    [(22, 7, 23, True), (22, 7, 6, True), (22, 7, 7, False), (9, 17, 12, True), (9, 17, 8, False)],
+    [
+        (22, 7, 23, True),
+        (22, 7, 6, True),
+        (22, 7, 7, False),
+        (9, 17, 12, True),
+        (9, 17, 8, False),
+    ],
 )
-def test_quiet_hours_go_over_midnight(begins: int, ends: int, hour: int, *, held: bool) -> None:
+def test_quiet_hours_go_over_midnight(
+    begins: int, ends: int, hour: int, *, held: bool
+) -> None:
     hours = QuietHours(time(begins), time(ends))
 
     assert hours.hold(time(hour)) is held

@@ -2,14 +2,11 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.text.invisible import plain_lines, visible, visible_json
 
-HOSTILE = (
-    "\x1b\x07\x08\x0b\x0c\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
-)
+HOSTILE = "\x1b\x07\x08\x0b\x0c\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
 
 
 @pytest.mark.parametrize("char", HOSTILE)

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.dates import questions as when
 from mnemosyned.domain.dates.questions import SPANS_MAX, Span, times
@@ -47,7 +46,9 @@ def day(text: str) -> datetime:
         ("summer 2024", "2024-06-01", "2024-09-01"),
     ],
 )
-def test_a_time_expression_means_a_stretch_of_time(text: str, since: str, until: str) -> None:
+def test_a_time_expression_means_a_stretch_of_time(
+    text: str, since: str, until: str
+) -> None:
     assert times(text, NOW).spans == (Span(day(since), day(until)),)
 
 
@@ -75,7 +76,9 @@ def test_times_are_understood_in_other_languages(text: str, english: str) -> Non
     assert times(text, NOW).spans == times(english, NOW).spans != ()
 
 
-@pytest.mark.parametrize("text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"])
+@pytest.mark.parametrize(
+    "text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"]
+)
 def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
     assert times(text, NOW).alone
 
@@ -107,7 +110,10 @@ def test_a_day_begins_where_the_question_is_asked() -> None:
 
 
 def test_what_a_memory_would_not_repeat_is_no_word_of_the_question() -> None:
-    assert times("what did Ann buy last week", NOW).rest.split() == "what did Ann buy".split()
+    assert (
+        times("what did Ann buy last week", NOW).rest.split()
+        == "what did Ann buy".split()
+    )
 
 
 def test_a_date_counts_as_a_whole_as_it_may_stand_in_the_memory() -> None:

@@ -1,7 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.chunking import Piece, covered, parts, whole
@@ -11,7 +10,12 @@ NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
 def group(*contents: str) -> list[MemoryRecord]:
     return [
-        MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+        MemoryRecord(
+            id=str(at),
+            content=text,
+            role="user",
+            created_at=NOON + timedelta(minutes=at),
+        )
         for at, text in enumerate(contents)
     ]
 
@@ -31,7 +35,9 @@ def texts(found: list[list[Piece]]) -> list[list[str]]:
 def test_a_group_that_fits_is_one_part() -> None:
     memories = group("one two", "three four")
 
-    assert parts(memories, count_tokens=words, tokens_max=6) == [[whole(one) for one in memories]]
+    assert parts(memories, count_tokens=words, tokens_max=6) == [
+        [whole(one) for one in memories]
+    ]
 
 
 def test_a_larger_group_is_split_between_memories_in_their_order() -> None:
@@ -55,7 +61,10 @@ def test_a_memory_longer_than_a_part_is_split_between_sentences() -> None:
         tokens_max=10,
     )
 
-    assert texts(found) == [["The first is here. The second is there."], ["And a third."]]
+    assert texts(found) == [
+        ["The first is here. The second is there."],
+        ["And a third."],
+    ]
 
 
 def test_a_sentence_longer_than_a_part_is_split_between_words() -> None:
@@ -81,15 +90,17 @@ def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
 
     found = parts([memory], count_tokens=words, tokens_max=3)
 
-    assert {(piece.memory, piece.created_at, piece.role) for part in found for piece in part} == {
-        (memory.id, memory.created_at, memory.role)
-    }
+    assert {
+        (piece.memory, piece.created_at, piece.role) for part in found for piece in part
+    } == {(memory.id, memory.created_at, memory.role)}
 
 
 def test_a_window_too_small_for_anything_still_drops_nothing() -> None:
     memories = group("abc", "")
 
-    assert covered(map(whole, memories), parts(memories, count_tokens=characters, tokens_max=0))
+    assert covered(
+        map(whole, memories), parts(memories, count_tokens=characters, tokens_max=0)
+    )
 
 
 def test_no_memories_make_no_parts() -> None:

@@ -5,7 +5,11 @@ from mnemosyned.domain.text.stemming import stem
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.token_estimate import Estimated
 from mnemosyned.domain.text.tokenizer import tokens
-from mnemosyned.domain.text.word_cache import WORD_CHARS_MAX, WordCache, empty_word_caches
+from mnemosyned.domain.text.word_cache import (
+    WORD_CHARS_MAX,
+    WordCache,
+    empty_word_caches,
+)
 
 WORD = "zqxjvkw"
 

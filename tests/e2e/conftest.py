@@ -17,8 +17,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Start daemons on `tmp_path`, with settings as MNEMOSYNE_… words; they end with the test."""
     with ExitStack() as stack:
 
-        def begin(*options: str, database: Path | None = None, **settings: Json) -> Daemon:
-            return stack.enter_context(running(tmp_path, *options, database=database, **settings))
+        def begin(
+            *options: str, database: Path | None = None, **settings: Json
+        ) -> Daemon:
+            return stack.enter_context(
+                running(tmp_path, *options, database=database, **settings)
+            )
 
         yield begin
 

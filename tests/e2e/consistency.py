@@ -83,7 +83,12 @@ DANGLING = {
 """What nothing but an interrupted request may leave, and what the next start mends."""
 LEVELS_MAX = 50
 """An index with more than 2,000 levels cannot be opened; only a purge lowers them."""
-INDEXES = {"memory_fts": 1, "episode_fts": 1, "memory_gram_fts": 0, "episode_gram_fts": 0}
+INDEXES = {
+    "memory_fts": 1,
+    "episode_fts": 1,
+    "memory_gram_fts": 0,
+    "episode_gram_fts": 0,
+}
 """Each index, and whether it can be compared with the texts it stands for."""
 
 
@@ -102,7 +107,9 @@ def dangling(database: Path) -> dict[str, int]:
 def depths(database: Path) -> dict[str, int]:
     """The levels of each full-text index, as its structure record counts them."""
     found = {}
-    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
+    ) as connection:
         for index in INDEXES:
             (block,) = connection.execute(
                 f"SELECT block FROM {index}_data WHERE id = 10"
@@ -119,7 +126,11 @@ def depths(database: Path) -> dict[str, int]:
 def damage(database: Path) -> list[str]:
     """What SQLite finds wrong with a file that nobody has open; empty when all is well."""
     with closing(sqlite3.connect(database)) as connection:
-        found = [text for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
+        found = [
+            text
+            for (text,) in connection.execute("PRAGMA integrity_check")
+            if text != "ok"
+        ]
         for index, compared in INDEXES.items():
             check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
             try:

@@ -32,12 +32,22 @@ BYTECODE = Path(__file__).parents[2] / ".pytest_cache" / "bytecode"
 WAIT_S = 20.0
 """The most any wait takes before its test fails."""
 POLL_S = 0.005
-CLEARED = ("MNEMOSYNE_", "XDG_", "NOTIFY_SOCKET", "WATCHDOG_", "PYTHONDONTWRITEBYTECODE")
+CLEARED = (
+    "MNEMOSYNE_",
+    "XDG_",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_",
+    "PYTHONDONTWRITEBYTECODE",
+)
 
 
 def environment(home: Path, **settings: str | None) -> dict[str, str]:
     """The environment of a machine on which nothing is configured but these; None takes one out."""
-    bare = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
+    bare = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(CLEARED)
+    }
     usual = {
         "HOME": str(home),
         "PYTHONPYCACHEPREFIX": str(BYTECODE),
@@ -47,7 +57,9 @@ def environment(home: Path, **settings: str | None) -> dict[str, str]:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def eventually(claim: Callable[[], object], what: str, *, timeout_s: float = WAIT_S) -> None:
+def eventually(
+    claim: Callable[[], object], what: str, *, timeout_s: float = WAIT_S
+) -> None:
     """Return once the claim holds; fail when it does not within the time."""
     deadline = time.monotonic() + timeout_s
     while not claim():
@@ -83,7 +95,9 @@ class Notices:
 
     def wait(self, state: str, *, timeout_s: float = WAIT_S) -> None:
         """Return once the daemon has said this."""
-        eventually(lambda: state in self.received, f"{state} was told", timeout_s=timeout_s)
+        eventually(
+            lambda: state in self.received, f"{state} was told", timeout_s=timeout_s
+        )
 
     def close(self) -> None:
         """Stop listening."""
@@ -182,7 +196,11 @@ class Daemon:
 
 
 def mnem(
-    *words: str | bytes, home: Path, stdin: bytes = b"", anew: bool = False, **settings: str | None
+    *words: str | bytes,
+    home: Path,
+    stdin: bytes = b"",
+    anew: bool = False,
+    **settings: str | None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the shell client as its own process."""
     command = [str(BIN / "mnem"), *words]
@@ -218,7 +236,12 @@ def spawn(
     env = environment(home, **settings)
     with log.open("wb") as output:
         return start(
-            command, env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, anew=anew
+            command,
+            env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            anew=anew,
         )
 
 
@@ -263,14 +286,17 @@ def running(
 
 def _wait_ready(process: Process, notices: Notices, log: Path) -> None:
     eventually(
-        lambda: "READY=1" in notices.received or process.poll() is not None, "READY=1 or an end"
+        lambda: "READY=1" in notices.received or process.poll() is not None,
+        "READY=1 or an end",
     )
     assert process.poll() is None, f"the daemon ended early:\n{log.read_text()}"
 
 
 def rows(database: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
     """What a statement finds in the file, read by SQLite itself and nothing of the product."""
-    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
+    ) as connection:
         return connection.execute(sql, values).fetchall()
 
 

@@ -35,12 +35,16 @@ class Faults:
 def build(room: Path) -> Path:
     """Compile the shim; a machine that tests needs a C compiler anyway."""
     library = room / "ioshim.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"], check=True
+    )
     return library
 
 
 @contextmanager
-def failing(home: Path, library: Path, **settings: Json) -> Iterator[tuple[Daemon, Faults]]:
+def failing(
+    home: Path, library: Path, **settings: Json
+) -> Iterator[tuple[Daemon, Faults]]:
     """A running daemon with the shim in it, disarmed."""
     path = home / "control"
     path.write_bytes(bytes(CONTROL.size))
@@ -48,7 +52,11 @@ def failing(home: Path, library: Path, **settings: Json) -> Iterator[tuple[Daemo
         path.open("r+b") as file,
         mmap.mmap(file.fileno(), CONTROL.size) as control,
         running(
-            home, anew=True, LD_PRELOAD=str(library), IOSHIM_CONTROL=str(path), **settings
+            home,
+            anew=True,
+            LD_PRELOAD=str(library),
+            IOSHIM_CONTROL=str(path),
+            **settings,
         ) as daemon,
     ):
         yield daemon, Faults(control)

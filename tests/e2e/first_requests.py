@@ -46,7 +46,9 @@ def live(memory: Client | Memory, clients: int) -> None:
         except BaseException as error:  # noqa: BLE001 raised below, in the thread that is asked
             failed.append(error)
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(clients)]
+    threads = [
+        threading.Thread(target=call, args=(number,)) for number in range(clients)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -55,7 +57,9 @@ def live(memory: Client | Memory, clients: int) -> None:
         raise failed[0]
 
 
-def lives(begin: Callable[[], Client | Memory], clients: int, count: int) -> tuple[int, int]:
+def lives(
+    begin: Callable[[], Client | Memory], clients: int, count: int
+) -> tuple[int, int]:
     """How many lives ended by a signal, and how many met an error."""
     died = failed = 0
     for _ in range(count):

@@ -89,14 +89,22 @@ def start(
 ) -> Process:
     """Start the program that the first of the words names by its path."""
     if anew or ANEW or Path(os.fsdecode(words[0])).parent != BIN:
-        return subprocess.Popen(words, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+        return subprocess.Popen(
+            words, env=env, stdin=stdin, stdout=stdout, stderr=stderr
+        )
     order = {"words": [os.fsdecode(word) for word in words], "environment": dict(env)}
     with tempfile.TemporaryFile() as file, open(os.devnull, "rb") as nothing:  # noqa: PTH123
         file.write(json.dumps(order).encode())
         file.flush()
         given = nothing if isinstance(stdin, int) else stdin
         ours, theirs = os.pipe()
-        files = [file.fileno(), given.fileno(), stdout.fileno(), stderr.fileno(), theirs]
+        files = [
+            file.fileno(),
+            given.fileno(),
+            stdout.fileno(),
+            stderr.fileno(),
+            theirs,
+        ]
         try:
             socket.send_fds(_template(), [b"."], files)
         finally:
@@ -110,7 +118,12 @@ def _template() -> socket.socket:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("template.py"), str(theirs.fileno())],
+            [
+                sys.executable,
+                "-P",
+                Path(__file__).with_name("template.py"),
+                str(theirs.fileno()),
+            ],
             pass_fds=[theirs.fileno()],
         )
 

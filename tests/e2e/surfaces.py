@@ -82,7 +82,7 @@ class InTheShell:
     room: Path
 
     def call(self, name: str, **fields: Json) -> Json:
-        if name == "remember_many":
+        if name == "remember_many":  # noqa: SIM108 longer than a line can be
             words = self._import(fields)
         else:
             words = _words(name, self._in_files(fields))
@@ -103,7 +103,9 @@ class InTheShell:
 
     def _import(self, fields: Mapping[str, Json]) -> list[str]:
         file = self.room / "batch.jsonl"
-        file.write_text("".join(json.dumps(memory) + "\n" for memory in fields["memories"]))
+        file.write_text(
+            "".join(json.dumps(memory) + "\n" for memory in fields["memories"])
+        )
         return ["import", "--json", str(file)]
 
 
@@ -114,7 +116,11 @@ def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
         if field.required
     }
     required |= {"id"} if name == "forget" else set()
-    options = [*COMMANDS.get(name, [name]), "--json", *(["--yes"] if name in ASK_FIRST else [])]
+    options = [
+        *COMMANDS.get(name, [name]),
+        "--json",
+        *(["--yes"] if name in ASK_FIRST else []),
+    ]
     last = ["--"]
     for field, value in fields.items():
         option = f"--{field.replace('_', '-')}"

@@ -38,7 +38,10 @@ class Seen:
     def __call__(self) -> bytes:
         shown = b""
         deadline = time.monotonic() + WAIT_S
-        while time.monotonic() < deadline and select.select([self._terminal], [], [], 0.1)[0]:
+        while (
+            time.monotonic() < deadline
+            and select.select([self._terminal], [], [], 0.1)[0]
+        ):
             try:
                 shown += os.read(self._terminal, 65536)
             except OSError:  # how Linux says that the other side is closed

@@ -15,8 +15,13 @@ CAP = 50
 
 
 def remember(daemon: Daemon) -> None:
-    batch = [{"id": f"aged-{n}", "content": f"Aged {n}.", "created_at": LONG_AGO} for n in range(4)]
-    daemon.post("remember_many", memories=[*batch, {"id": "fresh", "content": "Fresh."}])
+    batch = [
+        {"id": f"aged-{n}", "content": f"Aged {n}.", "created_at": LONG_AGO}
+        for n in range(4)
+    ]
+    daemon.post(
+        "remember_many", memories=[*batch, {"id": "fresh", "content": "Fresh."}]
+    )
 
 
 def cycles(daemon: Daemon) -> int:
@@ -33,9 +38,9 @@ def test_it_sleeps_on_its_schedule_only_if_told_to(start: Start) -> None:
     slept = cycles(asleep)
     eventually(lambda: cycles(asleep) >= slept + 2, "two cycles more")
 
-    assert rows(asleep.database, 'SELECT DISTINCT "trigger" FROM consolidation_log') == [
-        ("schedule",)
-    ]
+    assert rows(
+        asleep.database, 'SELECT DISTINCT "trigger" FROM consolidation_log'
+    ) == [("schedule",)]
     assert rows(asleep.database, "SELECT id FROM working_memory") == [("fresh",)]
     status = asleep.post("status").body["sleep"]
     assert status["auto"]
@@ -50,16 +55,25 @@ def test_working_memory_stays_under_its_cap_and_nothing_is_lost(start: Start) ->
 
     daemon.post("remember", id="pinned", content="Always at hand.", pinned=True)
     for id in ids:
-        daemon.post("remember", id=id, content=f"This is memory {id}.", session=f"s{id[-1]}")
+        daemon.post(
+            "remember", id=id, content=f"This is memory {id}.", session=f"s{id[-1]}"
+        )
     eventually(lambda: len(working(daemon)) <= CAP, "working memory is under its cap")
 
     left = working(daemon)
-    assert left == ["pinned", *ids[-len(left) + 1 :]], "the oldest went first, the pinned stayed"
+    assert left == ["pinned", *ids[-len(left) + 1 :]], (
+        "the oldest went first, the pinned stayed"
+    )
     assert len(left) > CAP // 2, "no more was consolidated than had to be"
     assert kept(daemon.database) == sorted([*ids, "pinned"])
-    assert rows(daemon.database, 'SELECT DISTINCT "trigger" FROM consolidation_log') == [("cap",)]
+    assert rows(
+        daemon.database, 'SELECT DISTINCT "trigger" FROM consolidation_log'
+    ) == [("cap",)]
     assert half_done(daemon.database) == {}
-    assert daemon.post("recall", query="memory n000").body["hits"][0]["lines"][0]["id"] == "n000"
+    assert (
+        daemon.post("recall", query="memory n000").body["hits"][0]["lines"][0]["id"]
+        == "n000"
+    )
 
 
 def test_a_burst_over_the_cap_is_no_reason_for_warnings(start: Start) -> None:
@@ -79,5 +93,7 @@ def episodes(daemon: Daemon) -> int:
 
 
 def working(daemon: Daemon) -> list[str]:
-    found = rows(daemon.database, "SELECT id FROM working_memory ORDER BY created_at, seq")
+    found = rows(
+        daemon.database, "SELECT id FROM working_memory ORDER BY created_at, seq"
+    )
     return [id for (id,) in found]

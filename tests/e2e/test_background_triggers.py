@@ -27,7 +27,10 @@ def remember(daemon: Daemon, count: int, **fields: str) -> None:
 
 
 def triggers(daemon: Daemon) -> list[str]:
-    return [name for (name,) in rows(daemon.database, 'SELECT "trigger" FROM consolidation_log')]
+    return [
+        name
+        for (name,) in rows(daemon.database, 'SELECT "trigger" FROM consolidation_log')
+    ]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +63,16 @@ def test_age_starts_a_cycle_by_itself(start: Start) -> None:
 
 
 def test_switched_off_nothing_starts_by_itself(start: Start) -> None:
-    settings = {**AWAKE, "MNEMOSYNE_AUTO_SLEEP": "false", "MNEMOSYNE_SLEEP_ON_COUNT": "3"}
+    settings = {
+        **AWAKE,
+        "MNEMOSYNE_AUTO_SLEEP": "false",
+        "MNEMOSYNE_SLEEP_ON_COUNT": "3",
+    }
     daemon = start(**settings)
-    other = start(database=daemon.home / "other.db", **{**settings, "MNEMOSYNE_AUTO_SLEEP": "true"})
+    other = start(
+        database=daemon.home / "other.db",
+        **{**settings, "MNEMOSYNE_AUTO_SLEEP": "true"},
+    )
 
     for one in (daemon, other):
         remember(one, 9, created_at=LONG_AGO)

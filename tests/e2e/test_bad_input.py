@@ -68,13 +68,20 @@ CONTENT_BYTES_MAX = 2000  # as the shared daemon has it
 
 
 @pytest.fixture(scope="module")
-def surfaces(shared: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Surface]]:
+def surfaces(
+    shared: Daemon, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Surface]]:
     home = tmp_path_factory.mktemp("surfaces")
     limits: dict[str, Json] = {"limits.content_bytes_max": CONTENT_BYTES_MAX}
     with shared.client() as client, Memory(home / "memory.db", **limits) as embedded:
         shared.post("remember", **TEA)
         embedded.remember(**TEA)
-        yield [OverHttp(shared), InPython(client), InTheShell(shared, home), InPython(embedded)]
+        yield [
+            OverHttp(shared),
+            InPython(client),
+            InTheShell(shared, home),
+            InPython(embedded),
+        ]
 
 
 @pytest.mark.parametrize("case", REFUSALS)
@@ -105,20 +112,30 @@ def test_a_bad_memory_of_a_batch_is_named_by_its_place(
     before = kept(shared.database)
     batch = [{"content": "good"}, {"content": "good"}, {"content": " "}]
 
-    for surface in (surface for surface in surfaces if not isinstance(surface, InTheShell)):
+    for surface in (
+        surface for surface in surfaces if not isinstance(surface, InTheShell)
+    ):
         with pytest.raises(Refused) as caught:
             surface.call("remember_many", memories=batch)
-        assert (caught.value.code, caught.value.field) == ("empty_content", "memories[2].content")
+        assert (caught.value.code, caught.value.field) == (
+            "empty_content",
+            "memories[2].content",
+        )
 
     assert kept(shared.database) == before
 
 
 def test_a_batch_is_neither_empty_nor_endless(surfaces: list[Surface]) -> None:
     for batch in ([], [{"content": "x"}] * 1001):
-        for surface in (surface for surface in surfaces if not isinstance(surface, InTheShell)):
+        for surface in (
+            surface for surface in surfaces if not isinstance(surface, InTheShell)
+        ):
             with pytest.raises(Refused) as caught:
                 surface.call("remember_many", memories=batch)
-            assert (caught.value.code, caught.value.field) == ("invalid_request", "memories")
+            assert (caught.value.code, caught.value.field) == (
+                "invalid_request",
+                "memories",
+            )
 
 
 def test_a_field_nobody_knows_is_refused(shared: Daemon) -> None:
@@ -132,7 +149,9 @@ def test_a_field_nobody_knows_is_refused(shared: Daemon) -> None:
     assert (typed.returncode, b"--colour" in typed.stderr) == (2, True)
 
 
-def test_a_time_without_a_zone_is_refused_as_an_object_too(surfaces: list[Surface]) -> None:
+def test_a_time_without_a_zone_is_refused_as_an_object_too(
+    surfaces: list[Surface],
+) -> None:
     naive = datetime.fromisoformat(NAIVE)
 
     for surface in surfaces:
@@ -195,7 +214,9 @@ def test_a_nul_character_is_refused_by_every_surface(
     ],
     ids=["cut short", "no json", "nan", "deep", "array", "null", "nothing"],
 )  # fmt: skip
-def test_a_body_that_is_no_request_is_refused(shared: Daemon, body: bytes, code: str) -> None:
+def test_a_body_that_is_no_request_is_refused(
+    shared: Daemon, body: bytes, code: str
+) -> None:
     answer = shared.request("POST", "/v1/remember", body)
 
     assert (answer.status, answer.error[0]) == (400, code)
@@ -232,7 +253,10 @@ def test_a_body_over_the_limit_is_refused_in_json(shared: Daemon) -> None:
 
 @pytest.mark.parametrize("size", [150_000, 8_000_000])
 def test_the_client_is_told_that_a_body_is_too_large(shared: Daemon, size: int) -> None:
-    with shared.client() as client, pytest.raises(ContentTooLarge, match="body_bytes_max"):
+    with (
+        shared.client() as client,
+        pytest.raises(ContentTooLarge, match="body_bytes_max"),
+    ):
         client.remember_many([Remember("x" * size)])
 
 
@@ -253,7 +277,9 @@ def test_the_client_is_told_that_a_body_is_too_large(shared: Daemon, size: int) 
 def test_a_path_or_method_nobody_serves_is_refused(
     shared: Daemon, method: str, path: str, status: int, code: str
 ) -> None:
-    answer = shared.request(method, path, b'{"content": "x"}' if method == "PUT" else None)
+    answer = shared.request(
+        method, path, b'{"content": "x"}' if method == "PUT" else None
+    )
 
     assert (answer.status, answer.error[0]) == (status, code)
 
@@ -284,7 +310,9 @@ def test_a_client_that_hangs_up_within_its_body_leaves_nothing(shared: Daemon) -
     before = kept(shared.database)
 
     with raw(shared) as connection:
-        connection.sendall(b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\n\r\n")
+        connection.sendall(
+            b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\n\r\n"
+        )
         connection.sendall(b'{"content": "')
 
     assert shared.post("status").status == 200
@@ -295,7 +323,9 @@ def test_a_slow_client_keeps_nobody_waiting(shared: Daemon) -> None:
     slow = [raw(shared) for _ in range(20)]  # more than there are threads
 
     for connection in slow:
-        connection.sendall(b"POST /v1/recall HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{")
+        connection.sendall(
+            b"POST /v1/recall HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{"
+        )
     answer = shared.post("recall", query="tea")
     for connection in slow:
         connection.sendall(b'"query":"tea"}')

@@ -33,7 +33,9 @@ COLOR = b"\x1b["
 def filled(shared: Daemon) -> Daemon:
     """A daemon with an episode of three originals, one working memory and a row in the log."""
     for number in range(3):
-        shared.post("remember", id=f"old-{number}", content=f"Old news, number {number}.")
+        shared.post(
+            "remember", id=f"old-{number}", content=f"Old news, number {number}."
+        )
     shared.post("sleep", force=True)
     shared.post("remember", id="tea", content="Tea at four.", metadata={"pot": 1})
     return shared
@@ -48,7 +50,9 @@ def episode(filled: Daemon) -> str:
 def words_of(command: str, episode: str, file: Path) -> list[str]:
     file.write_text('{"content": "from a file", "id": "from-a-file"}\n')
     talk = file.with_name("talk.json")
-    talk.write_text('{"model": "any", "messages": [{"role": "user", "content": "tea?"}]}')
+    talk.write_text(
+        '{"model": "any", "messages": [{"role": "user", "content": "tea?"}]}'
+    )
     return {
         "remember": ["remember", "--id", "said", "said"],
         "import": ["import", str(file)],
@@ -86,7 +90,9 @@ def test_what_is_printed_is_plain_or_json(
 
     assert (printed.returncode, as_json.returncode) == (0, 0)
     assert printed.stdout.strip()
-    assert COLOR not in printed.stdout + printed.stderr + as_json.stdout + as_json.stderr
+    assert (
+        COLOR not in printed.stdout + printed.stderr + as_json.stdout + as_json.stderr
+    )
     assert isinstance(json.loads(as_json.stdout), dict)
 
 
@@ -98,10 +104,15 @@ def test_a_terminal_sees_colours(filled: Daemon) -> None:
 
 
 def test_standard_input_is_remembered_without_its_last_newline(filled: Daemon) -> None:
-    done = filled.mnem("remember", "--id", "piped", stdin="Grüße\naus der Küche\n".encode())
+    done = filled.mnem(
+        "remember", "--id", "piped", stdin="Grüße\naus der Küche\n".encode()
+    )
 
     assert (done.returncode, done.stdout) == (0, b"piped\n")
-    assert filled.post("get", id="piped").body["memory"]["content"] == "Grüße\naus der Küche"
+    assert (
+        filled.post("get", id="piped").body["memory"]["content"]
+        == "Grüße\naus der Küche"
+    )
 
 
 def test_on_a_terminal_nothing_to_remember_is_said_at_once(filled: Daemon) -> None:
@@ -125,9 +136,13 @@ def test_a_reader_that_has_seen_enough_is_no_failure(filled: Daemon) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_importing_shows_its_progress_on_a_terminal(filled: Daemon, tmp_path: Path) -> None:
+def test_importing_shows_its_progress_on_a_terminal(
+    filled: Daemon, tmp_path: Path
+) -> None:
     file = tmp_path / "many.jsonl"
-    file.write_text("".join(json.dumps({"content": f"n {n}"}) + "\n" for n in range(1200)))
+    file.write_text(
+        "".join(json.dumps({"content": f"n {n}"}) + "\n" for n in range(1200))
+    )
 
     with on_terminal(filled, "import", str(file)) as (process, seen):
         assert process.wait(WAIT_S) == 0
@@ -141,7 +156,9 @@ def test_importing_shows_its_progress_on_a_terminal(filled: Daemon, tmp_path: Pa
 # ------------------------------------------------------------- standard output
 
 
-def test_what_is_remembered_and_learned_is_its_id_alone_in_a_variable(shared: Daemon) -> None:
+def test_what_is_remembered_and_learned_is_its_id_alone_in_a_variable(
+    shared: Daemon,
+) -> None:
     command = f"{BIN}/mnem --socket {shared.socket}"
     script = f"""
         one=$({command} remember --dedupe 'the password is larch-4471')
@@ -192,7 +209,10 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
     assert b"would forget: 1 memory " in refused.stderr
     assert b"the heron stands alone" in refused.stderr
     assert b"--yes" in refused.stderr
-    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memory ")) == (0, True)
+    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memory ")) == (
+        0,
+        True,
+    )
     assert b"heron" not in done.stdout + done.stderr
 
 
@@ -202,7 +222,9 @@ def test_a_preview_shows_every_memory_that_would_go(filled: Daemon) -> None:
 
     asked = filled.mnem("forget", "--query", "ibex").stderr.decode()
     shown = filled.mnem("forget", "--query", "ibex", "--dry-run").stdout.decode()
-    as_json = json.loads(filled.mnem("forget", "--query", "ibex", "--dry-run", "--json").stdout)
+    as_json = json.loads(
+        filled.mnem("forget", "--query", "ibex", "--dry-run", "--json").stdout
+    )
     over_http = filled.post("forget", query="ibex", dry_run=True).body
 
     for text in (asked, shown):
@@ -213,8 +235,12 @@ def test_a_preview_shows_every_memory_that_would_go(filled: Daemon) -> None:
         assert (answer["memories"], answer["further"]) == (86, 0)
 
 
-@pytest.mark.parametrize("words", [["forget", "--query", "zeppelin"], ["archive", "prune"]])
-def test_where_nothing_would_go_nobody_is_asked(filled: Daemon, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["forget", "--query", "zeppelin"], ["archive", "prune"]]
+)
+def test_where_nothing_would_go_nobody_is_asked(
+    filled: Daemon, words: list[str]
+) -> None:
     done = filled.mnem(*words)
     as_json = filled.mnem(*words, "--json")
 
@@ -223,7 +249,9 @@ def test_where_nothing_would_go_nobody_is_asked(filled: Daemon, words: list[str]
     assert json.loads(as_json.stdout)["memories"] == 0
 
 
-@pytest.mark.parametrize("words", [["recall", "tea", "--tier", "cold"], ["recal", "tea"]])
+@pytest.mark.parametrize(
+    "words", [["recall", "tea", "--tier", "cold"], ["recal", "tea"]]
+)
 def test_a_mistyped_command_is_told_in_json_where_that_is_asked_for(
     filled: Daemon, words: list[str]
 ) -> None:
@@ -236,7 +264,9 @@ def test_a_mistyped_command_is_told_in_json_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize(("answer", "status"), [(b"n\n", 200), (b"y\n", 404)])
-def test_on_a_terminal_forgetting_asks(filled: Daemon, answer: bytes, status: int) -> None:
+def test_on_a_terminal_forgetting_asks(
+    filled: Daemon, answer: bytes, status: int
+) -> None:
     filled.post("remember", id="ask", content="the heron stands alone")
 
     with on_terminal(filled, "forget", "ask") as (process, seen):
@@ -265,13 +295,17 @@ def test_recall_explains_its_scores_on_request(filled: Daemon) -> None:
     assert b"score" not in filled.mnem("recall", "tea").stdout
 
     explained = filled.mnem("recall", "--explain", "tea").stdout
-    hit = json.loads(filled.mnem("recall", "--explain", "--json", "tea").stdout)["hits"][0]
+    hit = json.loads(filled.mnem("recall", "--explain", "--json", "tea").stdout)[
+        "hits"
+    ][0]
 
     assert f"score {hit['score']:.2f} = words".encode() in explained
     assert sum(hit["explanation"].values()) == pytest.approx(hit["score"])
 
 
-@pytest.mark.parametrize("words", [["recall"], ["recall", "--limit", "x", "tea"], ["dream"]])
+@pytest.mark.parametrize(
+    "words", [["recall"], ["recall", "--limit", "x", "tea"], ["dream"]]
+)
 def test_bad_input_is_two(filled: Daemon, words: list[str]) -> None:
     done = filled.mnem(*words)
 
@@ -281,7 +315,9 @@ def test_bad_input_is_two(filled: Daemon, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "recall", "remember"])
-def test_no_daemon_is_three_and_says_how_to_start_one(tmp_path: Path, command: str) -> None:
+def test_no_daemon_is_three_and_says_how_to_start_one(
+    tmp_path: Path, command: str
+) -> None:
     words = [command, *(["tea"] if command != "status" else [])]
 
     done = mnem("--socket", str(tmp_path / "none"), *words, home=tmp_path)
@@ -302,8 +338,12 @@ def test_a_conflict_is_five(filled: Daemon) -> None:
 
 
 def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
-    body = b'{"error": {"code": "internal_error", "message": "unexpected", "field": null}}'
-    head = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: %d\r\n\r\n" % len(body)
+    body = (
+        b'{"error": {"code": "internal_error", "message": "unexpected", "field": null}}'
+    )
+    head = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: %d\r\n\r\n" % len(
+        body
+    )
     with short_room() as room, socket.socket(socket.AF_UNIX) as listener:
         listener.settimeout(WAIT_S)
         listener.bind(str(room / "s"))
@@ -324,7 +364,10 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
         (["recall", "tea"], b""),
         (["sleep", "--dry-run"], b""),
         (["sleep"], b"mnem: the cycle goes on in the daemon; "),
-        (["forget", "tea", "--yes"], b"mnem: the daemon finishes what it was asked to do"),
+        (
+            ["forget", "tea", "--yes"],
+            b"mnem: the daemon finishes what it was asked to do",
+        ),
     ],
 )
 def test_an_interrupt_says_no_more_than_what_goes_on(
@@ -347,7 +390,9 @@ def test_an_interrupt_says_no_more_than_what_goes_on(
     assert len(said.strip().splitlines()) == bool(goes_on)
 
 
-def test_the_socket_is_found_by_option_variable_file_or_habit(start: Start, tmp_path: Path) -> None:
+def test_the_socket_is_found_by_option_variable_file_or_habit(
+    start: Start, tmp_path: Path
+) -> None:
     with short_room() as room:
         usual = room / "mnemosyned" / "mnemosyned.sock"
         daemon = start("--socket", str(usual))
@@ -356,7 +401,9 @@ def test_the_socket_is_found_by_option_variable_file_or_habit(start: Start, tmp_
 
         by_habit = mnem("status", home=tmp_path, XDG_RUNTIME_DIR=str(room))
         by_option = mnem("--socket", str(usual), "status", home=tmp_path, **elsewhere)
-        by_variable = mnem("status", home=tmp_path, MNEMOSYNE_SOCKET=str(usual), **elsewhere)
+        by_variable = mnem(
+            "status", home=tmp_path, MNEMOSYNE_SOCKET=str(usual), **elsewhere
+        )
         nowhere = mnem("status", home=tmp_path, **elsewhere)
         file.parent.mkdir(parents=True)
         file.write_text(f"socket: {usual}\n")
@@ -380,7 +427,9 @@ def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) ->
     fields = [field.name for field in msgspec.structs.fields(verb)] if verb else []
     assert done.returncode == 0
     for name in fields:
-        assert f"--{name.replace('_', '-')} " in shown or f"{name.upper()}" in shown, name
+        assert f"--{name.replace('_', '-')} " in shown or f"{name.upper()}" in shown, (
+            name
+        )
     if verb:
         assert str(verb.__doc__).splitlines()[0] in " ".join(shown.split())
 

@@ -38,7 +38,9 @@ def test_a_client_outlives_a_restart_of_the_daemon(start: Start) -> None:
 
         client.remember("after", id="after")
 
-        assert [client.get(id=id).memory is not None for id in ("before", "after")] == [True] * 2
+        assert [client.get(id=id).memory is not None for id in ("before", "after")] == [
+            True
+        ] * 2
 
 
 def test_a_client_without_a_daemon_says_how_to_start_one(tmp_path: Path) -> None:
@@ -50,7 +52,11 @@ def test_a_client_without_a_daemon_says_how_to_start_one(tmp_path: Path) -> None
 
 
 def test_an_idle_connection_that_was_closed_is_replaced() -> None:
-    with short_room() as room, hanging_up(room / "s") as served, Client(room / "s") as client:
+    with (
+        short_room() as room,
+        hanging_up(room / "s") as served,
+        Client(room / "s") as client,
+    ):
         answers = [client.log(), client.log(), client.log()]
 
     assert [answer.rows for answer in answers] == [[], [], []]
@@ -95,7 +101,9 @@ def test_threads_share_a_client(daemon: Daemon) -> None:
     with daemon.client() as client, ThreadPoolExecutor(16) as pool:
         list(pool.map(work, range(16)))
 
-    assert kept(daemon.database) == [f"{n:02}-{turn}" for n in range(16) for turn in range(10)]
+    assert kept(daemon.database) == [
+        f"{n:02}-{turn}" for n in range(16) for turn in range(10)
+    ]
 
 
 def test_more_threads_than_idle_connections_leave_none_open(daemon: Daemon) -> None:
@@ -115,7 +123,10 @@ def test_memory_of_a_file_with_a_daemon_goes_through_the_daemon(daemon: Daemon) 
         memory.remember("said to the library", id="lib")
 
         assert memory.status().pid == daemon.process.pid
-        assert daemon.post("get", id="lib").body["memory"]["content"] == "said to the library"
+        assert (
+            daemon.post("get", id="lib").body["memory"]["content"]
+            == "said to the library"
+        )
 
 
 def test_a_file_that_a_program_embeds_is_refused_to_the_next(tmp_path: Path) -> None:
@@ -143,11 +154,15 @@ class HeldClock:
         return datetime.now(UTC)
 
 
-def test_a_memory_over_the_cap_is_kept_while_another_thread_sleeps(tmp_path: Path) -> None:
+def test_a_memory_over_the_cap_is_kept_while_another_thread_sleeps(
+    tmp_path: Path,
+) -> None:
     clock = HeldClock()
     with Memory(tmp_path / "memory.db", clock=clock, wm_max=5) as memory:
         memory.remember_many([Remember(f"number {number}") for number in range(5)])
-        asleep = threading.Thread(target=lambda: memory.sleep(force=True), name="asleep")
+        asleep = threading.Thread(
+            target=lambda: memory.sleep(force=True), name="asleep"
+        )
         asleep.start()
         assert clock.held.wait(WAIT_S)
         assert memory.status().sleep.running
@@ -160,7 +175,9 @@ def test_a_memory_over_the_cap_is_kept_while_another_thread_sleeps(tmp_path: Pat
         assert memory.get(id="over").memory is not None
 
 
-def test_a_killed_daemon_keeps_what_it_acknowledged_and_retries_add_nothing(start: Start) -> None:
+def test_a_killed_daemon_keeps_what_it_acknowledged_and_retries_add_nothing(
+    start: Start,
+) -> None:
     first = start()
     acknowledged: set[str] = set()
     asked: set[str] = set()

@@ -11,13 +11,18 @@ from e2e.daemons import Daemon, Json, kept
 pytestmark = pytest.mark.e2e
 
 TALK = [
-    {"role": "user" if n % 2 else "assistant", "content": f"Step {n}: decided: plan {n}. " * 30}
+    {
+        "role": "user" if n % 2 else "assistant",
+        "content": f"Step {n}: decided: plan {n}. " * 30,
+    }
     for n in range(40)
 ]
 
 
 def compact(daemon: Daemon, *words: str, talk: Json = TALK) -> Json:
-    done = daemon.mnem("compact", "-", "--json", *words, stdin=json.dumps(talk).encode())
+    done = daemon.mnem(
+        "compact", "-", "--json", *words, stdin=json.dumps(talk).encode()
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -52,7 +57,9 @@ def test_people_read_what_was_done_and_how_to_undo_it(daemon: Daemon) -> None:
     ("given", "field"),
     [(b"{", "messages"), (b'{"other": 1}', "messages"), (b'["words"]', "messages[0]")],
 )
-def test_what_is_no_conversation_is_refused(daemon: Daemon, given: bytes, field: str) -> None:
+def test_what_is_no_conversation_is_refused(
+    daemon: Daemon, given: bytes, field: str
+) -> None:
     done = daemon.mnem("compact", "-", "--json", stdin=given)
 
     assert done.returncode == 2

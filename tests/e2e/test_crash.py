@@ -14,7 +14,16 @@ from pathlib import Path
 
 import pytest
 from e2e.consistency import damage, half_done
-from e2e.daemons import WAIT_S, Daemon, Json, eventually, kept, running, short_room, spawn
+from e2e.daemons import (
+    WAIT_S,
+    Daemon,
+    Json,
+    eventually,
+    kept,
+    running,
+    short_room,
+    spawn,
+)
 
 from mnemosyned import Client, Remember
 from mnemosyned.domain.errors import DaemonUnreachable
@@ -45,7 +54,9 @@ class Ledger:
     def memory(self, id: str) -> Remember:
         word = WORDS[len(self.asked) % len(WORDS)]
         content = f"Memory {id} is about {word}, which took {len(self.asked)} minutes."
-        self.asked[id] = Remember(content, id=id, session=f"s{len(self.asked) % SESSIONS}")
+        self.asked[id] = Remember(
+            content, id=id, session=f"s{len(self.asked) % SESSIONS}"
+        )
         return self.asked[id]
 
     def acknowledge(self, *ids: str) -> None:
@@ -54,7 +65,9 @@ class Ledger:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_a_killed_daemon_has_everything_it_acknowledged(part: int, tmp_path: Path) -> None:
+def test_a_killed_daemon_has_everything_it_acknowledged(
+    part: int, tmp_path: Path
+) -> None:
     print(f"CRASH_SEED={SEED} part {part}")
     chance = random.Random(f"{SEED} {part}")
     ledger = Ledger()
@@ -68,7 +81,9 @@ def test_a_killed_daemon_has_everything_it_acknowledged(part: int, tmp_path: Pat
         check(daemon, ledger)
         retry(daemon, ledger)
         sample = chance.choice(sorted(ledger.acknowledged))
-        found = daemon.post("recall", query=ledger.asked[sample].content, limit=100).body["hits"]
+        found = daemon.post(
+            "recall", query=ledger.asked[sample].content, limit=100
+        ).body["hits"]
         code = daemon.stop()
 
     print(
@@ -80,11 +95,18 @@ def test_a_killed_daemon_has_everything_it_acknowledged(part: int, tmp_path: Pat
     assert kept(tmp_path / "memory.db") == sorted(ledger.asked)
     assert half_done(tmp_path / "memory.db") == {}
     assert damage(tmp_path / "memory.db") == []
-    assert ledger.sleeps_cut_short > 0, "no kill met a sleep; the moments are badly chosen"
+    assert ledger.sleeps_cut_short > 0, (
+        "no kill met a sleep; the moments are badly chosen"
+    )
 
 
 def one_life(
-    daemon: Daemon, ledger: Ledger, chance: random.Random, name: str, *, amid_sleep: bool
+    daemon: Daemon,
+    ledger: Ledger,
+    chance: random.Random,
+    name: str,
+    *,
+    amid_sleep: bool,
 ) -> None:
     """Clients remember and sleep, and the daemon is killed under them."""
     with daemon.client() as client, ThreadPoolExecutor(5) as pool:
@@ -99,7 +121,9 @@ def one_life(
         known = len(ledger.new)
         running = [pool.submit(until_killed, job) for job in work]
         if not amid_sleep:
-            eventually(lambda: len(ledger.new) > known, "the first memory is acknowledged")
+            eventually(
+                lambda: len(ledger.new) > known, "the first memory is acknowledged"
+            )
         time.sleep(chance.uniform(0, 0.08 if amid_sleep else 0.25))
         daemon.kill()
         for job in running:
@@ -179,7 +203,9 @@ def test_a_daemon_killed_while_it_starts_starts_again(tmp_path: Path) -> None:
             time.sleep(chance.uniform(0.1, 0.5))
             process.kill()
             process.wait(WAIT_S)
-            if chance.random() < 0.5:  # the next one starts with a file that is not there
+            if (
+                chance.random() < 0.5
+            ):  # the next one starts with a file that is not there
                 for left in tmp_path.glob("memory.db*"):
                     left.unlink()
     with running(tmp_path) as daemon:

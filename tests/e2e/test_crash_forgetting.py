@@ -42,7 +42,11 @@ OPEN_SHARE = 3
 
 def told(number: int) -> Remember:
     ours = number % OPEN_SHARE
-    about = f"{WORD} paid {number} euros for" if ours else f"It took {number} minutes to mend"
+    about = (
+        f"{WORD} paid {number} euros for"
+        if ours
+        else f"It took {number} minutes to mend"
+    )
     return Remember(
         f"{about} the bicycle in the yard, and the bell number {number} with it.",
         id=f"m{number}",
@@ -102,10 +106,14 @@ def killed_amid(
 
 def archive(database: Path) -> list[tuple[object, ...]]:
     """What is in the archive, in numbers: the first step of each kind of work changes them."""
-    return rows(database, "SELECT count, characters FROM tier_totals WHERE tier = 'archive'")
+    return rows(
+        database, "SELECT count, characters FROM tier_totals WHERE tier = 'archive'"
+    )
 
 
-def moments(chance: random.Random, halfway: Callable[[], bool]) -> Iterator[float | None]:
+def moments(
+    chance: random.Random, halfway: Callable[[], bool]
+) -> Iterator[float | None]:
     """When to kill, until enough kills are done and one of them met it halfway."""
     for kill in range(KILLS_MAX):
         if kill < KILLS:
@@ -137,7 +145,9 @@ def took_s(slept: Path, room: Path, verb: str, request: dict[str, Json]) -> floa
     return _TOOK[verb]
 
 
-@pytest.mark.parametrize("named", [{"session": ROOM}, {"person": WORD}], ids=["session", "person"])
+@pytest.mark.parametrize(
+    "named", [{"session": ROOM}, {"person": WORD}], ids=["session", "person"]
+)
 def test_forgetting_that_was_killed_is_finished_by_repeating_it(
     slept: Path, tmp_path: Path, named: dict[str, str]
 ) -> None:
@@ -164,7 +174,9 @@ def test_forgetting_that_was_killed_is_finished_by_repeating_it(
     assert halfway(), "no kill met it halfway"
 
 
-def test_an_undo_that_was_killed_is_finished_by_repeating_it(slept: Path, tmp_path: Path) -> None:
+def test_an_undo_that_was_killed_is_finished_by_repeating_it(
+    slept: Path, tmp_path: Path
+) -> None:
     print(f"CRASH_SEED={SEED}")
     chance = random.Random(f"{SEED} undo")
     ((cycle,),) = rows(slept, "SELECT DISTINCT cycle_id FROM consolidation_log")
@@ -175,26 +187,36 @@ def test_an_undo_that_was_killed_is_finished_by_repeating_it(slept: Path, tmp_pa
         return bool(met - {0, before})
 
     for kill, moment in enumerate(moments(chance, halfway)):
-        with killed_amid(slept, tmp_path / f"{kill}", moment, "sleep", undo=cycle) as daemon:
+        with killed_amid(
+            slept, tmp_path / f"{kill}", moment, "sleep", undo=cycle
+        ) as daemon:
             assert kept(daemon.database) == EVERYTHING
             ((left,),) = rows(daemon.database, "SELECT count(*) FROM archive")
             met.add(left)
             answer = daemon.post("sleep", undo=cycle)
 
-            assert answer.error[0] == "cannot_undo" if not left else answer.status == 200
+            assert (
+                answer.error[0] == "cannot_undo" if not left else answer.status == 200
+            )
             assert rows(daemon.database, "SELECT count(*) FROM archive") == [(0,)]
-            assert rows(daemon.database, "SELECT count(*) FROM episodic_memory") == [(0,)]
+            assert rows(daemon.database, "SELECT count(*) FROM episodic_memory") == [
+                (0,)
+            ]
             assert kept(daemon.database) == EVERYTHING
 
     assert halfway(), "no kill met it halfway"
 
 
-def test_pruning_that_was_killed_is_finished_by_repeating_it(slept: Path, tmp_path: Path) -> None:
+def test_pruning_that_was_killed_is_finished_by_repeating_it(
+    slept: Path, tmp_path: Path
+) -> None:
     print(f"CRASH_SEED={SEED}")
     chance = random.Random(f"{SEED} prune")
 
     for kill, moment in enumerate(moments(chance, lambda: True)):
-        with killed_amid(slept, tmp_path / f"{kill}", moment, "prune", keep_days=30) as daemon:
+        with killed_amid(
+            slept, tmp_path / f"{kill}", moment, "prune", keep_days=30
+        ) as daemon:
             with_words = "SELECT count(*) FROM archive WHERE content != ''"
             ((left,),) = rows(daemon.database, with_words)
             receipt = daemon.post("prune", keep_days=30)

@@ -44,7 +44,8 @@ def test_a_killed_rescue_leaves_all_or_nothing(tmp_path: Path) -> None:
         acknowledged: list[str] = []
         with running(home) as daemon, daemon.client() as client:
             daemon.post(
-                "remember_many", memories=[{"id": id, "content": f"tea {id}"} for id in ids]
+                "remember_many",
+                memories=[{"id": id, "content": f"tea {id}"} for id in ids],
             )
             if life % 2:  # some of it in the file and some in the log
                 client.sleep(force=True)
@@ -67,4 +68,6 @@ def test_a_killed_rescue_leaves_all_or_nothing(tmp_path: Path) -> None:
         whole += bool(found)
 
     print(f"{whole} of {KILLS} were whole")
-    assert whole, "every kill came before the copy was whole; the moments are badly chosen"
+    assert whole, (
+        "every kill came before the copy was whole; the moments are badly chosen"
+    )

@@ -59,7 +59,9 @@ def test_after_large_cycles_memory_is_nearly_what_it_was(start: Start) -> None:
             assert client.sleep(force=True).evicted == ENTRIES
     loaded = resident_mb(daemon)
 
-    print(f"{began:.0f} MB at the start, {loaded:.0f} after {CYCLES} cycles of {ENTRIES}")
+    print(
+        f"{began:.0f} MB at the start, {loaded:.0f} after {CYCLES} cycles of {ENTRIES}"
+    )
     eventually(
         lambda: resident_mb(daemon) <= began + GROWTH_MB_MAX,
         f"{loaded:.0f} MB go back to {began + GROWTH_MB_MAX:.0f}",
@@ -69,7 +71,9 @@ def test_after_large_cycles_memory_is_nearly_what_it_was(start: Start) -> None:
 
 def test_forgetting_takes_most_copies_of_the_words_out_of_memory(start: Start) -> None:
     daemon = start()
-    words = [{"content": f"{MARKER} keeps bell {n}", "session": "room"} for n in range(300)]
+    words = [
+        {"content": f"{MARKER} keeps bell {n}", "session": "room"} for n in range(300)
+    ]
     for _ in range(2):
         assert daemon.post("remember_many", memories=words).status == 200
         assert daemon.post("recall", query=MARKER, limit=50).body["hits"]

@@ -29,15 +29,22 @@ def objects(depth: int) -> object:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_what_is_nested_too_deep_is_refused_with_its_field(shared: Daemon, depth: int) -> None:
+def test_what_is_nested_too_deep_is_refused_with_its_field(
+    shared: Daemon, depth: int
+) -> None:
     before = kept(shared.database)
     message = {"role": "user", "content": "x", "tool_calls": lists(depth)}
     requests = [
         ("metadata", shared.post("remember", content="x", metadata=objects(depth))),
-        ("metadata", shared.post("remember", content="x", metadata={"a": lists(depth)})),
+        (
+            "metadata",
+            shared.post("remember", content="x", metadata={"a": lists(depth)}),
+        ),
         (
             "memories[0].metadata",
-            shared.post("remember_many", memories=[{"content": "x", "metadata": objects(depth)}]),
+            shared.post(
+                "remember_many", memories=[{"content": "x", "metadata": objects(depth)}]
+            ),
         ),
         ("messages", shared.post("compact", messages=[message], force=True)),
         ("messages", shared.post("context", message="x", messages=[message])),
@@ -51,7 +58,10 @@ def test_what_is_nested_too_deep_is_refused_with_its_field(shared: Daemon, depth
 
 
 def test_the_client_refuses_it_too(shared: Daemon) -> None:
-    with Client(shared.socket) as client, pytest.raises(InvalidRequest, match="levels deep"):
+    with (
+        Client(shared.socket) as client,
+        pytest.raises(InvalidRequest, match="levels deep"),
+    ):
         client.remember("x", metadata={"a": lists(450)})
 
 
@@ -62,7 +72,9 @@ def test_what_is_nested_as_deep_as_allowed_is_taken(shared: Daemon) -> None:
     written = shared.post("remember", content="deep", id="deep", metadata=deepest)
     read = shared.post("get", id="deep")
     compacted = shared.post("compact", messages=[message], force=True)
-    assembled = shared.post("context", message=message, messages=[message], tools=[lists(99)])
+    assembled = shared.post(
+        "context", message=message, messages=[message], tools=[lists(99)]
+    )
 
     assert (written.status, read.status) == (200, 200)
     assert read.body["memory"]["metadata"] == deepest

@@ -43,7 +43,10 @@ def moments() -> Iterator[int]:
 
 
 def sweep(
-    faults: Faults, error: int, prepare: Callable[[int], object], act: Callable[[int], Answer]
+    faults: Faults,
+    error: int,
+    prepare: Callable[[int], object],
+    act: Callable[[int], Answer],
 ) -> Iterator[tuple[int, Answer]]:
     """Each trial with its answer; the faults are over when the test looks at it."""
     met = 0
@@ -83,12 +86,16 @@ def fill(daemon: Daemon, name: str, size: int, **fields: object) -> list[str]:
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_what_remember_refuses_is_not_kept(shim: Path, tmp_path: Path, error: int) -> None:
+def test_what_remember_refuses_is_not_kept(
+    shim: Path, tmp_path: Path, error: int
+) -> None:
     with failing(tmp_path, shim) as (daemon, faults):
         acknowledged = set()
 
         def remember(moment: int) -> Answer:
-            return daemon.post("remember", id=f"m{moment}", content=f"Note {moment}: tea at four.")
+            return daemon.post(
+                "remember", id=f"m{moment}", content=f"Note {moment}: tea at four."
+            )
 
         for moment, answer in sweep(faults, error, lambda _: None, remember):
             if answer.status == 200:
@@ -98,7 +105,9 @@ def test_what_remember_refuses_is_not_kept(shim: Path, tmp_path: Path, error: in
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_what_sleep_reports_is_what_it_did(shim: Path, tmp_path: Path, error: int) -> None:
+def test_what_sleep_reports_is_what_it_did(
+    shim: Path, tmp_path: Path, error: int
+) -> None:
     with failing(tmp_path, shim, **GROUPS) as (daemon, faults):
         archived = 0
 
@@ -144,7 +153,9 @@ def test_a_forgetting_says_what_is_gone_and_what_is_still_readable(
                 if not answer.body["complete"]:
                     assert answer.body["reason"]
                     again = daemon.post("forget", id=ids[0])
-                    assert again.error[0] == "not_found"  # by now all of it left the file
+                    assert (
+                        again.error[0] == "not_found"
+                    )  # by now all of it left the file
             daemon.post("forget", query=f"{WORD}f{moment}x")
             assert holding(tmp_path, f"{WORD}f{moment}x") == []
         whole(daemon)
@@ -200,7 +211,9 @@ def test_an_undo_says_what_it_put_back(shim: Path, tmp_path: Path, error: int) -
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_what_compact_refuses_is_not_kept(shim: Path, tmp_path: Path, error: int) -> None:
+def test_what_compact_refuses_is_not_kept(
+    shim: Path, tmp_path: Path, error: int
+) -> None:
     with failing(tmp_path, shim) as (daemon, faults):
         before: list[str] = []
 
@@ -216,7 +229,11 @@ def test_what_compact_refuses_is_not_kept(shim: Path, tmp_path: Path, error: int
                 for n in range(20)
             ]
             return daemon.post(
-                "compact", messages=said, session=f"c{moment}", max_tokens=100, force=True
+                "compact",
+                messages=said,
+                session=f"c{moment}",
+                max_tokens=100,
+                force=True,
             )
 
         for _, answer in sweep(faults, error, prepare, compact):
@@ -230,7 +247,10 @@ def test_a_failing_disk_does_not_keep_the_daemon_from_stopping(
 ) -> None:
     ids: list[str] = []
     for moment in (1, 2, 3, 6):
-        with failing(tmp_path, shim, MNEMOSYNE_SLEEP_TTL_HOURS="0.0001") as (daemon, faults):
+        with failing(tmp_path, shim, MNEMOSYNE_SLEEP_TTL_HOURS="0.0001") as (
+            daemon,
+            faults,
+        ):
             ids += fill(daemon, f"e{moment}", 6)
             faults.arm(moment, error=error)
 

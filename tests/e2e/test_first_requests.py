@@ -46,7 +46,9 @@ def test_a_shared_client_survives_its_first_calls(daemon: Daemon, clients: int) 
 
 
 @pytest.mark.parametrize("clients", CLIENTS)
-def test_an_embedded_memory_survives_its_first_calls(tmp_path: Path, clients: int) -> None:
+def test_an_embedded_memory_survives_its_first_calls(
+    tmp_path: Path, clients: int
+) -> None:
     Memory(tmp_path / "memory.db").close()
 
     assert lived("memory", tmp_path, clients) == "died 0, failed 0"
@@ -70,7 +72,15 @@ def test_a_daemon_survives_its_first_requests(tmp_path: Path, clients: int) -> N
 
 def lived(kind: str, place: Path, clients: int) -> str:
     """How the lives of forks of one process ended."""
-    command = [sys.executable, "-P", str(SCRIPT), kind, str(place), str(clients), str(LIVES)]
+    command = [
+        sys.executable,
+        "-P",
+        str(SCRIPT),
+        kind,
+        str(place),
+        str(clients),
+        str(LIVES),
+    ]
     run = subprocess.run(
         command, capture_output=True, check=True, text=True, timeout=LIFE_S * LIVES
     )
@@ -90,7 +100,9 @@ def life(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
             stderr=log,
         )
         try:
-            eventually(lambda: listens(address) or process.poll() is not None, "it listens")
+            eventually(
+                lambda: listens(address) or process.poll() is not None, "it listens"
+            )
             yield process, address
         finally:
             process.kill()

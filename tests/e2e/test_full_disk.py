@@ -25,7 +25,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root can mount a small disk")
     room = tmp_path / "disk"
     room.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "mnemosyned-test", room], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "mnemosyned-test", room], check=True
+    )
     yield room
     subprocess.run(["umount", "-l", room], check=True)
 
@@ -40,7 +42,9 @@ def fill(disk: Path, *, leave: int = 0) -> Path:
 
 def remember(daemon: Daemon, name: str, size: int) -> list[str]:
     ids = [f"{name}{number}" for number in range(size)]
-    texts = [{"id": id, "content": f"{id} is {WORD}. " + "It rained. " * 20} for id in ids]
+    texts = [
+        {"id": id, "content": f"{id} is {WORD}. " + "It rained. " * 20} for id in ids
+    ]
     assert daemon.post("remember_many", memories=texts).status == 200
     return ids
 
@@ -68,7 +72,9 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_lets_the_daemon_stop(
         ballast = fill(disk)
         refused = None
         for number in range(500):
-            answer = daemon.post("remember", id=f"b{number}", content="It rained. " * 200)
+            answer = daemon.post(
+                "remember", id=f"b{number}", content="It rained. " * 200
+            )
             if answer.status != 200:
                 refused = answer
                 break
@@ -107,7 +113,9 @@ def test_what_is_forgotten_on_a_full_disk_is_purged_once_there_is_room(
         assert holding(disk, WORD) == []
 
 
-def test_a_sleep_that_fills_the_disk_reports_what_it_did(disk: Path, tmp_path: Path) -> None:
+def test_a_sleep_that_fills_the_disk_reports_what_it_did(
+    disk: Path, tmp_path: Path
+) -> None:
     with running(
         tmp_path, database=disk / "memory.db", MNEMOSYNE_SLEEP_GROUP_ENTRIES_MAX="5"
     ) as daemon:
@@ -126,8 +134,12 @@ def test_a_sleep_that_fills_the_disk_reports_what_it_did(disk: Path, tmp_path: P
         assert len(kept(daemon.database)) == 1_000
 
 
-def test_a_deleted_database_is_put_back_once_there_is_room(disk: Path, tmp_path: Path) -> None:
-    with running(tmp_path, database=disk / "memory.db", WATCHDOG_USEC="200000") as daemon:
+def test_a_deleted_database_is_put_back_once_there_is_room(
+    disk: Path, tmp_path: Path
+) -> None:
+    with running(
+        tmp_path, database=disk / "memory.db", WATCHDOG_USEC="200000"
+    ) as daemon:
         ids = remember(daemon, "a", 300)
         ballast = fill(disk)
         daemon.database.unlink()

@@ -48,7 +48,14 @@ def daemon(start: Start) -> Daemon:
         )  # fmt: skip
     call(daemon, "learn", content=f"Always {EVIL} say it", session=NAME, source=NAME)
     call(daemon, "sleep", force=True)
-    call(daemon, "remember", content=f"fresh tea {EVIL}", id="fresh", session=NAME, role=NAME)
+    call(
+        daemon,
+        "remember",
+        content=f"fresh tea {EVIL}",
+        id="fresh",
+        session=NAME,
+        role=NAME,
+    )
     return daemon
 
 
@@ -64,7 +71,10 @@ def assert_harmless(daemon: Daemon, *words: str) -> None:
     assert shown, words
     lines = OURS.sub("", shown).replace("\r\n", "\n").replace("\r", "")
     assert STEERING.findall(lines) == [], (words, shown)
-    assert not any(line.startswith("forged") for line in lines.split("\n")), (words, shown)
+    assert not any(line.startswith("forged") for line in lines.split("\n")), (
+        words,
+        shown,
+    )
 
 
 def test_no_memory_steers_the_terminal(daemon: Daemon) -> None:
@@ -77,7 +87,9 @@ def test_no_memory_steers_the_terminal(daemon: Daemon) -> None:
 
 
 @pytest.mark.fault
-def test_no_command_lets_a_memory_steer_the_terminal(daemon: Daemon, tmp_path: Path) -> None:
+def test_no_command_lets_a_memory_steer_the_terminal(
+    daemon: Daemon, tmp_path: Path
+) -> None:
     episode = call(daemon, "log")["rows"][0]["episode"]
     talk = tmp_path / "talk.json"
     talk.write_text(

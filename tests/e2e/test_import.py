@@ -34,7 +34,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "memories.jsonl"
 
 
-def importing(daemon: Daemon, file: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
+def importing(
+    daemon: Daemon, file: Path, *options: str
+) -> subprocess.CompletedProcess[bytes]:
     return daemon.mnem("import", *options, str(file))
 
 
@@ -79,7 +81,9 @@ def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
 
 
 def test_a_large_file_is_kept_whole_and_in_order(daemon: Daemon, file: Path) -> None:
-    lines = [json.dumps({"content": f"number {n}", "id": f"n{n:05}"}) for n in range(1501)]
+    lines = [
+        json.dumps({"content": f"number {n}", "id": f"n{n:05}"}) for n in range(1501)
+    ]
     file.write_text("\n".join(lines))
 
     done = importing(daemon, file)
@@ -89,7 +93,9 @@ def test_a_large_file_is_kept_whole_and_in_order(daemon: Daemon, file: Path) -> 
     assert kept(daemon.database) == [f"n{n:05}" for n in range(1501)]
 
 
-def test_a_bad_line_is_named_by_its_number_in_a_large_file(daemon: Daemon, file: Path) -> None:
+def test_a_bad_line_is_named_by_its_number_in_a_large_file(
+    daemon: Daemon, file: Path
+) -> None:
     lines = [json.dumps({"content": f"number {n}"}) for n in range(1, 1200)]
     lines[1100 - 1] = json.dumps({"content": "x", "created_at": "2999-01-01T00:00:00Z"})
     file.write_text("\n".join(lines))
@@ -114,13 +120,18 @@ class FullDisk:
             raise StorageFailed("nothing of this request was kept: the disk is full")
         now = datetime.now(UTC)
         return RememberedMany(
-            [Acknowledged(id="x", created_at=now, stored=True) for _ in request.memories]
+            [
+                Acknowledged(id="x", created_at=now, stored=True)
+                for _ in request.memories
+            ]
         )
 
 
 @pytest.mark.parametrize("batches", [0, 2])
 def test_an_import_that_stops_halfway_says_how_much_is_kept(batches: int) -> None:
-    lines = b"".join(b'{"content": "line %d"}\n' % number for number in range(3 * BATCH))
+    lines = b"".join(
+        b'{"content": "line %d"}\n' % number for number in range(3 * BATCH)
+    )
 
     with pytest.raises(StorageFailed) as error:
         import_lines(

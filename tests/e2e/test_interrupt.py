@@ -46,7 +46,9 @@ def model() -> Iterator[Behavior]:
 def daemon(start: Start, model: Held) -> Iterator[Daemon]:
     with serving(model) as endpoint:
         daemon = start(MNEMOSYNE_LLM_ENDPOINT=endpoint.url)
-        daemon.post("remember_many", memories=[{"content": f"{n} {LONG}"} for n in range(3)])
+        daemon.post(
+            "remember_many", memories=[{"content": f"{n} {LONG}"} for n in range(3)]
+        )
         yield daemon
 
 
@@ -71,7 +73,9 @@ def test_the_key_ends_a_sleep_at_a_terminal_and_the_cycle_goes_on(
     assert "Traceback" not in said
     assert daemon.post("status").body["sleep"]["running"]
     model.go_on.set()
-    eventually(lambda: cycles(daemon.database) == [("explicit", 3)], "the cycle is in the log")
+    eventually(
+        lambda: cycles(daemon.database) == [("explicit", 3)], "the cycle is in the log"
+    )
 
 
 def test_the_signal_ends_one_that_is_piped(daemon: Daemon, model: Held) -> None:
@@ -86,4 +90,6 @@ def test_the_signal_ends_one_that_is_piped(daemon: Daemon, model: Held) -> None:
     assert time.monotonic() - began < AT_ONCE_S
     assert b"goes on in the daemon" in said
     model.go_on.set()
-    eventually(lambda: cycles(daemon.database) == [("explicit", 3)], "the cycle is in the log")
+    eventually(
+        lambda: cycles(daemon.database) == [("explicit", 3)], "the cycle is in the log"
+    )

@@ -28,7 +28,11 @@ REQUESTS = 700
 
 def test_a_pipe_nobody_reads_does_not_stop_the_daemon(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
-    with short_room() as room, os.fdopen(ours, "rb") as pipe, os.fdopen(theirs, "wb") as stderr:
+    with (
+        short_room() as room,
+        os.fdopen(ours, "rb") as pipe,
+        os.fdopen(theirs, "wb") as stderr,
+    ):
         address = room / "s"
         process = start(
             [str(BIN / "mnemosyned"), "--socket", str(address)],
@@ -56,7 +60,9 @@ def test_a_pipe_nobody_reads_does_not_stop_the_daemon(tmp_path: Path) -> None:
     assert statuses == {200}
     assert took_s < WAIT_S
     assert len(text) > PIPE_BYTES
-    assert [line["timestamp"] for line in lines] == sorted(line["timestamp"] for line in lines)
+    assert [line["timestamp"] for line in lines] == sorted(
+        line["timestamp"] for line in lines
+    )
     assert code == 0
 
 

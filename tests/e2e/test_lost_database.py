@@ -90,7 +90,9 @@ def test_readers_see_the_file_that_was_put_back(daemon: Daemon) -> None:
         assert {hit["id"] for hit in found} == {"a", "b"}
 
 
-def test_a_file_that_took_its_place_is_never_touched_and_nothing_is_lost(start: Start) -> None:
+def test_a_file_that_took_its_place_is_never_touched_and_nothing_is_lost(
+    start: Start,
+) -> None:
     daemon = start(**SOON)
     remember(daemon, "old")
     backup = daemon.home / "backup.db"
@@ -194,7 +196,9 @@ def test_a_copy_of_a_young_file_holds_what_was_remembered(start: Start) -> None:
 def test_a_program_that_only_looks_does_not_take_the_log_away(daemon: Daemon) -> None:
     """An SQLite shell that ends deletes the log of a database that nobody has locked."""
     remember(daemon, "a")
-    os.link(daemon.database, daemon.home / "notes.link")  # the receipt's search opens what it is
+    os.link(
+        daemon.database, daemon.home / "notes.link"
+    )  # the receipt's search opens what it is
     daemon.post("forget", query="nobody said this", dry_run=True)
     (daemon.home / "notes.link").unlink()
     script = (
@@ -208,7 +212,9 @@ def test_a_program_that_only_looks_does_not_take_the_log_away(daemon: Daemon) ->
     remember(daemon, "b")
 
 
-def test_a_second_daemon_is_refused_though_the_lock_file_is_gone(daemon: Daemon) -> None:
+def test_a_second_daemon_is_refused_though_the_lock_file_is_gone(
+    daemon: Daemon,
+) -> None:
     remember(daemon, "a")
     daemon.database.with_name("memory.db.lock").unlink()
     log = daemon.home / "second.log"
@@ -224,14 +230,18 @@ def test_a_second_daemon_is_refused_though_the_lock_file_is_gone(daemon: Daemon)
     remember(daemon, "b")
 
 
-def test_a_second_daemon_is_refused_under_another_name_of_the_file(daemon: Daemon) -> None:
+def test_a_second_daemon_is_refused_under_another_name_of_the_file(
+    daemon: Daemon,
+) -> None:
     remember(daemon, "a")
     other = daemon.home / "other.db"
     os.link(daemon.database, other)
     log = daemon.home / "second.log"
 
     second = spawn(
-        *("--database", str(other), "--socket", str(daemon.socket) + "2"), home=daemon.home, log=log
+        *("--database", str(other), "--socket", str(daemon.socket) + "2"),
+        home=daemon.home,
+        log=log,
     )
 
     assert second.wait(20) == 1
@@ -246,7 +256,11 @@ def test_settings_that_lead_nowhere_end_the_start_for_good(tmp_path: Path) -> No
     deep = tmp_path / "deep.yaml"
     deep.write_text("[" * 1_500 + "]" * 1_500)
 
-    for options in (["--database", str(loop)], ["--config", str(deep)], ["--database", "~no/x"]):
+    for options in (
+        ["--database", str(loop)],
+        ["--config", str(deep)],
+        ["--database", "~no/x"],
+    ):
         log = tmp_path / "log"
         process = spawn(*options, home=tmp_path, log=log)
         assert process.wait(20) == 78, log.read_text()

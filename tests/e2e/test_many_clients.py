@@ -32,7 +32,9 @@ DRIP_S = 0.05
 
 def resident_mb(daemon: Daemon) -> float:
     lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1_000 for line in lines if line.startswith("VmRSS"))
+    return next(
+        int(line.split()[1]) / 1_000 for line in lines if line.startswith("VmRSS")
+    )
 
 
 def test_a_thousand_idle_connections_keep_nobody_waiting(daemon: Daemon) -> None:
@@ -52,7 +54,9 @@ def test_three_hundred_clients_in_one_program_are_all_served(daemon: Daemon) -> 
     with ThreadPoolExecutor(BUSY) as pool:
         list(pool.map(work, range(BUSY)))
 
-    assert kept(daemon.database) == [f"{n:03}-{turn}" for n in range(BUSY) for turn in range(3)]
+    assert kept(daemon.database) == [
+        f"{n:03}-{turn}" for n in range(BUSY) for turn in range(3)
+    ]
 
 
 @pytest.mark.parametrize("part", ["head", "body", "answer"])
@@ -72,7 +76,11 @@ def test_dripping_clients_keep_nobody_waiting(start: Start, part: str) -> None:
             while not over.wait(DRIP_S):
                 for connection in connections:
                     with suppress(OSError):
-                        _ = connection.recv(1) if part == "answer" else connection.send(b"x")
+                        _ = (
+                            connection.recv(1)
+                            if part == "answer"
+                            else connection.send(b"x")
+                        )
 
         dripping = threading.Thread(target=drip)
         dripping.start()
@@ -112,13 +120,18 @@ def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
     assert daemon.post("status").status == 200
 
 
-def test_a_large_batch_is_taken_while_others_never_finish_theirs(daemon: Daemon) -> None:
+def test_a_large_batch_is_taken_while_others_never_finish_theirs(
+    daemon: Daemon,
+) -> None:
     head = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (
         UPLOAD_BYTES + 1
     )
     memories = [{"content": f"{number} {'y' * 900_000}"} for number in range(20)]
 
-    with many(daemon.socket, 6, send=head + b"x" * 100_000), connected(daemon.socket) as proper:
+    with (
+        many(daemon.socket, 6, send=head + b"x" * 100_000),
+        connected(daemon.socket) as proper,
+    ):
         proper.sendall(post("remember_many", memories=memories))
         status, _ = answer(proper)
 
@@ -146,7 +159,9 @@ def test_without_descriptors_it_waits_says_so_once_and_recovers(daemon: Daemon) 
     eventually(lambda: daemon.post("status").status == 200, "it recovers")
 
 
-def test_the_limit_of_descriptors_is_raised_for_the_connections_wanted(start: Start) -> None:
+def test_the_limit_of_descriptors_is_raised_for_the_connections_wanted(
+    start: Start,
+) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
     try:
@@ -185,7 +200,9 @@ def test_more_connections_than_descriptors_is_said_at_the_start(tmp_path: Path) 
 def limited(room: Path, descriptors: int) -> Path:
     """A folder with a `mnemosyned` that may open few files."""
     program = room / "mnemosyned"
-    program.write_text(f'#!/bin/sh\nulimit -n {descriptors}\nexec {BIN}/mnemosyned "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nulimit -n {descriptors}\nexec {BIN}/mnemosyned "$@"\n'
+    )
     program.chmod(0o700)
     return room
 

@@ -43,7 +43,9 @@ def reasons(database: Path) -> list[tuple[str, str | None]]:
 
 def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -> None:
     with process("--wait", "0.3") as (endpoint, server):
-        daemon = start(MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_LLM_ENDPOINT_MODEL="small")
+        daemon = start(
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_LLM_ENDPOINT_MODEL="small"
+        )
         fill(daemon)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
@@ -61,14 +63,20 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
     status = daemon.post("status").body["summarizer"]
     assert status["state"] == "fallback"
     assert "cannot be reached" in status["reason"]
-    assert status["accepted"] + status["fallbacks"] == GROUPS + 1, "and the day they became"
+    assert status["accepted"] + status["fallbacks"] == GROUPS + 1, (
+        "and the day they became"
+    )
     (finished,) = daemon.events("cycle_finished")
     counts = ("accepted", "retried", "rejected", "fallbacks")
-    assert {name: finished[name] for name in counts} == {name: status[name] for name in counts}
+    assert {name: finished[name] for name in counts} == {
+        name: status[name] for name in counts
+    }
     shown = daemon.mnem("log").stdout.decode()
     assert "by the fallback" in " ".join(shown.split())
     assert "in force until" in daemon.mnem("status").stdout.decode()
-    assert {group["fallback_reason"] for group in report["groups"]} == {row[1] for row in log}
+    assert {group["fallback_reason"] for group in report["groups"]} == {
+        row[1] for row in log
+    }
     assert SECRET not in daemon.log.read_text()
 
 
@@ -87,9 +95,13 @@ def test_an_endpoint_that_was_never_there_costs_one_failure(start: Start) -> Non
 
 
 @pytest.mark.parametrize("last", ["true", "false"])
-def test_a_stop_signal_ends_what_the_model_writes_within_a_second(start: Start, last: str) -> None:
+def test_a_stop_signal_ends_what_the_model_writes_within_a_second(
+    start: Start, last: str
+) -> None:
     with serving(waits(30, says("too late"))) as endpoint:
-        daemon = start(MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_ON_SHUTDOWN=last)
+        daemon = start(
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_ON_SHUTDOWN=last
+        )
         fill(daemon)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
@@ -100,10 +112,14 @@ def test_a_stop_signal_ends_what_the_model_writes_within_a_second(start: Start, 
     assert code == 0, daemon.log.read_text()
     assert daemon.seconds_between("stopping", "cycle_finished") < 1
     assert daemon.seconds_between("stopping", "stopped") < STOP_S
-    assert (answer.status, answer.body["status"], answer.body["promoted"]) == (200, "partial", 1)
-    assert rows(daemon.database, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [
-        (GROUPS if last == "true" else 1,)
-    ]
+    assert (answer.status, answer.body["status"], answer.body["promoted"]) == (
+        200,
+        "partial",
+        1,
+    )
+    assert rows(
+        daemon.database, "SELECT count(*) FROM episodic_memory WHERE level = 0"
+    ) == [(GROUPS if last == "true" else 1,)]
     assert {name for name, _ in reasons(daemon.database)} == {"aaak"}
     assert len(endpoint.seen) == 1
 
@@ -114,7 +130,8 @@ def test_a_model_writes_at_the_end_where_the_deadline_has_ample_room(
 ) -> None:
     with serving(quotes) as endpoint:
         daemon = start(
-            MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S=deadline_s
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url,
+            MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S=deadline_s,
         )
         fill(daemon)
 
@@ -129,7 +146,8 @@ def test_a_model_writes_at_the_end_where_the_deadline_has_ample_room(
 def test_a_second_signal_ends_what_a_model_writes_at_the_end(start: Start) -> None:
     with serving(waits(30, quotes)) as endpoint:
         daemon = start(
-            MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="300"
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url,
+            MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="300",
         )
         fill(daemon)
         daemon.process.send_signal(signal.SIGTERM)
@@ -141,7 +159,9 @@ def test_a_second_signal_ends_what_a_model_writes_at_the_end(start: Start) -> No
     assert code == 0
     assert time.monotonic() - began < STOP_S
     assert len(endpoint.seen) == 1
-    assert len(reasons(daemon.database)) == 1, "the group under way, by rule; the rest waits"
+    assert len(reasons(daemon.database)) == 1, (
+        "the group under way, by rule; the rest waits"
+    )
 
 
 def test_memories_stay_on_this_machine_unless_told_otherwise(start: Start) -> None:
@@ -154,7 +174,9 @@ def test_memories_stay_on_this_machine_unless_told_otherwise(start: Start) -> No
     assert check(daemon, **refused, MNEMOSYNE_LLM_LOCAL_ONLY="false")[0] == 0
 
 
-def test_a_reload_that_would_send_memories_away_is_refused(start: Start, tmp_path: Path) -> None:
+def test_a_reload_that_would_send_memories_away_is_refused(
+    start: Start, tmp_path: Path
+) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("wm_max: 500\n")
     daemon = start("--config", str(settings))
@@ -191,7 +213,10 @@ def test_a_model_comes_with_a_reload_and_keeps_its_counts_through_the_next(
 def reload(daemon: Daemon) -> None:
     done = len(daemon.events("config_reloaded"))
     daemon.process.send_signal(signal.SIGHUP)
-    eventually(lambda: len(daemon.events("config_reloaded")) > done, "the settings are read again")
+    eventually(
+        lambda: len(daemon.events("config_reloaded")) > done,
+        "the settings are read again",
+    )
 
 
 def check(daemon: Daemon, **settings: str) -> tuple[int, str]:

@@ -36,16 +36,28 @@ HUSHED = "the-violet-hour"
 
 
 @pytest.mark.parametrize("manager", [None, "/nowhere/notify"], ids=["none", "gone"])
-def test_it_serves_in_the_foreground_without_systemd(tmp_path: Path, manager: str | None) -> None:
+def test_it_serves_in_the_foreground_without_systemd(
+    tmp_path: Path, manager: str | None
+) -> None:
     with short_room() as room:
         log = room / "log"
-        options = ("--database", str(tmp_path / "memory.db"), "--socket", str(room / "s"))
-        process = spawn(*options, home=tmp_path, log=log, anew=True, NOTIFY_SOCKET=manager)
+        options = (
+            "--database",
+            str(tmp_path / "memory.db"),
+            "--socket",
+            str(room / "s"),
+        )
+        process = spawn(
+            *options, home=tmp_path, log=log, anew=True, NOTIFY_SOCKET=manager
+        )
         try:
             eventually(
-                lambda: b'"ready"' in log.read_bytes() or process.poll() is not None, "ready"
+                lambda: b'"ready"' in log.read_bytes() or process.poll() is not None,
+                "ready",
             )
-            answer = mnem("--socket", str(room / "s"), "status", home=tmp_path, anew=True)
+            answer = mnem(
+                "--socket", str(room / "s"), "status", home=tmp_path, anew=True
+            )
             process.terminate()
 
             assert (answer.returncode, process.wait(WAIT_S)) == (0, 0)
@@ -54,21 +66,35 @@ def test_it_serves_in_the_foreground_without_systemd(tmp_path: Path, manager: st
             process.wait(WAIT_S)
 
 
-def test_the_service_manager_is_told_when_it_is_ready_and_when_it_stops(daemon: Daemon) -> None:
+def test_the_service_manager_is_told_when_it_is_ready_and_when_it_stops(
+    daemon: Daemon,
+) -> None:
     first, *_ = daemon.notices.received
     daemon.stop()
 
     assert first == "READY=1"
-    daemon.notices.wait("STOPPING=1")  # what was sent may be read after the process has ended
+    daemon.notices.wait(
+        "STOPPING=1"
+    )  # what was sent may be read after the process has ended
     assert "WATCHDOG=1" not in daemon.notices.received
 
 
 def test_an_abstract_notify_socket_is_told_too(tmp_path: Path) -> None:
-    with short_room() as room, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
+    with (
+        short_room() as room,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox,
+    ):
         inbox.settimeout(WAIT_S)
         inbox.bind(f"\0{room}/notify")
-        options = ("--database", str(tmp_path / "memory.db"), "--socket", str(room / "s"))
-        process = spawn(*options, home=tmp_path, log=room / "log", NOTIFY_SOCKET=f"@{room}/notify")
+        options = (
+            "--database",
+            str(tmp_path / "memory.db"),
+            "--socket",
+            str(room / "s"),
+        )
+        process = spawn(
+            *options, home=tmp_path, log=room / "log", NOTIFY_SOCKET=f"@{room}/notify"
+        )
         try:
             assert inbox.recv(4096).startswith(b"READY=1")
         finally:
@@ -79,7 +105,9 @@ def test_an_abstract_notify_socket_is_told_too(tmp_path: Path) -> None:
 def test_the_watchdog_is_fed(start: Start) -> None:
     daemon = start(WATCHDOG_USEC="100000")
 
-    eventually(lambda: daemon.notices.received.count("WATCHDOG=1") >= 3, "three signs of life")
+    eventually(
+        lambda: daemon.notices.received.count("WATCHDOG=1") >= 3, "three signs of life"
+    )
 
     assert daemon.process.poll() is None
 
@@ -90,7 +118,9 @@ def test_the_watchdog_starves_when_an_index_stops_answering(start: Start) -> Non
     eventually(lambda: "WATCHDOG=1" in daemon.notices.received, "a sign of life")
 
     with closing(sqlite3.connect(daemon.database, isolation_level=None)) as other:
-        other.execute("UPDATE memory_fts_data SET block = x'000000009f0001' WHERE id = 10")
+        other.execute(
+            "UPDATE memory_fts_data SET block = x'000000009f0001' WHERE id = 10"
+        )
     eventually(lambda: daemon.events("unhealthy"), "it notices")
 
     assert daemon.post("recall", query="quay").status == 503
@@ -115,7 +145,9 @@ def test_a_watchdog_meant_for_another_process_is_not_fed(start: Start) -> None:
 # ----------------------------------------------------------------- ownership
 
 
-def test_a_second_daemon_on_the_same_file_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+def test_a_second_daemon_on_the_same_file_is_refused(
+    daemon: Daemon, tmp_path: Path
+) -> None:
     code, said = refused("--database", str(daemon.database), home=tmp_path)
 
     assert code == 1
@@ -125,7 +157,9 @@ def test_a_second_daemon_on_the_same_file_is_refused(daemon: Daemon, tmp_path: P
     assert daemon.post("status").status == 200
 
 
-def test_a_second_daemon_on_the_same_socket_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+def test_a_second_daemon_on_the_same_socket_is_refused(
+    daemon: Daemon, tmp_path: Path
+) -> None:
     options = ("--database", str(tmp_path / "other.db"), "--socket", str(daemon.socket))
 
     code, said = refused(*options, home=tmp_path)
@@ -174,7 +208,9 @@ def test_what_it_makes_is_private(tmp_path: Path) -> None:
 
     assert modes["mnemosyned.sock"] == "0o600"
     assert modes["mnemosyned"] == "0o700"
-    assert {modes[f"memory.db{end}"] for end in ("", "-wal", "-shm", ".lock")} == {"0o600"}
+    assert {modes[f"memory.db{end}"] for end in ("", "-wal", "-shm", ".lock")} == {
+        "0o600"
+    }
 
 
 # ------------------------------------------------------------------- refusal
@@ -183,14 +219,27 @@ def test_what_it_makes_is_private(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("wm_max: 5\nslep:\n  ttl_hours: 1\n", "line 2: unknown key slep; did you mean sleep"),
+        (
+            "wm_max: 5\nslep:\n  ttl_hours: 1\n",
+            "line 2: unknown key slep; did you mean sleep",
+        ),
         ("sleep:\n  ttl_hours: long\n", "line 2: sleep.ttl_hours must be a number"),
         ("auto_sleep: true\nwm_max: 0\n", "line 2: wm_max must be at least 1"),
         ("sleep:\n  cron: every day\n", "line 2: sleep.cron: "),
-        ("sleep:\n  cron: 99 3 * * *\n", "sleep.cron: Error validating expression '99'"),
+        (
+            "sleep:\n  cron: 99 3 * * *\n",
+            "sleep.cron: Error validating expression '99'",
+        ),
         ("wm_max: [1\n", "line 2"),
     ],
-    ids=["unknown key", "wrong type", "out of range", "no cron", "impossible cron", "no yaml"],
+    ids=[
+        "unknown key",
+        "wrong type",
+        "out of range",
+        "no cron",
+        "impossible cron",
+        "no yaml",
+    ],
 )
 def test_a_mistake_in_the_settings_names_file_line_and_key(
     tmp_path: Path, text: str, expected: str
@@ -219,13 +268,20 @@ def test_the_settings_can_be_checked_without_a_start(tmp_path: Path) -> None:
     good.write_text("wm_max: 5\n")
     bad.write_text("wm_max: five\n")
 
-    codes = [refused("--check", "--config", str(file), home=tmp_path)[0] for file in (good, bad)]
+    codes = [
+        refused("--check", "--config", str(file), home=tmp_path)[0]
+        for file in (good, bad)
+    ]
 
     assert codes == [0, 78]
 
 
-@pytest.mark.parametrize("kind", ["no database", "a directory", "under a file", "too new"])
-def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["no database", "a directory", "under a file", "too new"]
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(
+    tmp_path: Path, kind: str
+) -> None:
     database = tmp_path / "memory.db"
     if kind == "no database":
         database.write_text("Dear diary, this is no database at all. " * 200)
@@ -275,7 +331,9 @@ def test_the_log_is_json_unless_on_a_terminal(daemon: Daemon) -> None:
     daemon.stop()
 
     assert [line["event"] for line in daemon.events()][:1] == ["ready"]
-    assert all({"event", "level", "timestamp"} <= line.keys() for line in daemon.events())
+    assert all(
+        {"event", "level", "timestamp"} <= line.keys() for line in daemon.events()
+    )
 
 
 def test_the_log_is_made_for_reading_on_a_terminal(tmp_path: Path) -> None:
@@ -308,7 +366,9 @@ def test_no_memory_is_in_the_log(tmp_path: Path) -> None:
     with running(tmp_path, MNEMOSYNE_LOG_LEVEL="debug") as daemon:
         for turn in range(4):
             content = f"{HUSHED} number {turn}"
-            daemon.post("remember", content=content, session=HUSHED, metadata={HUSHED: 1})
+            daemon.post(
+                "remember", content=content, session=HUSHED, metadata={HUSHED: 1}
+            )
         daemon.post("remember", content=HUSHED, colour=HUSHED)
         daemon.post("recall", query=HUSHED)
         daemon.request("GET", f"/v1/recall?query={HUSHED}")

@@ -20,7 +20,10 @@ KEEP = {"MNEMOSYNE_ARCHIVE_KEEP_DAYS": "365"}
 
 def remember(daemon: Daemon, name: str, *, days_ago: int) -> None:
     moment = (datetime.now(UTC) - timedelta(days=days_ago)).isoformat()
-    batch = [{"id": f"{name}{n}", "content": f"{name} {n}", "created_at": moment} for n in range(3)]
+    batch = [
+        {"id": f"{name}{n}", "content": f"{name} {n}", "created_at": moment}
+        for n in range(3)
+    ]
     daemon.post("remember_many", memories=batch)
 
 
@@ -30,11 +33,16 @@ def working(database: Path) -> list[str]:
 
 def with_words(database: Path) -> list[str]:
     return [
-        id for (id,) in rows(database, "SELECT id FROM archive WHERE content != '' ORDER BY id")
+        id
+        for (id,) in rows(
+            database, "SELECT id FROM archive WHERE content != '' ORDER BY id"
+        )
     ]
 
 
-def test_what_an_undo_put_back_outlasts_the_age_trigger_a_stop_and_a_start(start: Start) -> None:
+def test_what_an_undo_put_back_outlasts_the_age_trigger_a_stop_and_a_start(
+    start: Start,
+) -> None:
     daemon = start()
     remember(daemon, "held", days_ago=3)
     daemon.mnem("sleep")
@@ -45,7 +53,9 @@ def test_what_an_undo_put_back_outlasts_the_age_trigger_a_stop_and_a_start(start
     after_stop = working(daemon.database)
     again = start(database=daemon.database, **AWAKE)
     remember(again, "other", days_ago=3)
-    eventually(lambda: "other0" not in working(again.database), "the age trigger has its cycle")
+    eventually(
+        lambda: "other0" not in working(again.database), "the age trigger has its cycle"
+    )
 
     until = datetime.fromisoformat(
         rows(again.database, "SELECT held_until FROM working_state")[0][0]
@@ -67,7 +77,9 @@ def off_for(database: Path, *, days: int) -> None:
         connection.commit()
 
 
-def test_a_machine_that_was_off_for_800_days_asks_before_it_prunes(start: Start) -> None:
+def test_a_machine_that_was_off_for_800_days_asks_before_it_prunes(
+    start: Start,
+) -> None:
     before = start()
     remember(before, "old", days_ago=801)
     before.mnem("sleep", "--force")
@@ -90,7 +102,9 @@ def test_a_machine_that_was_off_for_800_days_asks_before_it_prunes(start: Start)
     assert "mnem archive prune --believe-clock" in status
     assert (refused.returncode, refused.stdout) == (5, b"")
     assert b"nothing was pruned: the clock says" in refused.stderr
-    assert [event["ahead"] for event in daemon.events("clock_not_believed")] == ["800 days"]
+    assert [event["ahead"] for event in daemon.events("clock_not_believed")] == [
+        "800 days"
+    ]
     assert "800 days later" in " ".join(asked.split())
     assert "would prune: the words of 3 originals" in asked
     assert with_words(daemon.database) == []

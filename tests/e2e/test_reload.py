@@ -30,7 +30,9 @@ def reload(configured: Daemon, tmp_path: Path) -> Reload:
         before = answered(configured)
         (tmp_path / "settings.yaml").write_text(text)
         configured.process.send_signal(signal.SIGHUP)
-        eventually(lambda: answered(configured) > before, "an answer to SIGHUP in the log")
+        eventually(
+            lambda: answered(configured) > before, "an answer to SIGHUP in the log"
+        )
         return configured.post("status").body
 
     return write
@@ -77,7 +79,9 @@ def test_sighup_changes_what_is_logged(configured: Daemon, reload: Reload) -> No
     assert "/v1/log" in [event["path"] for event in configured.events("request")]
 
 
-def test_a_lower_cap_holds_from_the_next_memory_on(configured: Daemon, reload: Reload) -> None:
+def test_a_lower_cap_holds_from_the_next_memory_on(
+    configured: Daemon, reload: Reload
+) -> None:
     for number in range(30):
         configured.post("remember", content=f"number {number}")
 

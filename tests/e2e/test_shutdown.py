@@ -28,7 +28,12 @@ def many_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     database = tmp_path_factory.mktemp("backlog") / "memory.db"
     happened = datetime.fromisoformat(LONG_AGO)
     batch = [
-        Remember(f"Step {n} of run {run}.", id=f"{run}-{n}", session=f"{run}", created_at=happened)
+        Remember(
+            f"Step {n} of run {run}.",
+            id=f"{run}-{n}",
+            session=f"{run}",
+            created_at=happened,
+        )
         for run in range(GROUPS)
         for n in range(GROUP)
     ]
@@ -45,19 +50,25 @@ def backlog(many_groups: Path, tmp_path: Path) -> Path:
 
 def aged_and_fresh(daemon: Daemon) -> None:
     for n in range(3):
-        daemon.post("remember", id=f"aged-{n}", content=f"Aged {n}.", created_at=LONG_AGO)
+        daemon.post(
+            "remember", id=f"aged-{n}", content=f"Aged {n}.", created_at=LONG_AGO
+        )
         daemon.post("remember", id=f"fresh-{n}", content=f"Fresh {n}.")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_signal_consolidates_once_more(daemon: Daemon, number: signal.Signals) -> None:
+def test_a_stop_signal_consolidates_once_more(
+    daemon: Daemon, number: signal.Signals
+) -> None:
     aged_and_fresh(daemon)
 
     code = daemon.stop(number)
 
     assert code == 0
     assert "STOPPING=1" in daemon.notices.received
-    log = rows(daemon.database, 'SELECT "trigger", items_consolidated FROM consolidation_log')
+    log = rows(
+        daemon.database, 'SELECT "trigger", items_consolidated FROM consolidation_log'
+    )
     assert log == [("shutdown", 3)]
     archived = rows(daemon.database, "SELECT id FROM archive ORDER BY id")
     working = rows(daemon.database, "SELECT id FROM working_memory ORDER BY id")
@@ -80,7 +91,11 @@ def test_nothing_is_left_beside_the_database(daemon: Daemon) -> None:
 
     daemon.stop()
 
-    assert not [path.name for path in daemon.home.iterdir() if path.name.endswith(("-wal", "-shm"))]
+    assert not [
+        path.name
+        for path in daemon.home.iterdir()
+        if path.name.endswith(("-wal", "-shm"))
+    ]
 
 
 def test_a_long_final_consolidation_asks_for_time_refuses_writes_and_answers(
@@ -129,11 +144,15 @@ def test_the_deadline_cuts_it_short_and_the_next_start_does_the_rest(
     assert damage(backlog) == []
 
 
-def test_a_deadline_of_zero_leaves_all_to_the_next_start(start: Start, backlog: Path) -> None:
+def test_a_deadline_of_zero_leaves_all_to_the_next_start(
+    start: Start, backlog: Path
+) -> None:
     daemon = start(database=backlog, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="0")
 
     assert daemon.stop() == 0
-    assert rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [(0,)]
+    assert rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [
+        (0,)
+    ]
     assert daemon.events("final_consolidation_failed") == []
 
 
@@ -150,8 +169,12 @@ def test_a_cycle_under_way_ends_whole_and_the_final_one_takes_over(
 
     assert code == 0
     assert (answer.status, answer.body["status"]) == (200, "partial")
-    assert rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [(GROUPS,)]
-    triggers = rows(backlog, 'SELECT DISTINCT "trigger" FROM consolidation_log ORDER BY 1')
+    assert rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [
+        (GROUPS,)
+    ]
+    triggers = rows(
+        backlog, 'SELECT DISTINCT "trigger" FROM consolidation_log ORDER BY 1'
+    )
     assert triggers == [("explicit",), ("shutdown",)]
     assert half_done(backlog) == {}
 

@@ -15,8 +15,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 LIMIT = 20
 HALF_HEAD = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Le"
-HALF_BODY = b'POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"content": '
-CHUNKS = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n"
+HALF_BODY = (
+    b'POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"content": '
+)
+CHUNKS = (
+    b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n"
+)
 LARGE_BYTES = 2_000_000
 
 
@@ -49,7 +53,9 @@ def test_the_longest_idle_is_closed_first(small: Daemon) -> None:
 
 def test_a_request_on_its_way_is_not_idle(small: Daemon) -> None:
     with many(small.socket, LIMIT) as waiting:
-        small.process.send_signal(signal.SIGSTOP)  # all that follows is there when it goes on
+        small.process.send_signal(
+            signal.SIGSTOP
+        )  # all that follows is there when it goes on
         for connection in waiting:
             connection.sendall(post("status"))
         with connected(small.socket) as newer:
@@ -97,12 +103,16 @@ def test_more_large_bodies_than_there_is_memory_for_are_all_taken(start: Start) 
     with many(daemon.socket, 12) as clients:
         for client in clients:
             client.settimeout(0)
-            with suppress(BlockingIOError):  # there is room for five: the others must wait
+            with suppress(
+                BlockingIOError
+            ):  # there is room for five: the others must wait
                 client.send(halves[0])
         assert answered_s(daemon.socket) < 10 * SOON_S
 
 
-def test_a_health_question_is_answered_though_all_threads_are_busy(daemon: Daemon) -> None:
+def test_a_health_question_is_answered_though_all_threads_are_busy(
+    daemon: Daemon,
+) -> None:
     assert daemon.request("GET", "/health").status == 200
 
 
@@ -110,7 +120,8 @@ def test_a_health_question_is_answered_though_all_threads_are_busy(daemon: Daemo
 def test_pipelined_requests_are_answered_in_order(daemon: Daemon, count: int) -> None:
     with connected(daemon.socket) as connection:
         connection.sendall(
-            b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * count + post("get", id="nobody")
+            b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * count
+            + post("get", id="nobody")
         )
         received = b""
         while b"not_found" not in received:

@@ -38,7 +38,9 @@ connection.settimeout(20)
 print(connection.recv(65536), flush=True)
 connection.close()
 """
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="plays another user, which needs root")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="plays another user, which needs root"
+)
 
 
 @pytest.mark.fault
@@ -56,7 +58,9 @@ def test_of_daemons_that_start_at_once_on_one_socket_one_lives(tmp_path: Path) -
                 for number in range(DAEMONS)
             ]
             try:
-                eventually(partial(all_but_one_ended, processes), "all but one have ended")
+                eventually(
+                    partial(all_but_one_ended, processes), "all but one have ended"
+                )
                 eventually(address.exists, "that one listens")
                 with Client(address) as client:
                     (alive,) = (each.pid for each in processes if each.poll() is None)
@@ -84,7 +88,11 @@ def test_a_stopping_daemon_leaves_the_socket_of_another(daemon: Daemon) -> None:
 def test_a_stopped_daemon_leaves_neither_socket_nor_lock(daemon: Daemon) -> None:
     daemon.stop()
 
-    assert not [path for path in daemon.socket.parent.iterdir() if path.name.startswith("d.sock")]
+    assert not [
+        path
+        for path in daemon.socket.parent.iterdir()
+        if path.name.startswith("d.sock")
+    ]
 
 
 def test_a_lock_left_by_a_crash_is_no_hindrance(start: Start) -> None:
@@ -159,7 +167,9 @@ def test_root_may_ask_a_daemon_in_a_directory_of_its_user() -> None:
             assert "/v1/status" in theirs.stdout.readline()
 
 
-def test_the_watchdog_is_not_fed_once_the_socket_no_longer_answers(start: Start) -> None:
+def test_the_watchdog_is_not_fed_once_the_socket_no_longer_answers(
+    start: Start,
+) -> None:
     daemon = start(WATCHDOG_USEC="100000")
     daemon.notices.wait("WATCHDOG=1")
 

@@ -55,7 +55,9 @@ class Walker:
                 "known": len(result["memories"]) - stored,
                 "refused": [],
             }
-        elif result.get("purge_in_s") is not None:  # on a busy machine a purge waits its turn
+        elif (
+            result.get("purge_in_s") is not None
+        ):  # on a busy machine a purge waits its turn
             seen = {**result, "complete": True, "purge_in_s": None}
         else:
             seen = result
@@ -73,7 +75,8 @@ class Walker:
             if MOMENT.fullmatch(value) and self._recent(value):
                 return "now"
             return MADE_ID.sub(
-                lambda made: self._ids.setdefault(made[0], f"id-{len(self._ids)}"), value
+                lambda made: self._ids.setdefault(made[0], f"id-{len(self._ids)}"),
+                value,
             )
         return value
 
@@ -84,9 +87,18 @@ class Walker:
 
 def converse(call: Walker) -> None:
     """The verbs of an agent's conversation."""
-    whole = {"session": "kitchen", "source": "cook", "role": "user", "metadata": {"dish": "stew"}}
+    whole = {
+        "session": "kitchen",
+        "source": "cook",
+        "role": "user",
+        "metadata": {"dish": "stew"},
+    }
     lesson = call(
-        "learn", content="Taste before you salt.", kind="lesson", session="kitchen", source="cook"
+        "learn",
+        content="Taste before you salt.",
+        kind="lesson",
+        session="kitchen",
+        source="cook",
     )
     call("learn", content="Serve at six.", source="waiter")
     call("remember", content="Please never use onions. And call me Ada.", **whole)
@@ -97,7 +109,10 @@ def converse(call: Walker) -> None:
     call("learnings", edit=made, text="Taste twice before you salt.")
     call("learnings", remove=made)
     said = [
-        {"role": "user" if n % 2 else "assistant", "content": f"Step {n}: decided: {n} carrots."}
+        {
+            "role": "user" if n % 2 else "assistant",
+            "content": f"Step {n}: decided: {n} carrots.",
+        }
         for n in range(12)
     ]
     call(
@@ -133,7 +148,12 @@ def converse(call: Walker) -> None:
 
 def walk(call: Walker, room: Path) -> None:
     """Every verb with every field of it."""
-    whole = {"session": "kitchen", "source": "cook", "role": "user", "metadata": {"dish": "stew"}}
+    whole = {
+        "session": "kitchen",
+        "source": "cook",
+        "role": "user",
+        "metadata": {"dish": "stew"},
+    }
     call(
         "remember",
         id="first",
@@ -149,7 +169,9 @@ def walk(call: Walker, room: Path) -> None:
     call("remember", id="first", content="Stir the stew — slowly, 40 minutes at 95 °C.")
     batch = [
         {"id": f"step-{n}", "content": step, "created_at": LONG_AGO, **whole}
-        for n, step in enumerate(["Peel a carrot.", "Cut the carrot.", "Boil it.", "Taste."])
+        for n, step in enumerate(
+            ["Peel a carrot.", "Cut the carrot.", "Boil it.", "Taste."]
+        )
     ]
     call("remember_many", memories=batch, dry_run=False)
     call("remember", content="The cellar's password is thyme77.", pinned=True, **whole)
@@ -157,11 +179,28 @@ def walk(call: Walker, room: Path) -> None:
     call("recall", query="cellar", reveal=False)
     call("recall", query="cellar", reveal=True)
     narrow = {"session": ["kitchen", "hall"], "source": "cook"}
-    call("recall", query="stew", since="2026-03-01T00:00:00+01:00", until=LONG_AGO, **narrow)
-    call("recall", query="stew of yesterday", asked_at="2026-03-02T00:00:00+01:00", explain=True)
+    call(
+        "recall",
+        query="stew",
+        since="2026-03-01T00:00:00+01:00",
+        until=LONG_AGO,
+        **narrow,
+    )
+    call(
+        "recall",
+        query="stew of yesterday",
+        asked_at="2026-03-02T00:00:00+01:00",
+        explain=True,
+    )
     call("sleep", dry_run=True, force=False)
     call("sleep", session="kitchen", force=True, dry_run=False)
-    call("remember", id="late", content="The stew was good.", session="hall", created_at=LONG_AGO)
+    call(
+        "remember",
+        id="late",
+        content="The stew was good.",
+        session="hall",
+        created_at=LONG_AGO,
+    )
     call("consolidate", session="hall", force=False, dry_run=False)
     episode = call("recall", query="stew", limit=5)["hits"][0]["id"]
     call("recall", query="nothing of this kind")
@@ -173,15 +212,26 @@ def walk(call: Walker, room: Path) -> None:
     call("restore", id="step-1")
     call("pin", id="step-1", off=True)
     call("remember", content="Rome.", id="old", session="hall")
-    new = {"supersedes": "old", "valid_until": "2100-01-01T00:00:00Z", "session": "hall"}
+    new = {
+        "supersedes": "old",
+        "valid_until": "2100-01-01T00:00:00Z",
+        "session": "hall",
+    }
     call("remember", content="Rome, no, Paris.", id="new", **new)
     call("recall", query="Rome", history=True)
     call("get", id="old")
-    call("prune", keep_days=1, characters_max=1_000_000, dry_run=True, believe_clock=True)
+    call(
+        "prune", keep_days=1, characters_max=1_000_000, dry_run=True, believe_clock=True
+    )
     call("sleep", undo=cycle, dry_run=True, keep_hours=0.5)
     call("consolidate", undo=cycle, keep_hours=1)
     call("forget", id="late")
-    which = {"session": "kitchen", "source": ["cook", "chef"], "query": "salt", "person": "user"}
+    which = {
+        "session": "kitchen",
+        "source": ["cook", "chef"],
+        "query": "salt",
+        "person": "user",
+    }
     when = {"since": LONG_AGO, "until": "2100-01-01T00:00:00Z"}
     lines = call("forget", **which, **when, dry_run=True)["lines"]
     call("forget", **which, **when, dry_run=True, after=lines[-1]["id"])
@@ -202,14 +252,21 @@ def test_every_verb_answers_alike_over_every_surface(tmp_path: Path) -> None:
 
     expected = walkers["http"].answers
     for name, walker in walkers.items():
-        assert walker.called == every_field(), f"{name} was not walked over every verb and field"
-        for (verb, answer), (_, http_answer) in zip(walker.answers, expected, strict=True):
+        assert walker.called == every_field(), (
+            f"{name} was not walked over every verb and field"
+        )
+        for (verb, answer), (_, http_answer) in zip(
+            walker.answers, expected, strict=True
+        ):
             assert answer == http_answer, f"{verb} over {name}"
 
 
 def every_field() -> dict[str, set[str]]:
     return {
-        name: {field.name for field in msgspec.structs.fields(VERBS[ALIASES.get(name, name)])}
+        name: {
+            field.name
+            for field in msgspec.structs.fields(VERBS[ALIASES.get(name, name)])
+        }
         for name in (*VERBS, *ALIASES)
     }
 
@@ -229,7 +286,9 @@ def surface(name: str, home: Path) -> Iterator[Surface]:
             yield OverHttp(daemon) if name == "http" else InTheShell(daemon, home)
 
 
-def test_the_walk_sees_a_verb_that_nobody_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_walk_sees_a_verb_that_nobody_walks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     walked = every_field()
 
     monkeypatch.setitem(VERBS, "dream", VERBS["status"])
@@ -239,7 +298,9 @@ def test_the_walk_sees_a_verb_that_nobody_walks(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def filled(daemon: Daemon) -> Daemon:
-    daemon.post("remember", id="tea", content="Tea at four, not at five.", session="home")
+    daemon.post(
+        "remember", id="tea", content="Tea at four, not at five.", session="home"
+    )
     return daemon
 
 

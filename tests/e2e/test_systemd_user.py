@@ -41,7 +41,11 @@ def home(tmp_path: Path) -> Path:
     shutil.copy(CHECKOUT / "systemd" / "mnemosyned.service", units)
     drop_in(home, "log.conf", "StandardError=append:%h/daemon.log")
     # The unit has a /tmp of its own; a checkout that lies there must be seen in it all the same.
-    hidden = [path for path in sorted(kept()) if path.startswith(("/tmp/", "/var/tmp/"))]  # noqa: S108
+    hidden = [
+        path
+        for path in sorted(kept())
+        if path.startswith(("/tmp/", "/var/tmp/"))  # noqa: S108
+    ]
     drop_in(home, "checkout.conf", *(f"BindReadOnlyPaths={path}" for path in hidden))
     return home
 
@@ -60,7 +64,14 @@ def drop_in(home: Path, name: str, *lines: str) -> None:
 def beside_systemd(home: Path, script: str) -> list[str]:
     """Run a shell script as the user beside the user's systemd; the lines it prints."""
     done = subprocess.run(
-        [BESIDE_SYSTEMD, home, ":".join(sorted(kept())), "bash", "-euc", WAIT_UNTIL + script],
+        [
+            BESIDE_SYSTEMD,
+            home,
+            ":".join(sorted(kept())),
+            "bash",
+            "-euc",
+            WAIT_UNTIL + script,
+        ],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -72,7 +83,9 @@ def beside_systemd(home: Path, script: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_unit_is_ready_serves_and_consolidates_once_more_when_stopped(home: Path) -> None:
+def test_the_unit_is_ready_serves_and_consolidates_once_more_when_stopped(
+    home: Path,
+) -> None:
     ready, *shown, logged = beside_systemd(
         home,
         f"""
@@ -89,8 +102,14 @@ def test_the_unit_is_ready_serves_and_consolidates_once_more_when_stopped(home: 
     )
 
     assert ready == "serving on /run/user/60321/mnemosyned/mnemosyned.sock"
-    assert sorted(shown) == ["ActiveState=inactive", "ExecMainStatus=0", "Result=success"]
-    assert json.loads(logged) == [{"trigger": "shutdown", "status": "promoted", "items": 3}]
+    assert sorted(shown) == [
+        "ActiveState=inactive",
+        "ExecMainStatus=0",
+        "Result=success",
+    ]
+    assert json.loads(logged) == [
+        {"trigger": "shutdown", "status": "promoted", "items": 3}
+    ]
 
 
 def test_what_the_daemon_keeps_is_for_its_owner_alone(home: Path) -> None:
@@ -103,7 +122,12 @@ def test_what_the_daemon_keeps_is_for_its_owner_alone(home: Path) -> None:
         """,
     )
 
-    assert modes == ["700 drwx------", "600 -rw-------", "700 drwx------", "600 srw-------"]
+    assert modes == [
+        "700 drwx------",
+        "600 -rw-------",
+        "700 drwx------",
+        "600 srw-------",
+    ]
 
 
 def test_a_killed_daemon_is_started_again_and_remembers(home: Path) -> None:

@@ -20,7 +20,10 @@ REFUSED = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
 def test_a_time_at_either_end_breaks_nothing(start: Start, zone: str) -> None:
     daemon = start(TZ=zone)
     memories = [
-        {"content": f"yesterday the log of run {at} said created_at {UNSET}", "created_at": UNSET}
+        {
+            "content": f"yesterday the log of run {at} said created_at {UNSET}",
+            "created_at": UNSET,
+        }
         for at in range(5)
     ]
     assert daemon.post("remember_many", memories=memories).status == 200
@@ -53,7 +56,9 @@ def test_a_time_at_either_end_breaks_nothing(start: Start, zone: str) -> None:
 
     assert slept.returncode == 0, slept.stderr
     with closing(sqlite3.connect(daemon.database)) as connection:
-        failed = connection.execute("SELECT error FROM consolidation_log WHERE status = 'failed'")
+        failed = connection.execute(
+            "SELECT error FROM consolidation_log WHERE status = 'failed'"
+        )
         assert failed.fetchall() == []
         archived = connection.execute(
             "SELECT COUNT(*) FROM archive WHERE created_at LIKE '0001%' AND content LIKE 'yest%'"

@@ -33,7 +33,11 @@ class Sent:
 
     def changed(self, fields: Fields) -> Sent:
         """The same request with other fields."""
-        return by_post(self.verb, fields) if self.method == "POST" else by_get(self.verb, fields)
+        return (
+            by_post(self.verb, fields)
+            if self.method == "POST"
+            else by_get(self.verb, fields)
+        )
 
 
 def by_post(verb: str, fields: Fields) -> Sent:
@@ -48,7 +52,13 @@ def by_get(verb: str, fields: Fields) -> Sent:
         for name, value in fields.items()
         for item in (value if isinstance(value, list) else [value])
     ]
-    return Sent("GET", verb, fields, None, f"/v1/{verb}?{urlencode(pairs, errors='surrogatepass')}")
+    return Sent(
+        "GET",
+        verb,
+        fields,
+        None,
+        f"/v1/{verb}?{urlencode(pairs, errors='surrogatepass')}",
+    )
 
 
 class Requests:
@@ -60,7 +70,8 @@ class Requests:
         names = [*VERBS, *ALIASES, *["remember", "compact"] * 2]
         self._verbs = [name for name in names if name not in without]
         self._types = {
-            name: inspect.type_info(VERBS[ALIASES.get(name, name)]) for name in self._verbs
+            name: inspect.type_info(VERBS[ALIASES.get(name, name)])
+            for name in self._verbs
         }
 
     def learn(self, answer: object) -> None:
@@ -84,7 +95,9 @@ class Requests:
         if kind < 0.35:
             self._spoil(fields, self._types[verb])
         elif kind < 0.4:
-            fields = {name: anything(self._chance) for name in fields} | {"id": self._id()}
+            fields = {name: anything(self._chance) for name in fields} | {
+                "id": self._id()
+            }
         if self._chance.random() < 0.15:
             return by_get(verb, fields)
         sent = by_post(verb, fields)
@@ -125,14 +138,17 @@ class Requests:
         makers: dict[type[inspect.Type], Callable[[Any], Any]] = {
             inspect.Metadata: lambda given: self._typed(given.type),
             inspect.UnionType: lambda given: self._typed(chance.choice(given.types)),
-            inspect.EnumType: lambda given: chance.choice([choice.value for choice in given.cls]),
+            inspect.EnumType: lambda given: chance.choice(
+                [choice.value for choice in given.cls]
+            ),
             inspect.LiteralType: lambda given: chance.choice(given.values),
             inspect.ListType: lambda given: [
                 self._typed(given.item_type) for _ in range(chance.choice((0, 1, 2, 5)))
             ],
             inspect.StructType: self._fields,
             inspect.DictType: lambda _: {
-                any_text(chance)[:30]: anything(chance) for _ in range(chance.randint(0, 3))
+                any_text(chance)[:30]: anything(chance)
+                for _ in range(chance.randint(0, 3))
             },
             inspect.IntType: lambda given: int(self._number(given)),
             inspect.FloatType: self._number,
@@ -151,13 +167,22 @@ class Requests:
     def _id(self) -> str:
         if self._chance.random() < 0.8:
             return self._chance.choice(self._known)
-        return self._chance.choice((f"m{self._chance.randint(0, 500)}", "last", "c-0", "m-0"))
+        return self._chance.choice(
+            (f"m{self._chance.randint(0, 500)}", "last", "c-0", "m-0")
+        )
 
     def _message(self) -> Any:  # noqa: ANN401 some are no messages
         chance = self._chance
         text = any_text(chance)
-        call = {"id": "call-1", "type": "function", "function": {"name": "sh", "arguments": text}}
-        block = {"type": chance.choice(("text", "image", "tool_use", "tool_result")), "text": text}
+        call = {
+            "id": "call-1",
+            "type": "function",
+            "function": {"name": "sh", "arguments": text},
+        }
+        block = {
+            "type": chance.choice(("text", "image", "tool_use", "tool_result")),
+            "text": text,
+        }
         forms: tuple[Any, ...] = (
             {"role": chance.choice(WORDS), "content": text},
             {"role": "user", "content": text},
@@ -181,7 +206,9 @@ class Requests:
         chance = self._chance
         if not isinstance(type_, inspect.StructType):
             return
-        name = chance.choice([field.encode_name for field in type_.fields] or ["nothing"])
+        name = chance.choice(
+            [field.encode_name for field in type_.fields] or ["nothing"]
+        )
         kind = chance.random()
         if kind < 0.5:
             fields[name] = anything(chance)

@@ -127,12 +127,16 @@ def _smaller(value: Any) -> Iterator[Any]:  # noqa: ANN401 what JSON can hold
     elif isinstance(value, list):
         yield from _halves(value)
         for place, item in enumerate(value[:PARTS_MAX]):
-            yield from ([*value[:place], less, *value[place + 1 :]] for less in _smaller(item))
+            yield from (
+                [*value[:place], less, *value[place + 1 :]] for less in _smaller(item)
+            )
     elif isinstance(value, str) and not isinstance(value, Raw):
         yield from _halves(value)
         words = value.split()[: 2 * PARTS_MAX]
         if len(words) > 1:
-            yield from (" ".join(words[:at] + words[at + 1 :]) for at in range(len(words)))
+            yield from (
+                " ".join(words[:at] + words[at + 1 :]) for at in range(len(words))
+            )
 
 
 def _halves(value: S) -> Iterator[S]:

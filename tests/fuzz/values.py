@@ -30,7 +30,20 @@ TEXTS = (
     "<|im_start|>system", "</memory>", "[Summary]: x", "```\ncode\n```", "> quoted", "a,b;c|d",
     "https://a.b/c?d=1#e", "user@example.org", "/etc/passwd", "3,14 EUR", "-1e400", "2026-03-09",
 )  # fmt: skip
-ENDLESS = ("x", "0,", "a ", "token=", "1%", "é", "\n", "(", "日", "Always use x. ", "\u0301", "#")
+ENDLESS = (
+    "x",
+    "0,",
+    "a ",
+    "token=",
+    "1%",
+    "é",
+    "\n",
+    "(",
+    "日",
+    "Always use x. ",
+    "\u0301",
+    "#",
+)
 TIMES = (
     "2026-03-09T14:30:00Z", "2026-03-09T14:30:00+01:00", "2020-02-29T23:59:59.999999Z",
     "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "0001-01-01T23:59:59-12:00",
@@ -62,7 +75,9 @@ def encoded(value: object) -> str:
     if isinstance(value, Raw):
         return str(value)
     if isinstance(value, Mapping):
-        inner = ",".join(f"{json.dumps(str(key))}:{encoded(item)}" for key, item in value.items())
+        inner = ",".join(
+            f"{json.dumps(str(key))}:{encoded(item)}" for key, item in value.items()
+        )
         return "{" + inner + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(encoded, value)) + "]"
@@ -84,13 +99,15 @@ def any_time(chance: random.Random) -> str:
     """A time at an end of the calendar or in the middle, or what only looks like one."""
     kind = chance.random()
     if kind < 0.5:
-        return (
-            f"20{chance.randint(10, 25)}-0{chance.randint(1, 9)}-1{chance.randint(0, 9)}T12:00:00Z"
-        )
+        return f"20{chance.randint(10, 25)}-0{chance.randint(1, 9)}-1{chance.randint(0, 9)}T12:00:00Z"
     if kind < 0.8:
         return chance.choice(TIMES)
     zone = chance.choice(("Z", "+00:00", "-12:00", "+14:00", "+05:45", "-03:30"))
-    year, month, day = chance.randint(1, 9999), chance.randint(1, 12), chance.randint(1, 28)
+    year, month, day = (
+        chance.randint(1, 9999),
+        chance.randint(1, 12),
+        chance.randint(1, 28),
+    )
     return f"{year:04}-{month:02}-{day:02}T{chance.randint(0, 23):02}:00:00{zone}"
 
 
@@ -113,6 +130,8 @@ def anything(chance: random.Random) -> Any:  # noqa: ANN401 that is the point
         lambda: chance.choice(SHAPES),
         lambda: any_time(chance),
         lambda: [anything(chance) for _ in range(chance.randint(0, 3))],
-        lambda: {any_text(chance)[:20]: anything(chance) for _ in range(chance.randint(0, 3))},
+        lambda: {
+            any_text(chance)[:20]: anything(chance) for _ in range(chance.randint(0, 3))
+        },
     )
     return chance.choice(makers)()

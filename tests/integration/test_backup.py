@@ -40,7 +40,9 @@ def test_a_backup_is_a_memory_of_its_own(memory: Memory, tmp_path: Path) -> None
     assert ids(copy) == ["a"]
 
 
-def test_a_backup_takes_the_place_of_the_one_before(memory: Memory, tmp_path: Path) -> None:
+def test_a_backup_takes_the_place_of_the_one_before(
+    memory: Memory, tmp_path: Path
+) -> None:
     with memory:
         memory.backup(str(tmp_path / "copy.sqlite"))
         memory.remember("tea at four", id="a")
@@ -50,7 +52,9 @@ def test_a_backup_takes_the_place_of_the_one_before(memory: Memory, tmp_path: Pa
     assert ids(tmp_path / "copy.sqlite") == ["a"]
 
 
-def test_a_backup_holds_nothing_that_was_forgotten(memory: Memory, tmp_path: Path) -> None:
+def test_a_backup_holds_nothing_that_was_forgotten(
+    memory: Memory, tmp_path: Path
+) -> None:
     (tmp_path / "copies").mkdir()
     with memory:
         memory.remember("tea with Zqxjvkwyz", id="a")
@@ -82,14 +86,20 @@ def test_a_backup_goes_nowhere_where_it_destroys_something(
     (tmp_path / "letter.txt").write_text("Dear Ada")
     (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with memory, Memory(tmp_path / "used.db"), pytest.raises(InvalidRequest, match=says) as error:
+    with (
+        memory,
+        Memory(tmp_path / "used.db"),
+        pytest.raises(InvalidRequest, match=says) as error,
+    ):
         memory.backup(name.format(room=tmp_path))
 
     assert error.value.field == "file"
     assert (tmp_path / "letter.txt").read_text() == "Dear Ada"
 
 
-def test_a_backup_that_fails_leaves_the_one_before(store: SqliteStore, tmp_path: Path) -> None:
+def test_a_backup_that_fails_leaves_the_one_before(
+    store: SqliteStore, tmp_path: Path
+) -> None:
     copy = tmp_path / "copy.sqlite"
     store.back_up(copy)
     before = copy.read_bytes()
@@ -101,7 +111,9 @@ def test_a_backup_that_fails_leaves_the_one_before(store: SqliteStore, tmp_path:
     assert copy.read_bytes() == before
 
 
-def test_looking_for_copies_leaves_another_memory_of_the_program_locked(tmp_path: Path) -> None:
+def test_looking_for_copies_leaves_another_memory_of_the_program_locked(
+    tmp_path: Path,
+) -> None:
     """A second look at an open file drops SQLite's locks of it, and then its log is deleted."""
     look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version')"
     with Memory(tmp_path / "a.db") as a, Memory(tmp_path / "b.db") as b:
@@ -110,7 +122,9 @@ def test_looking_for_copies_leaves_another_memory_of_the_program_locked(tmp_path
         assert str(tmp_path / "b.db") in receipt.backups
 
         script = f"{look}.fetchone(); c.execute('SELECT * FROM tier_totals').fetchall(); c.close()"
-        subprocess.run([sys.executable, "-c", script, str(tmp_path / "b.db")], check=True)
+        subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / "b.db")], check=True
+        )
 
         assert (tmp_path / "b.db-wal").exists()
         b.remember("tea at five", id="y")

@@ -25,9 +25,11 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.domain.ports.store import Promotion
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep import consolidate as run_module
-from mnemosyned.sleep import cycle as cycle_module
-from mnemosyned.sleep import throttle as company_module
+from mnemosyned.sleep import (
+    consolidate as run_module,
+    cycle as cycle_module,
+    throttle as company_module,
+)
 from mnemosyned.sleep.budget import Budget
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.throttle import GIVE_WAY_S, REST_MAX_S, REST_TIMES, Company
@@ -58,7 +60,11 @@ def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
 
     report = cycle.run(trigger=Trigger.EXPLICIT)
 
-    assert (report.status, report.evicted, report.promoted) == (CycleStatus.DONE, 36, 12)
+    assert (report.status, report.evicted, report.promoted) == (
+        CycleStatus.DONE,
+        36,
+        12,
+    )
     assert {group.items for group in report.groups if not group.level} == {3}
     assert store.totals()[Tier.ARCHIVE].count == 36
 
@@ -88,8 +94,16 @@ def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
     def ids(found: list[Batch]) -> list[str]:
         return [id for batch in found for id in batch.ids]
 
-    assert ids(whole(batches, until=late[-1].created_at, limits=limits)) == ["a0", "a1", "a2"]
-    assert ids(whole(batches[1:], until=late[-1].created_at, limits=limits)) == ["b0", "b1", "b2"]
+    assert ids(whole(batches, until=late[-1].created_at, limits=limits)) == [
+        "a0",
+        "a1",
+        "a2",
+    ]
+    assert ids(whole(batches[1:], until=late[-1].created_at, limits=limits)) == [
+        "b0",
+        "b1",
+        "b2",
+    ]
 
 
 # -------------------------------------------------------------------- budget
@@ -114,7 +128,9 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
     assert (second.status, second.evicted) == (CycleStatus.DONE, 15 - first.evicted)
 
 
-def test_a_model_reads_no_more_than_its_tokens(store: SqliteStore, cycle: SleepCycle) -> None:
+def test_a_model_reads_no_more_than_its_tokens(
+    store: SqliteStore, cycle: SleepCycle
+) -> None:
     model = Slow()
     cycle.use_summarizer(model)
     cycle.policy = replace(cycle.policy, budget=Budget(tokens=250))
@@ -140,7 +156,9 @@ def test_a_dry_run_ends_where_the_tokens_do(
     planned = service.call(Sleep(dry_run=True))
     done = service.call(Sleep())
 
-    assert [group.source for group in planned.groups] == [group.source for group in done.groups]
+    assert [group.source for group in planned.groups] == [
+        group.source for group in done.groups
+    ]
     assert 0 < done.evicted < 15
     assert f"{15 - done.evicted} would wait for the next cycle" in render(planned)
 
@@ -241,7 +259,9 @@ def test_in_company_a_commit_takes_fewer_groups(
     sizes: list[int] = []
     write = store.consolidate
 
-    def counted(groups: Sequence[Sequence[Promotion]], *, durable: bool) -> list[Exception | None]:
+    def counted(
+        groups: Sequence[Sequence[Promotion]], *, durable: bool
+    ) -> list[Exception | None]:
         sizes.append(len(groups))
         return write(groups, durable=durable)
 
@@ -262,7 +282,9 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
     store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backlog(store, 6)
-    monkeypatch.setattr(run_module, "CHECKPOINT_GROUPS", 3 * (1 + run_module.COMMIT_GROUPS))
+    monkeypatch.setattr(
+        run_module, "CHECKPOINT_GROUPS", 3 * (1 + run_module.COMMIT_GROUPS)
+    )
     monkeypatch.setattr(run_module, "GROUPS_PER_COMMIT", 1)
     before = store.database.read_bytes()
     seen: list[bool] = []

@@ -50,7 +50,9 @@ def fill(service: MemoryService, first: datetime) -> None:
     service.call(RememberMany(memories))
 
 
-def sleep(service: MemoryService, *, force: bool = False, dry_run: bool = False) -> CycleReport:
+def sleep(
+    service: MemoryService, *, force: bool = False, dry_run: bool = False
+) -> CycleReport:
     report = service.call(Sleep(force=force, dry_run=dry_run))
     assert report.failed == 0, [group.error for group in report.groups]
     assert render(report)
@@ -106,22 +108,32 @@ def test_they_are_old_enough_by_themselves(
 
 
 @pytest.mark.parametrize("zone", ZONES[1:3], ids=str)
-def test_questions_and_conversations_reach_them(service: MemoryService, zone: object) -> None:
+def test_questions_and_conversations_reach_them(
+    service: MemoryService, zone: object
+) -> None:
     fill(service, FIRST)
     edges = [datetime.min.replace(tzinfo=zone), datetime.max.replace(tzinfo=zone)]  # type: ignore[arg-type]
 
     for said in SPOKEN[::3]:
         for asked in edges:
-            answer = service.call(Recall(f"which lease {said}", asked_at=asked, explain=True))
+            answer = service.call(
+                Recall(f"which lease {said}", asked_at=asked, explain=True)
+            )
             assert render(answer)
             assert "lease" in answer.hits[0].snippet
         message = {"role": "user", "content": f"which lease {said}"}
         talk = [
             {**message, "timestamp": when, "content": f"{'word ' * 100}{said}"}
-            for when in ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", edges[1].isoformat())
+            for when in (
+                "0001-01-01T00:00:00Z",
+                "0001-01-01T00:00:00+14:00",
+                edges[1].isoformat(),
+            )
             for _ in range(3)
         ]
-        context = service.call(Context(f"which lease {said}", messages=talk, total=20_000))
+        context = service.call(
+            Context(f"which lease {said}", messages=talk, total=20_000)
+        )
         assert "lease" in context.system
     shorter = service.call(Compact(talk, force=True, max_tokens=500))
     assert shorter.expand

@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 from fakes import NOON, keep, memory
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Found, Query
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite.search import filters
-from mnemosyned.storage.sqlite.search.candidates import GAP_MIN, STRETCHES_MAX, stretches
+from mnemosyned.storage.sqlite.search.candidates import (
+    GAP_MIN,
+    STRETCHES_MAX,
+    stretches,
+)
 from mnemosyned.storage.sqlite.search.search import CANDIDATES_MIN
 from mnemosyned.storage.sqlite.store import SqliteStore
 
@@ -30,7 +33,12 @@ def texts(store: SqliteStore) -> dict[int, str]:
     """Memories by their position in the store, no two alike, nor alike but for figures."""
     rng = Random(3)
     said = [
-        " ".join([*(word for word, share in COMMON.items() if rng.random() < share), _name(at)])
+        " ".join(
+            [
+                *(word for word, share in COMMON.items() if rng.random() < share),
+                _name(at),
+            ]
+        )
         for at in range(400)
     ]
     keep(
@@ -79,7 +87,9 @@ def test_the_candidates_are_those_that_a_look_at_every_memory_would_leave(
 
         expected = left(worths, sum(idf.values()), limit)
 
-        matched = {match.position: match.score for match in answer.memories if match.score}
+        matched = {
+            match.position: match.score for match in answer.memories if match.score
+        }
         assert {at: round(worth, 9) for at, worth in matched.items()} == {
             at: worths[at] for at in expected
         }, words
@@ -127,7 +137,9 @@ def test_rows_named_beforehand_narrow_as_the_filters_do(
 
 
 @given(st.sets(st.integers(1, 60_000), min_size=1, max_size=60))
-def test_few_stretches_hold_all_rows_and_leave_out_the_widest_gaps(rows: set[int]) -> None:
+def test_few_stretches_hold_all_rows_and_leave_out_the_widest_gaps(
+    rows: set[int],
+) -> None:
     ordered = sorted(rows)
 
     found = stretches(ordered)

@@ -47,15 +47,22 @@ def test_at_the_cap_nothing_happens(service: MemoryService, store: SqliteStore) 
     assert store.log(limit=9) == []
 
 
-def test_a_large_batch_loses_nothing(service: MemoryService, store: SqliteStore) -> None:
-    service.call(RememberMany([Remember(f"note {at}", id=str(at)) for at in range(100)]))
+def test_a_large_batch_loses_nothing(
+    service: MemoryService, store: SqliteStore
+) -> None:
+    service.call(
+        RememberMany([Remember(f"note {at}", id=str(at)) for at in range(100)])
+    )
 
     assert store.working_count() <= 3
     assert everything(store) == 100
 
 
 def test_pinned_memories_beyond_the_cap_stay_and_are_not_tried_at_every_call(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
+    service: MemoryService,
+    store: SqliteStore,
+    cycle: SleepCycle,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     service.use_limits(replace(service.limits, wm_max=20))
     tries: list[int] = []
@@ -111,7 +118,9 @@ def test_a_memory_beyond_the_cap_is_acknowledged_while_a_cycle_runs(
     assert working_ids(store) == ["new"]
 
 
-def test_what_is_known_already_counts_only_once(service: MemoryService, store: SqliteStore) -> None:
+def test_what_is_known_already_counts_only_once(
+    service: MemoryService, store: SqliteStore
+) -> None:
     keep(store, memory("1", "note 1"))
 
     for _ in range(10):

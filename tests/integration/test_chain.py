@@ -38,7 +38,9 @@ def model() -> FakeModel:
 
 @pytest.fixture
 def chain(primary: Primary, model: FakeModel, clock: FakeClock) -> ChainSummarizer:
-    return ChainSummarizer(primary=primary, model=model, fallback=AaakSummarizer(), clock=clock)
+    return ChainSummarizer(
+        primary=primary, model=model, fallback=AaakSummarizer(), clock=clock
+    )
 
 
 # ------------------------------------------------------------------ all is well
@@ -128,7 +130,9 @@ def test_a_model_that_is_back_writes_again(
     primary.does = DEAD
     chain.summarize(GROUP)
     clock.moment += COOL_DOWN
-    assert chain.standing().state is SummarizerState.MODEL, "the wait starts small again"
+    assert chain.standing().state is SummarizerState.MODEL, (
+        "the wait starts small again"
+    )
 
 
 class Unplugged(FakeModel):
@@ -141,10 +145,14 @@ class Unplugged(FakeModel):
         raise ModelUnavailable("it is gone")
 
 
-def test_a_group_too_short_for_the_model_does_not_bring_it_back(clock: FakeClock) -> None:
+def test_a_group_too_short_for_the_model_does_not_bring_it_back(
+    clock: FakeClock,
+) -> None:
     model = Unplugged()
     asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
-    chain = ChainSummarizer(primary=asked, model=model, fallback=AaakSummarizer(), clock=clock)
+    chain = ChainSummarizer(
+        primary=asked, model=model, fallback=AaakSummarizer(), clock=clock
+    )
     chain.summarize([memory("long", "Ada and Ben moved the printer to rack 4. " * 40)])
     clock.advance(seconds=COOL_DOWN.total_seconds() + 1)
 
@@ -197,7 +205,9 @@ def test_several_in_a_row_are_a_failure_of_the_model(
 ) -> None:
     primary.does = REFUSED
 
-    reasons = [chain.summarize(GROUP).fallback_reason for _ in range(REJECTED_IN_A_ROW_MAX + 5)]
+    reasons = [
+        chain.summarize(GROUP).fallback_reason for _ in range(REJECTED_IN_A_ROW_MAX + 5)
+    ]
 
     assert primary.calls == REJECTED_IN_A_ROW_MAX
     assert reasons[0] == "it names a stranger"
@@ -205,7 +215,9 @@ def test_several_in_a_row_are_a_failure_of_the_model(
     assert chain.standing().state is SummarizerState.FALLBACK
 
 
-def test_one_that_is_kept_starts_the_count_again(chain: ChainSummarizer, primary: Primary) -> None:
+def test_one_that_is_kept_starts_the_count_again(
+    chain: ChainSummarizer, primary: Primary
+) -> None:
     for _ in range(3):
         primary.does = REFUSED
         for _ in range(REJECTED_IN_A_ROW_MAX - 1):
@@ -220,7 +232,9 @@ def test_what_the_fallback_cannot_do_either_is_a_failed_group(
     fallback = FakeSummarizer()
     fallback.fail()
     primary.does = DEAD
-    chain = ChainSummarizer(primary=primary, model=model, fallback=fallback, clock=clock)
+    chain = ChainSummarizer(
+        primary=primary, model=model, fallback=fallback, clock=clock
+    )
 
     ((_, outcome),) = chain.summarize_each([(1, GROUP)], expected=1)
 
@@ -249,7 +263,9 @@ def test_an_interrupt_ends_what_the_model_writes_and_blames_nobody(
     chain.interrupt()
     working.join(1)
 
-    assert [(one.summarizer, one.fallback_reason) for one in summaries] == [("aaak", STOPPING)]
+    assert [(one.summarizer, one.fallback_reason) for one in summaries] == [
+        ("aaak", STOPPING)
+    ]
     chain.summarize(GROUP)
     assert primary.calls == 1
     assert chain.standing().reason == STOPPING

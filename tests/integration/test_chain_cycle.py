@@ -20,7 +20,9 @@ K = TypeVar("K")
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 GROUPS = 6
 EPISODE = [
-    MemoryRecord(id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at))
+    MemoryRecord(
+        id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at)
+    )
     for at, text in enumerate(
         (
             "Decision: we buy the Zebra ZC300 from Kessler, as soon as possible, for 1,890 euros.",
@@ -83,7 +85,10 @@ def test_a_slow_model_has_its_time_in_each_cycle_and_rules_write_the_rest() -> N
     assert len(summaries) == GROUPS
     assert not any(by_model[2:])
     assert all("llm.cycle_budget_s" in one.fallback_reason for one in summaries[2:])
-    assert (amid.state, after.state) == (SummarizerState.FALLBACK, SummarizerState.MODEL)
+    assert (amid.state, after.state) == (
+        SummarizerState.FALLBACK,
+        SummarizerState.MODEL,
+    )
     assert "0.3 s" in amid.reason
     assert first.summarizer == chain.name
     assert rules.expected[0] == GROUPS - by_model.count(True)
@@ -93,7 +98,9 @@ def test_the_steps_and_levels_of_a_cycle_share_one_time_of_the_model() -> None:
     rules = Rules()
     with serving(waits(0.2, begins)) as endpoint:
         chain = chain_with(endpoint.url, rules, cycle_budget_s=0.3)
-        steps = [[one.summarizer == chain.name for one in cycle_of(chain)] for _ in range(3)]
+        steps = [
+            [one.summarizer == chain.name for one in cycle_of(chain)] for _ in range(3)
+        ]
         chain.rest()
         (next_cycle, *_) = cycle_of(chain)
 

@@ -27,21 +27,27 @@ def with_endpoint(url: str, clock: FakeClock) -> tuple[ChainSummarizer, Primary]
     model = EndpointModel(endpoint=url, time_limit_s=20)
     primary = Primary(model=model)
     rules = AaakSummarizer()
-    return ChainSummarizer(primary=primary, model=model, fallback=rules, clock=clock), primary
+    return ChainSummarizer(
+        primary=primary, model=model, fallback=rules, clock=clock
+    ), primary
 
 
 def test_a_cycle_promotes_every_group_though_nobody_listens(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     keep(store, *(one for name in "abcd" for one in trio(name, source=name)))
-    cycle.summarizer, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
+    cycle.summarizer, primary = with_endpoint(
+        f"http://127.0.0.1:{unused_port()}/v1", clock
+    )
 
     report = cycle.run(trigger=Trigger.EXPLICIT)
 
     assert (report.status, report.promoted, primary.calls) == (CycleStatus.DONE, 4, 1)
     entries = store.log(limit=9)
     assert {entry.summarizer for entry in entries} == {"aaak"}
-    assert all("connection refused" in (entry.fallback_reason or "") for entry in entries)
+    assert all(
+        "connection refused" in (entry.fallback_reason or "") for entry in entries
+    )
 
 
 def test_what_the_model_wrote_has_no_reason_in_the_log(
@@ -60,7 +66,10 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
 ) -> None:
     short = trio("a", source="a")
-    long = [memory(f"b{at}", f"note b{at}: all is well. " * 40, source="b") for at in range(3)]
+    long = [
+        memory(f"b{at}", f"note b{at}: all is well. " * 40, source="b")
+        for at in range(3)
+    ]
     keep(store, *short, *(replace(one, created_at=short[0].created_at) for one in long))
     keep(store, memory("c", source="c", hours_ago=20))
     prose = "note b0: all is well."
@@ -85,7 +94,9 @@ def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
     keep(store, *(one for name in "ab" for one in trio(name, source=name)))
     with serving(drips) as served:
         cycle.summarizer, primary = with_endpoint(served.url, clock)
-        running = threading.Thread(target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT})
+        running = threading.Thread(
+            target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT}
+        )
         running.start()
         while not served.seen:
             time.sleep(0.005)
@@ -104,7 +115,9 @@ def test_forgetting_waits_for_no_model(
 ) -> None:
     keep(store, *trio("a"))
     cycle.run(trigger=Trigger.EXPLICIT)
-    cycle.summarizer, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
+    cycle.summarizer, primary = with_endpoint(
+        f"http://127.0.0.1:{unused_port()}/v1", clock
+    )
 
     service.call(Forget("a1"))
 
@@ -120,7 +133,9 @@ def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
     keep(store, *trio("a"))
     with serving(drips) as served:
         cycle.summarizer, _ = with_endpoint(served.url, clock)
-        running = threading.Thread(target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT})
+        running = threading.Thread(
+            target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT}
+        )
         running.start()
         while not served.seen:
             time.sleep(0.005)
@@ -137,7 +152,9 @@ def test_new_settings_end_the_former_model_with_its_cycle(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     model, primary, rules = FakeModel(), Primary(), AaakSummarizer()
-    cycle.summarizer = ChainSummarizer(primary=primary, model=model, fallback=rules, clock=clock)
+    cycle.summarizer = ChainSummarizer(
+        primary=primary, model=model, fallback=rules, clock=clock
+    )
     keep(store, *trio("a"))
     other, _ = with_endpoint("http://127.0.0.1:9/v1", clock)
 

@@ -99,7 +99,9 @@ def words(store: SqliteStore) -> dict[str, bool]:
     return {id: bool(original(store, id).content) for id in ("old1", "new1")}
 
 
-def test_a_clock_that_is_believed_prunes(service: MemoryService, store: SqliteStore) -> None:
+def test_a_clock_that_is_believed_prunes(
+    service: MemoryService, store: SqliteStore
+) -> None:
     service.call(Sleep())
 
     assert words(store) == {"old1": False, "new1": True}
@@ -123,7 +125,9 @@ def test_a_jump_of_the_clock_prunes_nothing_more_and_is_asked_about(
     status = service.call(Status())
     assert "800 days later than can have passed" in status.clock
     assert "mnem archive prune --believe-clock" in render(status)
-    said = [record for record in caplog.records if record.message == "clock_not_believed"]
+    said = [
+        record for record in caplog.records if record.message == "clock_not_believed"
+    ]
     assert len(said) == 1
 
 

@@ -10,8 +10,7 @@ import pytest
 from compacting import Messages, back, blocks, compacted, missing, rounds
 from domain.talks import talks
 from fakes import FakeClock, holding
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from mnemosyned import sendable
 from mnemosyned.domain.conversation.summary_message import is_summary
@@ -37,7 +36,9 @@ def test_what_is_taken_out_comes_back_word_for_word(
     assert answer.tokens_after < answer.tokens_before
     assert answer.expand
     assert missing(service, talk, answer) == []
-    assert len(answer.archived) >= len([one for one in talk if one not in answer.messages])
+    assert len(answer.archived) >= len(
+        [one for one in talk if one not in answer.messages]
+    )
 
 
 def test_expanded_messages_stand_in_their_order(service: MemoryService) -> None:
@@ -108,13 +109,17 @@ def test_a_stub_says_how_to_get_the_words_back(service: MemoryService) -> None:
     )
 
 
-def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(service: MemoryService) -> None:
+def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(
+    service: MemoryService,
+) -> None:
     talk = rounds(20)
     stubbed = compacted(service, talk, max_tokens=9_000)
     results = [one for one in talk if one["role"] == "tool"]
     before = service.call(Status()).tiers["working"].count  # type: ignore[index]
 
-    summarized = compacted(service, stubbed.messages, policy="facts", keep_recent=0, force=True)
+    summarized = compacted(
+        service, stubbed.messages, policy="facts", keep_recent=0, force=True
+    )
 
     recovered = back(service, summarized.expand[0])
     assert [one for one in results if one not in recovered] == []
@@ -122,10 +127,14 @@ def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(service: Memo
     assert service.call(Status()).tiers["working"].count > before  # type: ignore[index]
 
 
-def test_a_pointer_that_a_tool_wrote_itself_hides_nothing(service: MemoryService) -> None:
+def test_a_pointer_that_a_tool_wrote_itself_hides_nothing(
+    service: MemoryService,
+) -> None:
     talk = rounds(20)
     stubbed = compacted(service, talk, max_tokens=9_000)
-    genuine = next(one for one in stubbed.messages if "expand m-" in str(one["content"]))
+    genuine = next(
+        one for one in stubbed.messages if "expand m-" in str(one["content"])
+    )
     forged = {**genuine, "content": genuine["content"] + " and the safe is 4471"}
     further = [stubbed.messages[-6], forged, *rounds(1, first=50)]
 
@@ -145,9 +154,14 @@ def test_ids_that_agents_use_again_are_no_matter(service: MemoryService) -> None
     assert missing(service, other, second) == []
 
 
-def test_a_session_never_brings_back_the_words_of_another(service: MemoryService) -> None:
+def test_a_session_never_brings_back_the_words_of_another(
+    service: MemoryService,
+) -> None:
     """Not even where both say the same, and the summary lost its metadata."""
-    said = [{"role": "user", "content": "ok"}, {"role": "assistant", "content": "Fine."}]
+    said = [
+        {"role": "user", "content": "ok"},
+        {"role": "assistant", "content": "Fine."},
+    ]
     secret = {"role": "assistant", "content": "The safe is behind the picture. " * 9}
     force: dict[str, Any] = {"policy": "facts", "keep_recent": 0, "force": True}
     first = compacted(service, [*said, secret], session="one", **force)
@@ -163,11 +177,16 @@ def test_what_an_agent_remembered_itself_is_not_kept_twice(
     service: MemoryService, clock: FakeClock
 ) -> None:
     said = [
-        {"role": "user" if n % 2 else "assistant", "content": f"Word {n} of a long talk. " * 20}
+        {
+            "role": "user" if n % 2 else "assistant",
+            "content": f"Word {n} of a long talk. " * 20,
+        }
         for n in range(30)
     ]
     for one in said:
-        service.call(Remember(one["content"], role=one["role"], session="s", source="a"))
+        service.call(
+            Remember(one["content"], role=one["role"], session="s", source="a")
+        )
     clock.advance(hours=30)
     service.call(Sleep())
     before = service.call(Status()).tiers
@@ -205,9 +224,15 @@ def test_what_is_forgotten_is_gone_from_every_compaction(
     assert holding(store.database.parent, UNIQUE) == []
 
 
-def test_a_compaction_of_which_all_is_forgotten_is_not_found(service: MemoryService) -> None:
+def test_a_compaction_of_which_all_is_forgotten_is_not_found(
+    service: MemoryService,
+) -> None:
     answer = compacted(
-        service, [{"role": "user", "content": UNIQUE}], policy="facts", keep_recent=0, force=True
+        service,
+        [{"role": "user", "content": UNIQUE}],
+        policy="facts",
+        keep_recent=0,
+        force=True,
     )
 
     service.call(Forget(answer.archived[0]))
@@ -226,7 +251,9 @@ def test_where_secrets_are_not_to_be_kept_none_is(
     answer = compacted(service, talk)
 
     assert answer.changed
-    assert answer.expand[0] == compacted(service, _with_another_password(talk)).expand[0]
+    assert (
+        answer.expand[0] == compacted(service, _with_another_password(talk)).expand[0]
+    )
     assert holding(store.database.parent, "hunter22x") == []
     assert "hunter22x" not in str(back(service, *answer.expand))
 
@@ -245,15 +272,21 @@ def test_a_secret_is_shown_only_on_request(service: MemoryService) -> None:
     assert "hunter22x" in str(back(service, answer.expand[0]))
 
 
-def test_what_a_user_says_to_hold_is_learned_before_it_is_taken_out(service: MemoryService) -> None:
+def test_what_a_user_says_to_hold_is_learned_before_it_is_taken_out(
+    service: MemoryService,
+) -> None:
     talk = [{"role": "user", "content": "Never use emojis."}, *rounds(20)]
 
     compacted(service, talk, policy="facts")
 
-    assert [one.text for one in service.call(Learnings()).learnings] == ["Never use emojis."]
+    assert [one.text for one in service.call(Learnings()).learnings] == [
+        "Never use emojis."
+    ]
 
 
-def test_it_is_kept_whole_or_not_at_all(store: SqliteStore, service: MemoryService) -> None:
+def test_it_is_kept_whole_or_not_at_all(
+    store: SqliteStore, service: MemoryService
+) -> None:
     with sqlite3.connect(store.database) as connection:
         connection.execute(
             "CREATE TRIGGER refuses BEFORE INSERT ON compacted WHEN new.position = 7 "
@@ -266,12 +299,16 @@ def test_it_is_kept_whole_or_not_at_all(store: SqliteStore, service: MemoryServi
     assert store.working_count() == 0
 
 
-def test_below_its_threshold_nothing_happens_unless_forced(service: MemoryService) -> None:
+def test_below_its_threshold_nothing_happens_unless_forced(
+    service: MemoryService,
+) -> None:
     talk = rounds(4)
     tokens = compacted(service, talk, max_tokens=100_000).tokens_before
 
     idle = compacted(service, talk, max_tokens=100_000)
-    reported = compacted(service, talk, max_tokens=2 * tokens, reported_tokens=2 * tokens)
+    reported = compacted(
+        service, talk, max_tokens=2 * tokens, reported_tokens=2 * tokens
+    )
     forced = compacted(service, talk, max_tokens=100_000, force=True)
 
     assert (idle.changed, idle.messages) == (False, talk)
@@ -290,7 +327,11 @@ def test_a_daemon_that_stops_compacts_no_more(service: MemoryService) -> None:
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(talk=talks(), policy=st.sampled_from(["auto", "facts", "rounds"]), force=st.booleans())
+@given(
+    talk=talks(),
+    policy=st.sampled_from(["auto", "facts", "rounds"]),
+    force=st.booleans(),
+)
 def test_nothing_of_any_conversation_is_lost(
     service: MemoryService, talk: Messages, policy: str, *, force: bool
 ) -> None:
@@ -300,9 +341,15 @@ def test_nothing_of_any_conversation_is_lost(
         assume(False)  # noqa: FBT003 hypothesis' own signature
     session = os.urandom(8).hex()  # the store is the same for all examples
 
-    first = compacted(service, talk, policy=policy, max_tokens=300, force=force, session=session)
+    first = compacted(
+        service, talk, policy=policy, max_tokens=300, force=force, session=session
+    )
     again = compacted(
-        service, [*first.messages, *rounds(2)], policy=policy, session=session, max_tokens=300
+        service,
+        [*first.messages, *rounds(2)],
+        policy=policy,
+        session=session,
+        max_tokens=300,
     )
 
     there = [*again.messages, *back(service, *first.expand, *again.expand)]

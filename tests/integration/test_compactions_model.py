@@ -72,7 +72,9 @@ def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
     clock.advance(hours=30)
     answers: list[Shortened] = []
     model.meanwhile = lambda memories: (
-        answers.append(compacted(service, rounds(20))) if memories[0].content == "note 0" else None
+        answers.append(compacted(service, rounds(20)))
+        if memories[0].content == "note 0"
+        else None
     )
 
     service.call(Sleep())

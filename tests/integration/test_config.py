@@ -105,7 +105,11 @@ def setting(config: Config, key: str) -> Any:  # noqa: ANN401
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in tree.items():
-        out |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        out |= (
+            flat(value, f"{prefix}{key}.")
+            if isinstance(value, dict)
+            else {prefix + key: value}
+        )
     return out
 
 
@@ -136,7 +140,9 @@ def test_every_setting_has_a_line_of_its_own_on_it() -> None:
 
     for key in KEYS:
         name = key.rsplit(".", 1)[-1] + ":"
-        assert any(line.strip().startswith(name) and " # " in line for line in lines), key
+        assert any(line.strip().startswith(name) and " # " in line for line in lines), (
+            key
+        )
 
 
 def test_a_setting_left_out_keeps_its_default(file: Path) -> None:
@@ -152,7 +158,9 @@ def test_a_setting_left_out_keeps_its_default(file: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "# nothing but a comment\n", "---\n", "sleep:\n  # cron: x\n"]
 )
-def test_a_file_or_section_with_nothing_in_it_is_all_defaults(file: Path, text: str) -> None:
+def test_a_file_or_section_with_nothing_in_it_is_all_defaults(
+    file: Path, text: str
+) -> None:
     file.write_text(text)
 
     assert load_config(file, environ={}) == Config()
@@ -190,7 +198,9 @@ def test_the_documented_variables_have_their_names() -> None:
         *((text, False) for text in ("false", "False", "off", "OFF", "no", "0")),
     ],
 )
-def test_auto_sleep_is_switched_in_any_of_the_usual_words(text: str, *, value: bool) -> None:
+def test_auto_sleep_is_switched_in_any_of_the_usual_words(
+    text: str, *, value: bool
+) -> None:
     assert load_config(environ={"MNEMOSYNE_AUTO_SLEEP": text}).auto_sleep is value
 
 
@@ -204,7 +214,9 @@ def test_a_variable_can_take_a_value_back(file: Path, text: str) -> None:
 def test_the_callers_own_settings_win_over_all(file: Path) -> None:
     file.write_text("wm_max: 1\n")
 
-    config = load_config(file, environ={"MNEMOSYNE_WM_MAX": "2"}, overrides={"wm_max": 3})
+    config = load_config(
+        file, environ={"MNEMOSYNE_WM_MAX": "2"}, overrides={"wm_max": 3}
+    )
 
     assert config.wm_max == 3
 
@@ -302,7 +314,9 @@ def test_an_unknown_key_comes_with_a_guess(file: Path) -> None:
         ("MNEMOSYNE_SLEEP", "5"),
     ],
 )
-def test_a_mistake_in_the_environment_is_named_by_its_variable(name: str, text: str) -> None:
+def test_a_mistake_in_the_environment_is_named_by_its_variable(
+    name: str, text: str
+) -> None:
     message = refused(environ={name: text}).message
 
     assert message.startswith("environment")
@@ -310,7 +324,8 @@ def test_a_mistake_in_the_environment_is_named_by_its_variable(name: str, text: 
 
 
 @pytest.mark.parametrize(
-    "overrides", [{"wm_max": "5"}, {"wm_maximum": 5}, {"sleep.ttl_hours": -1}, {"sleep": {}}]
+    "overrides",
+    [{"wm_max": "5"}, {"wm_maximum": 5}, {"sleep.ttl_hours": -1}, {"sleep": {}}],
 )
 def test_a_mistake_of_the_caller_is_named_by_its_key(overrides: dict[str, Any]) -> None:
     error = refused(overrides=overrides)
@@ -379,8 +394,12 @@ def test_the_daemons_model_is_tinyllama_once_it_is_there(
     (tmp_path / "models" / DEFAULT_MODEL).write_bytes(b"GGUF")
 
     after = with_default_model(load_config(environ={}))
-    unwanted = with_default_model(load_config(overrides={"llm.model_path": "none"}, environ={}))
-    other = with_default_model(load_config(overrides={"llm.model_path": "/m.gguf"}, environ={}))
+    unwanted = with_default_model(
+        load_config(overrides={"llm.model_path": "none"}, environ={})
+    )
+    other = with_default_model(
+        load_config(overrides={"llm.model_path": "/m.gguf"}, environ={})
+    )
 
     assert before.llm.model_path is None
     assert after.llm.model_path == str(tmp_path / "models" / DEFAULT_MODEL)

@@ -20,7 +20,9 @@ def memory(tmp_path: Path, **settings: Any) -> Memory:  # noqa: ANN401
 
 
 def test_the_window_is_shared_out_as_configured(tmp_path: Path) -> None:
-    with memory(tmp_path, total=9_000, system_reserve=500, memory_fraction=0.5) as opened:
+    with memory(
+        tmp_path, total=9_000, system_reserve=500, memory_fraction=0.5
+    ) as opened:
         window = opened.context("Hello.")
         shorter = opened.compact([{"role": "user", "content": "Hello."}])
 
@@ -61,7 +63,9 @@ def test_the_model_of_the_summaries_counts_where_that_is_wanted(tmp_path: Path) 
 def test_settings_that_cannot_be_are_refused_at_the_start(
     settings: dict[str, Any], says: str
 ) -> None:
-    config = load_config(overrides={f"context.{key}": one for key, one in settings.items()})
+    config = load_config(
+        overrides={f"context.{key}": one for key, one in settings.items()}
+    )
 
     with pytest.raises(ConfigInvalid, match=says) as refused:
         check_settings(config)

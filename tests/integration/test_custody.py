@@ -33,7 +33,11 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("step", ["place", "flush", "copy_beside"])
 def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
-    database: Path, blank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    database: Path,
+    blank: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
 ) -> None:
     """The state of the disk at that moment is what the next process finds."""
     found = tmp_path / "after"
@@ -55,7 +59,9 @@ def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
                 keep(store, memory("3"))
 
     left = found / "memory.db"
-    if step == "copy_beside":  # a copy that nobody knows to be whole is not taken for the memory
+    if (
+        step == "copy_beside"
+    ):  # a copy that nobody knows to be whole is not taken for the memory
         assert not left.exists()
         assert reopened(left) == []
     else:
@@ -87,7 +93,9 @@ def test_a_program_with_an_embedded_memory_is_told_of_a_replaced_file(
     assert reopened(database) == []
 
 
-def test_an_embedded_memory_puts_a_deleted_file_back_when_it_closes(database: Path) -> None:
+def test_an_embedded_memory_puts_a_deleted_file_back_when_it_closes(
+    database: Path,
+) -> None:
     with Memory(database) as embedded:
         embedded.remember("tea at four", id="a")
         database.unlink()
@@ -110,7 +118,9 @@ def test_closing_says_so_where_a_deleted_file_cannot_be_saved(
         embedded.close()
 
 
-def test_a_reader_that_connects_finds_the_deleted_file_put_back(store: SqliteStore) -> None:
+def test_a_reader_that_connects_finds_the_deleted_file_put_back(
+    store: SqliteStore,
+) -> None:
     keep(store, memory("1"))
     store.database.unlink()
 
@@ -147,7 +157,9 @@ def hard_link(store: SqliteStore) -> Iterator[Path]:
     link.unlink()
 
 
-def test_a_file_is_one_file_under_every_name(store: SqliteStore, hard_link: Path) -> None:
+def test_a_file_is_one_file_under_every_name(
+    store: SqliteStore, hard_link: Path
+) -> None:
     with (
         pytest.raises(DatabaseInUse, match="another name"),
         open_store(hard_link, migrations=shipped("migrations")),
@@ -161,7 +173,9 @@ def test_a_file_is_one_file_under_every_name(store: SqliteStore, hard_link: Path
     assert store.database.with_name("memory.db-wal").exists()
 
 
-def test_a_free_file_with_two_names_is_refused_with_what_to_do(database: Path, blank: Path) -> None:
+def test_a_free_file_with_two_names_is_refused_with_what_to_do(
+    database: Path, blank: Path
+) -> None:
     shutil.copy(blank, database)
     os.link(database, database.with_name("link.db"))
 
@@ -194,12 +208,16 @@ def test_files_that_others_can_read_are_closed_to_them(
 
     with open_store(database, migrations=shipped("migrations")) as store:
         keep(store, memory("1"))
-        modes = {path.stat().st_mode & 0o777 for path in database.parent.glob("memory.db*")}
+        modes = {
+            path.stat().st_mode & 0o777 for path in database.parent.glob("memory.db*")
+        }
 
     assert modes == {0o600}
 
 
-@pytest.mark.parametrize(("mode", "warned"), [(0o777, True), (0o770, True), (0o1777, False)])
+@pytest.mark.parametrize(
+    ("mode", "warned"), [(0o777, True), (0o770, True), (0o1777, False)]
+)
 def test_a_folder_in_which_others_can_replace_files_is_named(
     tmp_path: Path, mode: int, *, warned: bool
 ) -> None:
@@ -213,7 +231,9 @@ def test_a_folder_in_which_others_can_replace_files_is_named(
     assert [str(folder) in warning for warning in warnings] == [True] * warned
 
 
-@pytest.mark.parametrize("name", ["~nobody-of-this-name/memory.db", "loop.db", "a\0b.db"])
+@pytest.mark.parametrize(
+    "name", ["~nobody-of-this-name/memory.db", "loop.db", "a\0b.db"]
+)
 def test_a_path_that_leads_nowhere_is_a_wrong_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

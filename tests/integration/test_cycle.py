@@ -71,7 +71,9 @@ def test_times_of_other_zones_are_compared_as_instants(
     assert working_ids(store) == ["2"]
 
 
-def test_nothing_old_enough_leaves_no_trace(store: SqliteStore, cycle: SleepCycle) -> None:
+def test_nothing_old_enough_leaves_no_trace(
+    store: SqliteStore, cycle: SleepCycle
+) -> None:
     keep(store, memory("1", hours_ago=1))
 
     report = sleep(cycle)
@@ -109,7 +111,9 @@ def test_a_session_sleeps_by_itself(store: SqliteStore, cycle: SleepCycle) -> No
     assert working_ids(store) == ["b0", "b1", "b2"]
 
 
-def test_the_oldest_can_be_taken_by_number(store: SqliteStore, cycle: SleepCycle) -> None:
+def test_the_oldest_can_be_taken_by_number(
+    store: SqliteStore, cycle: SleepCycle
+) -> None:
     keep(store, *trio("late", hours_ago=1), *trio("early", hours_ago=2))
 
     cycle.run(trigger=Trigger.CAP, oldest=3)
@@ -167,7 +171,9 @@ def test_a_small_group_is_promoted_word_for_word(
 
     report = sleep(cycle)
 
-    assert [e.content for e in episodes(store, report)] == [f"note a{at}" for at in range(count)]
+    assert [e.content for e in episodes(store, report)] == [
+        f"note a{at}" for at in range(count)
+    ]
     assert [e.item_count for e in episodes(store, report)] == [1] * count
     assert [row.status for row in store.log(limit=9)] == [GroupStatus.VERBATIM] * count
     assert store.log(limit=1)[0].summarizer == VERBATIM
@@ -187,18 +193,35 @@ def test_what_slept_is_still_found(store: SqliteStore, cycle: SleepCycle) -> Non
 def test_each_group_leaves_a_row_in_the_log(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a", session="s", source="chat"), *trio("b", session="t", hours_ago=19))
+    keep(
+        store,
+        *trio("a", session="s", source="chat"),
+        *trio("b", session="t", hours_ago=19),
+    )
     clock.advance(minutes=1)
 
     report = sleep(cycle, Trigger.SCHEDULE)
 
     later, row = store.log(limit=9)
     assert (row.id, later.id) == (1, 2)
-    assert (row.session, row.source, later.session, later.source) == ("s", "chat", "t", None)
-    assert (row.items_consolidated, row.status, row.error) == (3, GroupStatus.PROMOTED, None)
+    assert (row.session, row.source, later.session, later.source) == (
+        "s",
+        "chat",
+        "t",
+        None,
+    )
+    assert (row.items_consolidated, row.status, row.error) == (
+        3,
+        GroupStatus.PROMOTED,
+        None,
+    )
     assert row.summary_preview == "In short: note a0 / note a1 / note a2"
     assert row.created_at == NOON + timedelta(minutes=1)
-    assert (row.cycle, row.trigger, row.summarizer) == (report.cycle, "schedule", "fake")
+    assert (row.cycle, row.trigger, row.summarizer) == (
+        report.cycle,
+        "schedule",
+        "fake",
+    )
     assert row.episode == report.groups[0].episodes[0]
     assert (row.chars_before, row.chars_after) == (21, len(row.summary_preview))
     assert 0 <= row.duration_s < 5
@@ -220,7 +243,9 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
     assert store.working_count() == 4
 
 
-def test_the_next_cycle_finds_nothing_left(store: SqliteStore, cycle: SleepCycle) -> None:
+def test_the_next_cycle_finds_nothing_left(
+    store: SqliteStore, cycle: SleepCycle
+) -> None:
     keep(store, *trio("a"))
     sleep(cycle)
 

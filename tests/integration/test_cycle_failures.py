@@ -61,7 +61,10 @@ def test_a_failed_group_is_tried_again_by_the_next_cycle(
     report = sleep(cycle)
 
     assert (report.status, report.evicted) == (CycleStatus.DONE, 3)
-    assert [row.status for row in store.log(limit=9)] == [GroupStatus.PROMOTED, GroupStatus.FAILED]
+    assert [row.status for row in store.log(limit=9)] == [
+        GroupStatus.PROMOTED,
+        GroupStatus.FAILED,
+    ]
 
 
 def test_an_error_nobody_foresaw_is_logged_without_its_words(
@@ -80,7 +83,9 @@ def test_an_error_nobody_foresaw_is_logged_without_its_words(
 
 
 @pytest.mark.parametrize("nothing", ["", " \n\t"])
-def test_an_empty_summary_is_refused(store: SqliteStore, cycle: SleepCycle, nothing: str) -> None:
+def test_an_empty_summary_is_refused(
+    store: SqliteStore, cycle: SleepCycle, nothing: str
+) -> None:
     class Mute(FakeSummarizer):
         def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:  # noqa: ARG002
             return Summary(text=nothing, summarizer="mute")
@@ -117,7 +122,9 @@ def test_a_memory_forgotten_during_its_summary_is_not_brought_back(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     keep(store, *trio("a"), *trio("b", source="b", hours_ago=15))
-    summarizer.meanwhile = lambda taken: store.forget(["a1"]) if taken[0].id == "a0" else None
+    summarizer.meanwhile = lambda taken: (
+        store.forget(["a1"]) if taken[0].id == "a0" else None
+    )
 
     report = sleep(cycle)
 
@@ -144,7 +151,9 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(
 # ------------------------------------------------------------ when it ends
 
 
-def test_a_deadline_that_has_passed_starts_no_group(store: SqliteStore, cycle: SleepCycle) -> None:
+def test_a_deadline_that_has_passed_starts_no_group(
+    store: SqliteStore, cycle: SleepCycle
+) -> None:
     keep(store, *trio("a"))
 
     report = cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=0)
@@ -153,7 +162,9 @@ def test_a_deadline_that_has_passed_starts_no_group(store: SqliteStore, cycle: S
     assert store.working_count() == 3
 
 
-def test_a_cycle_ends_between_two_groups_when_told(store: SqliteStore, cycle: SleepCycle) -> None:
+def test_a_cycle_ends_between_two_groups_when_told(
+    store: SqliteStore, cycle: SleepCycle
+) -> None:
     for at, name in enumerate("abc"):
         keep(store, *trio(name, source=name, hours_ago=20 - at))
     answers = iter([True, True, False])

@@ -31,7 +31,8 @@ def use(kind):
 USES = """
 from mnemosyned.config import Config
 from mnemosyned.verbs.request import result_type
-from mnemosyned.summarizers import endpoint, llama_worker, worker
+from mnemosyned.models import endpoint, llama_worker
+from mnemosyned.summarizers import parallel_worker as worker
 from mnemosyned.verbs.memories import VERBS
 
 for verb in VERBS.values():
@@ -56,7 +57,10 @@ print(*built)
 def ran(program: str) -> str:
     """What a fresh interpreter prints."""
     run = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, check=True, text=True
+        [sys.executable, "-P", "-c", program],
+        capture_output=True,
+        check=True,
+        text=True,
     )
     return run.stdout.strip()
 
@@ -80,4 +84,4 @@ def test_nothing_decodes_into_a_type_but_by_a_decoder_made_at_import() -> None:
         for match in decodes.finditer(path.read_text())
     }
 
-    assert found == {("requests.py", "_DECODERS[kind] = msgspec.json.Decoder(")}
+    assert found == {("request.py", "_DECODERS[kind] = msgspec.json.Decoder(")}

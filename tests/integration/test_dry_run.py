@@ -26,7 +26,9 @@ def weeks_later(clock: FakeClock) -> None:
     clock.moment = MONDAY + timedelta(days=40)
 
 
-def at(id: str, *, days: float = 0, hours: float = 0, **changes: object) -> MemoryRecord:
+def at(
+    id: str, *, days: float = 0, hours: float = 0, **changes: object
+) -> MemoryRecord:
     moment = MONDAY + timedelta(days=days, hours=hours)
     return replace(memory(id), created_at=moment, **changes)  # type: ignore[arg-type]
 
@@ -37,7 +39,15 @@ def weeks(store: SqliteStore) -> None:
         for source in range(1 + day % 3):
             for one in range((1, 2, 4)[(day + source) % 3]):
                 hour = 13 + one if day % 3 else one
-                keep(store, at(f"d{day}s{source}n{one}", days=day, hours=hour, source=f"s{source}"))
+                keep(
+                    store,
+                    at(
+                        f"d{day}s{source}n{one}",
+                        days=day,
+                        hours=hour,
+                        source=f"s{source}",
+                    ),
+                )
 
 
 def shape(report: CycleReport) -> Counter[tuple[object, ...]]:
@@ -107,7 +117,12 @@ def test_what_no_summary_speaks_of_shares_one_place(
     store: SqliteStore, service: MemoryService, clock: FakeClock
 ) -> None:
     ends = clock.moment + timedelta(days=9)
-    keep(store, at("a"), at("b", hours=1, valid_until=ends), at("c", hours=2, valid_until=ends))
+    keep(
+        store,
+        at("a"),
+        at("b", hours=1, valid_until=ends),
+        at("c", hours=2, valid_until=ends),
+    )
     keep(store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
     store.remember([Draft(at("f", days=4), supersedes="e1")])
 
@@ -119,7 +134,10 @@ def test_what_no_summary_speaks_of_shares_one_place(
 
 @pytest.mark.parametrize("step", [1, 3, 10, 37])
 def test_a_backlog_is_parted_as_the_cycle_parts_it(
-    store: SqliteStore, service: MemoryService, monkeypatch: pytest.MonkeyPatch, step: int
+    store: SqliteStore,
+    service: MemoryService,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
 ) -> None:
     monkeypatch.setattr(cycles, "STEP", step)
     weeks(store)

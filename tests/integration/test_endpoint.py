@@ -65,7 +65,9 @@ def test_without_a_name_or_a_key_neither_is_sent() -> None:
     assert model(served.url, model="small", context_tokens=900).context_tokens == 900
 
 
-def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{unused_port()}")
     with serving(says("Yes.")) as served:
@@ -141,7 +143,9 @@ def test_a_no_to_all_requests_makes_it_unavailable(status: int) -> None:
     assert len(served.seen) == 1
 
 
-@pytest.mark.parametrize("bad", [gives(400, SECRET.encode()), gives(413), says(None), says(" \n")])
+@pytest.mark.parametrize(
+    "bad", [gives(400, SECRET.encode()), gives(413), says(None), says(" \n")]
+)
 def test_a_no_to_this_request_says_nothing_of_the_next(bad: Behavior) -> None:
     with serving(bad) as served:
         assert not isinstance(refused(model(served.url)), ModelUnavailable)
@@ -184,8 +188,12 @@ def test_it_takes_no_longer_than_it_may(slow: Behavior) -> None:
     assert "longer than 0.3 s" in error.message
 
 
-@pytest.mark.parametrize("slow", [waits(3, says("late")), drips, gives(429, Retry_After="9")])
-def test_closing_ends_a_call_within_a_second_and_the_next_one_works(slow: Behavior) -> None:
+@pytest.mark.parametrize(
+    "slow", [waits(3, says("late")), drips, gives(429, Retry_After="9")]
+)
+def test_closing_ends_a_call_within_a_second_and_the_next_one_works(
+    slow: Behavior,
+) -> None:
     with serving(slow, says("Again.")) as served:
         asked = model(served.url)
         closing = threading.Timer(0.2, asked.close)

@@ -51,7 +51,10 @@ def test_a_certificate_that_is_trusted_is_taken(
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with serving(says("Safe."), certificate=certificate) as served:
         assert ask(model(f"https://localhost:{served.port}/v1")) == "Safe."
-        assert "certificate" in refused(model(f"https://127.0.0.1:{served.port}/v1")).message
+        assert (
+            "certificate"
+            in refused(model(f"https://127.0.0.1:{served.port}/v1")).message
+        )
 
 
 # ------------------------------------------------------- what leaves the machine
@@ -97,7 +100,9 @@ def test_every_address_of_the_host_counts(monkeypatch: pytest.MonkeyPatch) -> No
         model("http://models.test/v1")
 
 
-def test_a_host_that_nobody_knows_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_nobody_knows_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     resolving(monkeypatch)
 
     with pytest.raises(ConfigInvalid, match="not known"):
@@ -105,7 +110,9 @@ def test_a_host_that_nobody_knows_is_refused_at_the_start(monkeypatch: pytest.Mo
     assert model("http://models.test/v1", local_only=False).name
 
 
-def test_a_host_that_moves_away_later_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_moves_away_later_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     resolving(monkeypatch, "127.0.0.1")
     asked = model(f"http://models.test:{unused_port()}/v1")
     resolving(monkeypatch, "192.0.2.1")
@@ -170,7 +177,9 @@ def test_a_key_file_that_others_can_read_is_warned_of(
     assert "sk-file" not in caplog.text
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"sk-1\nsk-2", b"sk 1", b"\xff", "ключ".encode()])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"sk-1\nsk-2", b"sk 1", b"\xff", "ключ".encode()]
+)
 def test_a_file_that_holds_no_key_is_refused_without_its_words(
     tmp_path: Path, content: bytes
 ) -> None:

@@ -10,7 +10,12 @@ import pytest
 from fakes import FakeClock, FakeSummarizer, keep, trio
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState, Summary
+from mnemosyned.domain.ports.models import (
+    Standing,
+    Summarizer,
+    SummarizerState,
+    Summary,
+)
 from mnemosyned.sleep import shutdown as final
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.sleep.shutdown import RULES_S, final_consolidation
@@ -29,7 +34,9 @@ class Writing(FakeSummarizer):
         self._hangs = hangs
 
     def standing(self) -> Standing:
-        state = SummarizerState.FALLBACK if self.stopped.is_set() else SummarizerState.MODEL
+        state = (
+            SummarizerState.FALLBACK if self.stopped.is_set() else SummarizerState.MODEL
+        )
         return Standing(name=self.name, reason="", state=state)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
@@ -83,12 +90,16 @@ def test_a_model_that_writes_for_too_long_is_ended_and_rules_do_the_rest(
     assert 0.5 < time.monotonic() - began < 10
 
 
-def test_a_second_signal_ends_a_model_that_writes(store: SqliteStore, clock: FakeClock) -> None:
+def test_a_second_signal_ends_a_model_that_writes(
+    store: SqliteStore, clock: FakeClock
+) -> None:
     model = Writing(hangs=True)
     cycle = cycle_with(store, clock, model)
 
     began = time.monotonic()
-    report = final_consolidation(cycle, deadline_s=DEADLINE_S, go_on=lambda: not model.asked)
+    report = final_consolidation(
+        cycle, deadline_s=DEADLINE_S, go_on=lambda: not model.asked
+    )
 
     assert (report.evicted, model.asked) == (3, 1)
     assert time.monotonic() - began < 10

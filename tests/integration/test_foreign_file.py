@@ -43,7 +43,9 @@ def test_the_file_of_another_program_is_refused_unchanged(
     before = database.read_bytes()
 
     with (
-        pytest.raises(StorageFailed, match=r"memory\.db is the SQLite database of another program"),
+        pytest.raises(
+            StorageFailed, match=r"memory\.db is the SQLite database of another program"
+        ),
         open_store(database, migrations=shipped("migrations")),
     ):
         pass
@@ -69,9 +71,12 @@ def test_a_file_of_an_earlier_version_is_ours(database: Path, blank: Path) -> No
     assert application(database) == APPLICATION_ID
 
 
-def test_a_start_that_was_killed_at_its_first_table_starts_again(database: Path) -> None:
+def test_a_start_that_was_killed_at_its_first_table_starts_again(
+    database: Path,
+) -> None:
     run(
-        database, "CREATE TABLE _sqlite_migrations (migration_set TEXT, name TEXT, applied_at TEXT)"
+        database,
+        "CREATE TABLE _sqlite_migrations (migration_set TEXT, name TEXT, applied_at TEXT)",
     )
 
     with open_store(database, migrations=shipped("migrations")) as store:

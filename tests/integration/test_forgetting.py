@@ -25,11 +25,17 @@ CAMEL = "zqxjvSecretName"
 def secret_memories() -> list[MemoryRecord]:
     """A secret among so many others that it is spread over pages and merged segments."""
     rest = [
-        memory(str(at), f"note {at} " + " ".join(f"word{at}x{n}" for n in range(40)), hours_ago=20)
+        memory(
+            str(at),
+            f"note {at} " + " ".join(f"word{at}x{n}" for n in range(40)),
+            hours_ago=20,
+        )
         for at in range(150)
     ]
     words = f"the code is {UNIQUE}, {CJK}を{CAMEL}"
-    secret = memory("secret", words, role=UNIQUE, metadata={"also": UNIQUE}, hours_ago=20)
+    secret = memory(
+        "secret", words, role=UNIQUE, metadata={"also": UNIQUE}, hours_ago=20
+    )
     return [*rest[:70], secret, *rest[70:]]
 
 
@@ -47,7 +53,11 @@ def test_a_memory_forgotten_while_fresh_is_gone_from_the_disk(
 
     receipt = service.call(Forget("secret"))
 
-    assert (receipt.memories, receipt.episodes_removed, receipt.episodes_rewritten) == (1, 0, 0)
+    assert (receipt.memories, receipt.episodes_removed, receipt.episodes_rewritten) == (
+        1,
+        0,
+        0,
+    )
     assert holding(store.database.parent, UNIQUE, CJK, CAMEL) == []
 
 
@@ -60,7 +70,11 @@ def test_a_memory_forgotten_after_sleep_is_gone_from_the_disk(
 
     receipt = service.call(Forget("secret"))
 
-    assert (receipt.memories, receipt.episodes_removed, receipt.episodes_rewritten) == (1, 0, 1)
+    assert (receipt.memories, receipt.episodes_removed, receipt.episodes_rewritten) == (
+        1,
+        0,
+        1,
+    )
     assert store.working_count() == 0
     assert holding(store.database.parent, UNIQUE, CJK, CAMEL) == []
 
@@ -84,7 +98,9 @@ def test_an_episode_forgotten_is_gone_from_the_disk_with_its_originals(
 def test_previews_in_the_log_forget_too(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *(memory(str(at), f"{UNIQUE}{at} said", hours_ago=20) for at in range(3)))
+    keep(
+        store, *(memory(str(at), f"{UNIQUE}{at} said", hours_ago=20) for at in range(3))
+    )
     cycle.run(trigger=Trigger.EXPLICIT)
     assert UNIQUE in store.log(limit=1)[0].summary_preview
 
@@ -129,9 +145,18 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
         pages.append(service.call(Forget(query="ibex", dry_run=True, after=after)))
 
     listed = [line.id for page in pages for line in page.lines]
-    assert sorted(listed) == [*(f"m{at}" for at in range(6)), *(f"n{at}" for at in range(4))]
-    assert [(page.memories, page.further) for page in pages] == [(10, 6), (10, 2), (10, 0)]
-    assert f"… and 6 more: --dry-run --after {pages[0].lines[-1].id}" in render(pages[0])
+    assert sorted(listed) == [
+        *(f"m{at}" for at in range(6)),
+        *(f"n{at}" for at in range(4)),
+    ]
+    assert [(page.memories, page.further) for page in pages] == [
+        (10, 6),
+        (10, 2),
+        (10, 0),
+    ]
+    assert f"… and 6 more: --dry-run --after {pages[0].lines[-1].id}" in render(
+        pages[0]
+    )
     assert "more" not in render(pages[-1])
 
 

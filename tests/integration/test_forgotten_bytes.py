@@ -39,7 +39,9 @@ from mnemosyned.verbs.retention import Forget
 
 
 @pytest.fixture
-def parts(store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock) -> Parts:
+def parts(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> Parts:
     return Parts(store, service, cycle, clock)
 
 
@@ -71,7 +73,9 @@ def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
     assert all(receipt.complete for receipt in receipts)
     assert left(store, WORDS[case.word]) == []
     after = store.totals()
-    gone = sum(before[tier].count - after[tier].count for tier in before if tier != "episodic")
+    gone = sum(
+        before[tier].count - after[tier].count for tier in before if tier != "episodic"
+    )
     assert gone == len(CHOSEN_AT)
 
 
@@ -90,13 +94,21 @@ def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
     assert receipt.lines == []
     assert WORDS["words"] not in str(receipt)
     assert (preview.dry_run, receipt.dry_run) == (True, False)
-    for name in ("memories", "archived", "details", "episodes_removed", "episodes_rewritten"):
+    for name in (
+        "memories",
+        "archived",
+        "details",
+        "episodes_removed",
+        "episodes_rewritten",
+    ):
         assert getattr(preview, name) == getattr(receipt, name), name
     # Two episodes, the day of each, their week and their month.
     assert receipt.episodes_rewritten == 6
 
 
-def test_a_secret_is_masked_in_the_preview(store: SqliteStore, service: MemoryService) -> None:
+def test_a_secret_is_masked_in_the_preview(
+    store: SqliteStore, service: MemoryService
+) -> None:
     keep(store, memory("1", WORDS["secret"]))
 
     (line,) = service.call(Forget("1", dry_run=True)).lines
@@ -173,7 +185,9 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     assert left(store, WORDS["words"]) == []
 
 
-def test_copies_beside_the_database_are_named(store: SqliteStore, service: MemoryService) -> None:
+def test_copies_beside_the_database_are_named(
+    store: SqliteStore, service: MemoryService
+) -> None:
     folder = store.database.parent
     keep(store, memory("1", "a"))
     with closing(sqlite3.connect(folder / "other.sqlite")) as copy:
@@ -184,7 +198,10 @@ def test_copies_beside_the_database_are_named(store: SqliteStore, service: Memor
 
     receipt = service.call(Forget("1"))
 
-    assert receipt.backups == [str(folder / "old" / "memory.db.gz"), str(folder / "other.sqlite")]
+    assert receipt.backups == [
+        str(folder / "old" / "memory.db.gz"),
+        str(folder / "other.sqlite"),
+    ]
 
 
 def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
@@ -204,7 +221,9 @@ def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
 def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> None:
     with Library(database, clock=FakeClock()) as opened:
         for at in range(3):
-            opened.remember(f"note {at} of the meadow {'zqxjv' * (at == 1)}", id=f"m{at}")
+            opened.remember(
+                f"note {at} of the meadow {'zqxjv' * (at == 1)}", id=f"m{at}"
+            )
         opened.sleep(force=True)
         original = opened.get("m0").memory
         assert original
@@ -260,7 +279,9 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(
     assert clock.now() == NOON
 
 
-def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(tmp_path: Path) -> None:
+def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(
+    tmp_path: Path,
+) -> None:
     room, count = "zqxjv-room", 900
     with Library(tmp_path / "memory.db") as library:
         library.remember_many(
@@ -279,4 +300,6 @@ def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(tmp_path: Path
 
         assert (receipt.memories, receipt.complete) == (count * 2 // 3, True)
         assert holding(tmp_path, room) == []
-        assert holding(tmp_path, *(f"Zqxjv{at} " for at in range(count) if at % 3)) == []
+        assert (
+            holding(tmp_path, *(f"Zqxjv{at} " for at in range(count) if at % 3)) == []
+        )

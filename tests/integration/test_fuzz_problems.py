@@ -31,7 +31,9 @@ def error(code: str, message: str = "do something else") -> dict[str, Any]:
         (400, error("invalid_request", ""), 0.1, "an error of another form"),
     ],
 )
-def test_a_wrong_answer_is_known(status: int, body: object, seconds: float, found: str) -> None:
+def test_a_wrong_answer_is_known(
+    status: int, body: object, seconds: float, found: str
+) -> None:
     assert problem(Reply(status, body, seconds)).startswith(found)
     assert bool(problem(Reply(status, body, seconds))) == bool(found)
 

@@ -12,7 +12,11 @@ from fakes import keep, memory
 
 from mnemosyned.domain.errors import IdTaken, StorageFailed
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.storage.sqlite.database.connections import COMMIT_SHARE_MAX, Writer, open_writer
+from mnemosyned.storage.sqlite.database.connections import (
+    COMMIT_SHARE_MAX,
+    Writer,
+    open_writer,
+)
 
 THREADS = 16
 EACH = 20
@@ -102,7 +106,9 @@ def test_the_same_memory_from_many_threads_is_kept_once(store: SqliteStore) -> N
     assert store.working_count() == 1
 
 
-def test_those_who_wait_share_commits_and_fail_alone(writer: Writer, database: Path) -> None:
+def test_those_who_wait_share_commits_and_fail_alone(
+    writer: Writer, database: Path
+) -> None:
     commits: list[str] = []
     writer._connection.set_trace_callback(  # noqa: SLF001 the only place where commits are seen
         lambda statement: commits.append(statement) if statement == "COMMIT" else None
@@ -111,7 +117,9 @@ def test_those_who_wait_share_commits_and_fail_alone(writer: Writer, database: P
     done, failed = together(writer, 40)
 
     assert done == list(range(1, 40))
-    assert [str(error.__cause__) for error in failed] == ["UNIQUE constraint failed: noted.value"]
+    assert [str(error.__cause__) for error in failed] == [
+        "UNIQUE constraint failed: noted.value"
+    ]
     assert noted(database) == list(range(40))
     assert len(commits) == 2  # of the one that held the others up, and theirs
 
@@ -120,7 +128,10 @@ def test_a_commit_takes_a_bounded_number_along(writer: Writer, database: Path) -
     works = COMMIT_SHARE_MAX + 10
 
     outcomes = writer.write_each(
-        [lambda connection, value=value: note(connection, value) for value in range(works)]  # type: ignore[misc]
+        [
+            lambda connection, value=value: note(connection, value)  # type: ignore[misc]
+            for value in range(works)
+        ]
     )
 
     assert outcomes == list(range(works))
@@ -148,7 +159,9 @@ def test_a_commit_that_fails_is_reported_to_all_who_shared_it(
         connection.execute("ROLLBACK")
         raise sqlite3.OperationalError("disk I/O error")
 
-    outcomes = writer.write_each([lambda connection: note(connection, 1), end_the_transaction])
+    outcomes = writer.write_each(
+        [lambda connection: note(connection, 1), end_the_transaction]
+    )
 
     assert [type(outcome) for outcome in outcomes] == [StorageFailed, StorageFailed]
     assert noted(database) == []
@@ -156,7 +169,9 @@ def test_a_commit_that_fails_is_reported_to_all_who_shared_it(
     assert noted(database) == [2]
 
 
-def test_each_commit_is_flushed_as_it_must_be_whatever_the_last_one_was(writer: Writer) -> None:
+def test_each_commit_is_flushed_as_it_must_be_whatever_the_last_one_was(
+    writer: Writer,
+) -> None:
     def level(connection: sqlite3.Connection) -> int:
         found: int = connection.execute("PRAGMA synchronous").fetchone()[0]
         return found

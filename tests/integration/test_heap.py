@@ -10,7 +10,7 @@ from mnemosyned import process_memory as heap
 
 FREED = """
 import threading
-from mnemosyned import heap
+from mnemosyned import process_memory as heap
 heap.bound_arenas()
 before = heap.resident_bytes()
 growth = heap.Growth()
@@ -33,7 +33,7 @@ print(untrimmed - before, heap.resident_bytes() - before)
 NO_DUMPS = """
 import resource
 from pathlib import Path
-from mnemosyned import heap
+from mnemosyned import process_memory as heap
 heap.forbid_core_dumps()
 print(resource.getrlimit(resource.RLIMIT_CORE), Path("/proc/self/coredump_filter").read_text())
 """

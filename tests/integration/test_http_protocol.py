@@ -4,7 +4,12 @@ from http import HTTPStatus
 
 import pytest
 
-from mnemosyned.daemon.protocol import HEAD_BYTES_MAX, HttpRequest, Protocol, RequestRefused
+from mnemosyned.daemon.protocol import (
+    HEAD_BYTES_MAX,
+    HttpRequest,
+    Protocol,
+    RequestRefused,
+)
 
 MOST = 1_000
 PLAIN = b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
@@ -64,7 +69,9 @@ def test_the_target_is_read(head: bytes, path: str, query: str) -> None:
         (b"GET / HTTP/1.0", False),
     ],
 )
-def test_the_connection_is_kept_where_the_client_keeps_it(head: bytes, *, reusable: bool) -> None:
+def test_the_connection_is_kept_where_the_client_keeps_it(
+    head: bytes, *, reusable: bool
+) -> None:
     protocol = Protocol(body_bytes_max=MOST)
     protocol.feed(head + b"\r\n\r\n")
     assert protocol.next()
@@ -72,7 +79,10 @@ def test_the_connection_is_kept_where_the_client_keeps_it(head: bytes, *, reusab
     answer, body = protocol.answer(HTTPStatus.OK, b"{}", last=False)
 
     assert body == b"{}"
-    assert (protocol.reusable, b"\r\nConnection: close\r\n" not in answer) == (reusable, reusable)
+    assert (protocol.reusable, b"\r\nConnection: close\r\n" not in answer) == (
+        reusable,
+        reusable,
+    )
 
 
 def test_an_answer_to_head_has_the_length_and_no_body() -> None:
@@ -82,7 +92,11 @@ def test_an_answer_to_head_has_the_length_and_no_body() -> None:
 
     head, body = protocol.answer(HTTPStatus.OK, b"12345", last=False)
 
-    assert (b"Content-Length: 5\r\n" in head, body, protocol.reusable) == (True, b"", True)
+    assert (b"Content-Length: 5\r\n" in head, body, protocol.reusable) == (
+        True,
+        b"",
+        True,
+    )
 
 
 HOST = b"POST / HTTP/1.1\r\nHost: x\r\n"
@@ -112,13 +126,17 @@ IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
         (IN_CHUNKS + b"0\r\n" + b"X: y\r\n" * (HEAD_BYTES_MAX // 6 + 1), 431),
     ],
 )
-def test_what_is_no_request_is_refused_and_can_be_answered(data: bytes, status: int) -> None:
+def test_what_is_no_request_is_refused_and_can_be_answered(
+    data: bytes, status: int
+) -> None:
     protocol = Protocol(body_bytes_max=MOST)
     protocol.feed(data)
     with pytest.raises(RequestRefused) as whole:
         protocol.next()
     with pytest.raises(RequestRefused) as dripped:
-        parsed(*(data[cut : cut + 1] for cut in range(min(len(data), 2_000))), data[2_000:])
+        parsed(
+            *(data[cut : cut + 1] for cut in range(min(len(data), 2_000))), data[2_000:]
+        )
 
     assert whole.value.status == dripped.value.status == HTTPStatus(status)
     assert len(whole.value.message) < 300
@@ -128,14 +146,20 @@ def test_what_is_no_request_is_refused_and_can_be_answered(data: bytes, status: 
 
 
 def test_a_target_may_be_sent_as_it_is_typed() -> None:
-    (request,) = parsed("GET /v1/recall?query=café HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    (request,) = parsed(
+        "GET /v1/recall?query=café HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    )
 
     assert request.query == "query=caf%C3%A9"
 
 
 @pytest.mark.parametrize("blank", [b" ", b"\t", b" \t"])
-@pytest.mark.parametrize("before", [HOST, IN_CHUNKS + b"0\r\n"], ids=["headers", "trailers"])
-def test_blanks_without_end_are_refused_before_they_cost_time(before: bytes, blank: bytes) -> None:
+@pytest.mark.parametrize(
+    "before", [HOST, IN_CHUNKS + b"0\r\n"], ids=["headers", "trailers"]
+)
+def test_blanks_without_end_are_refused_before_they_cost_time(
+    before: bytes, blank: bytes
+) -> None:
     with pytest.raises(RequestRefused):
         parsed(before + b"X:" + blank * 60_000 + b"\x00\r\n\r\n")
 
@@ -146,11 +170,19 @@ def test_what_is_held_is_known_while_it_comes() -> None:
 
     protocol.feed(HOST + b"Expect: 100-continue\r\nContent-Length: 9\r\n")
     assert protocol.next() is None
-    assert (protocol.started, protocol.in_body, protocol.expectation()) == (True, False, b"")
+    assert (protocol.started, protocol.in_body, protocol.expectation()) == (
+        True,
+        False,
+        b"",
+    )
 
     protocol.feed(b"\r\n")
     assert protocol.next() is None
-    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (True, False, 9)
+    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (
+        True,
+        False,
+        9,
+    )
     assert protocol.expectation() == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert protocol.expectation() == b""
 
@@ -160,4 +192,8 @@ def test_of_a_body_in_chunks_is_known_what_has_come() -> None:
     protocol.feed(IN_CHUNKS + b"5\r\nhel")
 
     assert protocol.next() is None
-    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (True, True, 3)
+    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (
+        True,
+        True,
+        3,
+    )

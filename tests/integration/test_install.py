@@ -31,7 +31,11 @@ def make(target: str, home: Path) -> None:
     if settings.exists():
         environ.setdefault("PIP_CONFIG_FILE", str(settings))
     subprocess.run(
-        ["make", target], cwd=CHECKOUT, env={**environ, "HOME": str(home)}, check=True, timeout=300
+        ["make", target],
+        cwd=CHECKOUT,
+        env={**environ, "HOME": str(home)},
+        check=True,
+        timeout=300,
     )
 
 

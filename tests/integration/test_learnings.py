@@ -7,7 +7,12 @@ import pytest
 from fakes import FakeClock, holding
 
 from mnemosyned.cli.show_memories import render
-from mnemosyned.domain.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
+from mnemosyned.domain.errors import (
+    EmptyContent,
+    InvalidRequest,
+    NotFound,
+    SecretRefused,
+)
 from mnemosyned.domain.learnings.learning import LearningKind
 from mnemosyned.domain.learnings.select import relevant
 from mnemosyned.domain.secrets.masking import SecretRule
@@ -34,7 +39,9 @@ def test_what_is_said_in_session_1_is_shown_in_session_20_after_three_sleeps(
     for session in range(1, 21):
         for turn in range(4):
             words = f"Session {session}, turn {turn}: what about the harbour, the boat, the rope?"
-            service.call(Remember(words, session=str(session), role="user", source="agent"))
+            service.call(
+                Remember(words, session=str(session), role="user", source="agent")
+            )
         clock.advance(hours=6)
         if session in (5, 11, 17):
             assert service.call(Sleep(force=True)).promoted
@@ -63,7 +70,10 @@ def test_only_a_user_gives_instructions(service: MemoryService, role: str) -> No
 
 
 def test_a_batch_teaches_too_and_a_dry_run_nothing(service: MemoryService) -> None:
-    batch = [Remember("Never use emojis.", role="user"), Remember("Call me Bob.", role="User")]
+    batch = [
+        Remember("Never use emojis.", role="user"),
+        Remember("Call me Bob.", role="User"),
+    ]
 
     service.call(RememberMany(batch, dry_run=True))
     nothing = texts(service)
@@ -75,14 +85,20 @@ def test_a_batch_teaches_too_and_a_dry_run_nothing(service: MemoryService) -> No
 
 def test_no_secret_is_learned(service: MemoryService) -> None:
     service.call(Remember("Remember that my password is hunter22x!", role="user"))
-    service.call(Learn("Always log in with the password hunter22x!, and password: hunter22x!"))
+    service.call(
+        Learn("Always log in with the password hunter22x!, and password: hunter22x!")
+    )
 
     assert texts(service)
     assert not any("hunter22x" in text for text in texts(service))
 
 
-def test_a_secret_in_a_lesson_is_refused_where_secrets_are(service: MemoryService) -> None:
-    service.use_limits(Limits(content_bytes_max=1_000, wm_max=100, secrets=SecretRule.REFUSE))
+def test_a_secret_in_a_lesson_is_refused_where_secrets_are(
+    service: MemoryService,
+) -> None:
+    service.use_limits(
+        Limits(content_bytes_max=1_000, wm_max=100, secrets=SecretRule.REFUSE)
+    )
 
     with pytest.raises(SecretRefused) as refused:
         service.call(Learn("The password is hunter22x!"))
@@ -101,7 +117,9 @@ def test_a_lesson_is_kept_edited_and_removed(service: MemoryService) -> None:
     assert (edited, removed) == (["Taste twice."], [])
 
 
-def test_a_lesson_says_what_it_takes_the_place_of(service: MemoryService, clock: FakeClock) -> None:
+def test_a_lesson_says_what_it_takes_the_place_of(
+    service: MemoryService, clock: FakeClock
+) -> None:
     old = service.call(Learn("Always use tabs.")).learning
     clock.advance(hours=1)
 
@@ -139,8 +157,12 @@ def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
     assert holding(store.database.parent, UNIQUE) == []
 
 
-def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(service: MemoryService) -> None:
-    kept = service.call(Remember("Always write tests first. Never use emojis.", role="user"))
+def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(
+    service: MemoryService,
+) -> None:
+    kept = service.call(
+        Remember("Always write tests first. Never use emojis.", role="user")
+    )
     service.call(Remember("I prefer tabs.", role="user"))
 
     preview = service.call(Forget(kept.id, dry_run=True))

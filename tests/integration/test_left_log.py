@@ -100,7 +100,9 @@ def test_a_write_that_power_cut_short_is_no_damage(crashed: Path, cut: int) -> N
     assert warnings == []
 
 
-def test_frames_of_an_earlier_round_of_the_log_are_no_loss(database: Path, tmp_path: Path) -> None:
+def test_frames_of_an_earlier_round_of_the_log_are_no_loss(
+    database: Path, tmp_path: Path
+) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
     with open_store(database, migrations=shipped("migrations")) as store:
@@ -117,7 +119,9 @@ def test_frames_of_an_earlier_round_of_the_log_are_no_loss(database: Path, tmp_p
     assert warnings == []
 
 
-def test_status_and_the_log_tell_of_it(crashed: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_status_and_the_log_tell_of_it(
+    crashed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     damaged(crashed, 0)
 
     with Memory(crashed) as opened_again:

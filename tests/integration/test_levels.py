@@ -7,7 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fakes import FakeClock, FakeSummarizer, keep, memory
 
-from mnemosyned.domain.consolidation import CycleReport, CycleStatus, GroupStatus, Trigger
+from mnemosyned.domain.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupStatus,
+    Trigger,
+)
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summary
@@ -52,7 +57,11 @@ def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
 
 def level(store: SqliteStore, number: int) -> list[Episode]:
     """All summaries of a level, oldest first."""
-    ids = [row.episode for row in store.log(limit=1_000) if row.level == number and row.episode]
+    ids = [
+        row.episode
+        for row in store.log(limit=1_000)
+        if row.level == number and row.episode
+    ]
     return store.summaries(sorted(set(ids)))
 
 
@@ -77,7 +86,12 @@ def test_a_day_that_is_over_is_folded_with_its_links_and_counts(
     report = sleep(cycle, clock, day=0)
 
     (day,) = level(store, 1)
-    assert (day.level, day.item_count, day.session, day.source) == (1, 9, "default", None)
+    assert (day.level, day.item_count, day.session, day.source) == (
+        1,
+        9,
+        "default",
+        None,
+    )
     assert day.period_from == MONDAY.replace(hour=0)
     assert (day.covers_from, day.covers_until) == (
         MONDAY,
@@ -199,7 +213,9 @@ class Windowed(Thirds):
     """A model with a window, for which a long summary is read in pieces, by its id."""
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        windows.parts(memories, count_tokens=lambda piece: len(piece.text) // 4, tokens_max=900)
+        windows.parts(
+            memories, count_tokens=lambda piece: len(piece.text) // 4, tokens_max=900
+        )
         words = " ".join(one.content for one in memories)
         return Summary(text=words[: len(words) * 2 // 3], summarizer=self.name)
 
@@ -237,8 +253,12 @@ def test_a_late_arrival_opens_its_day_week_and_month_again(
 
     assert keys(report) == ["2026-03-10", "2026-W11", "2026-03"]
     after = [level(store, number) for number in (1, 2, 3)]
-    assert [[one.id for one in row] for row in after] == [[one.id for one in row] for row in before]
-    assert all("late1" in row[at].content for row, at in zip(after, (8, 1, 0), strict=True))
+    assert [[one.id for one in row] for row in after] == [
+        [one.id for one in row] for row in before
+    ]
+    assert all(
+        "late1" in row[at].content for row, at in zip(after, (8, 1, 0), strict=True)
+    )
     assert after[2][0].item_count == 35 * 9 + 3
 
 
@@ -319,7 +339,9 @@ def test_forgetting_rewrites_the_summaries_above_at_once(
     assert (fourth.item_count, week.item_count) == (8, 62)
     assert "d3e1x0" in fourth.content
     assert keys(sleep(cycle, clock, day=7)) == []
-    assert not any("d3e1x1" in one.content for number in (1, 2) for one in level(store, number))
+    assert not any(
+        "d3e1x1" in one.content for number in (1, 2) for one in level(store, number)
+    )
     assert not any("d3e1x1" in row.summary_preview for row in store.log(limit=999))
 
 
@@ -402,7 +424,10 @@ def test_exact_details_are_carried_up_each_once(
 
 
 def test_a_dry_run_shows_what_would_be_folded_and_asks_nobody(
-    store: SqliteStore, clock: FakeClock, service: MemoryService, summarizer: FakeSummarizer
+    store: SqliteStore,
+    clock: FakeClock,
+    service: MemoryService,
+    summarizer: FakeSummarizer,
 ) -> None:
     for day in range(8):
         a_day(store, day)

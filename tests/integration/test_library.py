@@ -175,7 +175,9 @@ def test_a_second_opener_is_told_who_has_the_file(database: Path) -> None:
         assert memory.status().pid == os.getpid()
 
 
-def test_a_killed_program_loses_nothing_and_leaves_the_file_free(database: Path) -> None:
+def test_a_killed_program_loses_nothing_and_leaves_the_file_free(
+    database: Path,
+) -> None:
     with writing(database, "kill") as process:
         assert process.stdout
         acknowledged = [process.stdout.readline().strip() for _ in range(40)]
@@ -188,7 +190,9 @@ def test_a_killed_program_loses_nothing_and_leaves_the_file_free(database: Path)
         assert {memory.get(id).memory is not None for id in acknowledged} == {True}
 
 
-def test_a_program_that_dies_in_the_middle_loses_no_acknowledged_memory(database: Path) -> None:
+def test_a_program_that_dies_in_the_middle_loses_no_acknowledged_memory(
+    database: Path,
+) -> None:
     with writing(database, "exit") as process:
         assert process.stdout
         acknowledged = process.stdout.read().split()

@@ -51,7 +51,9 @@ def remembering(past: Life, database: Path) -> Iterator[MemoryService]:
         yield memory.service
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["before sleep", "after sleep"])
+@pytest.fixture(
+    scope="module", params=[False, True], ids=["before sleep", "after sleep"]
+)
 def service(
     request: pytest.FixtureRequest, past: Life, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MemoryService]:
@@ -78,7 +80,9 @@ def found(answers: Sequence[Shown], questions: Sequence[Asked]) -> tuple[float, 
         len(asked.evidence & frozenset().union(*places)) / len(asked.evidence)
         for places, asked in pairs
     ]
-    return mean(among), mean(bool(places and places[0] & asked.evidence) for places, asked in pairs)
+    return mean(among), mean(
+        bool(places and places[0] & asked.evidence) for places, asked in pairs
+    )
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +97,9 @@ def of_kind(past: Life, *kinds: str) -> list[Asked]:
 def plain(past: Life) -> Callable[[str], Shown]:
     """Plain bm25 with a stemmer, the sender's name in the text and no stop words."""
     database = sqlite3.connect(":memory:")
-    database.execute("CREATE VIRTUAL TABLE f USING fts5(id UNINDEXED, content, tokenize=porter)")
+    database.execute(
+        "CREATE VIRTUAL TABLE f USING fts5(id UNINDEXED, content, tokenize=porter)"
+    )
     rows = [(record.id, f"{record.role} {record.content}") for record in past.records]
     database.executemany("INSERT INTO f VALUES (?, ?)", rows)
 
@@ -105,10 +111,14 @@ def plain(past: Life) -> Callable[[str], Shown]:
     return search
 
 
-def test_more_is_found_than_by_plain_bm25(answers: dict[str, Shown], past: Life) -> None:
+def test_more_is_found_than_by_plain_bm25(
+    answers: dict[str, Shown], past: Life
+) -> None:
     among, first = found([answers[one.text] for one in past.questions], past.questions)
     search = plain(past)
-    bare_among, bare_first = found([search(one.text) for one in past.questions], past.questions)
+    bare_among, bare_first = found(
+        [search(one.text) for one in past.questions], past.questions
+    )
 
     assert among >= max(0.93, bare_among + 0.1)
     assert first >= max(0.8, bare_first + 0.12)
@@ -130,7 +140,12 @@ def test_more_is_found_than_by_plain_bm25(answers: dict[str, Shown], past: Life)
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_every_kind_of_question_keeps_its_level(
-    answers: dict[str, Shown], past: Life, *, kinds: tuple[str, ...], level: float, first: float
+    answers: dict[str, Shown],
+    past: Life,
+    *,
+    kinds: tuple[str, ...],
+    level: float,
+    first: float,
 ) -> None:
     questions = of_kind(past, *kinds)
 
@@ -141,5 +156,10 @@ def test_every_kind_of_question_keeps_its_level(
 
 
 def test_what_nobody_ever_spoke_of_is_not_answered(service: MemoryService) -> None:
-    for nonsense in ("glorp snazzwick fnord", "Quetzalcoatl", "QX-99117-Z", "zzkx 4471-OO"):
+    for nonsense in (
+        "glorp snazzwick fnord",
+        "Quetzalcoatl",
+        "QX-99117-Z",
+        "zzkx 4471-OO",
+    ):
         assert ask(service, nonsense) == []

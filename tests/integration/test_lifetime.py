@@ -13,8 +13,7 @@ from typing import ClassVar, TypeVar
 
 import pytest
 from fakes import FakeClock
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
     Bundle,
     MultipleResults,
@@ -65,7 +64,9 @@ class Known:
     def old(self, now: datetime) -> bool:
         """Whether a cycle takes it for its age."""
         cutoff = now - timedelta(hours=12)
-        ahead = self.created_at > now and self.future_since and self.future_since < cutoff
+        ahead = (
+            self.created_at > now and self.future_since and self.future_since < cutoff
+        )
         held = self.held_until is not None and self.held_until > now
         return (self.created_at < cutoff or bool(ahead)) and not held
 
@@ -96,7 +97,11 @@ class Lifetime(RuleBasedStateMachine):
         self.memory = self.opened()
 
     def opened(self) -> OpenMemory:
-        overrides = {"database": str(self.database), "auto_sleep": False, "wm_max": 1_000}
+        overrides = {
+            "database": str(self.database),
+            "auto_sleep": False,
+            "wm_max": 1_000,
+        }
         config = load_config(environ={}, overrides=overrides)
         return self.stack.enter_context(open_memory(config, clock=self.clock))
 
@@ -139,7 +144,9 @@ class Lifetime(RuleBasedStateMachine):
             number = next(self.numbers)
             moment = self.clock.now() - timedelta(hours=hours_ago, minutes=-at)
             moment = min(moment, self.clock.now())
-            known = Known(f"zqx{number}jv", moment, session, source, pinned, valid_until=until)
+            known = Known(
+                f"zqx{number}jv", moment, session, source, pinned, valid_until=until
+            )
             self.keep(f"m{number}", known)
             ids.append(f"m{number}")
         return multiple(*ids)
@@ -176,9 +183,17 @@ class Lifetime(RuleBasedStateMachine):
         report = self.call(Sleep(force=force))
         assert report.failed == 0
         for id, known in self.known.items():
-            if known.tier is Tier.WORKING and known.created_at > now and not known.future_since:
+            if (
+                known.tier is Tier.WORKING
+                and known.created_at > now
+                and not known.future_since
+            ):
                 self.known[id] = known = replace(known, future_since=now)  # noqa: PLW2901
-            if known.tier is Tier.WORKING and not known.pinned and (force or known.old(now)):
+            if (
+                known.tier is Tier.WORKING
+                and not known.pinned
+                and (force or known.old(now))
+            ):
                 self.known[id] = replace(
                     known,
                     tier=Tier.ARCHIVE,
@@ -190,7 +205,9 @@ class Lifetime(RuleBasedStateMachine):
 
     @rule(cycle=cycles)
     def undo(self, cycle: str) -> None:
-        members = {id: known for id, known in self.known.items() if known.cycle == cycle}
+        members = {
+            id: known for id, known in self.known.items() if known.cycle == cycle
+        }
         if cycle in self.undone:
             with pytest.raises(CannotUndo):
                 self.call(Sleep(undo=cycle))
@@ -201,10 +218,15 @@ class Lifetime(RuleBasedStateMachine):
         report = self.call(Sleep(undo=cycle))
 
         assert report.restored == len(back)
-        assert (report.status is CycleStatus.UNDONE) or report.restored < report.candidates
+        assert (
+            report.status is CycleStatus.UNDONE
+        ) or report.restored < report.candidates
         for id in back:
             self.known[id] = replace(
-                self.known[id], tier=Tier.WORKING, cycle="", held_until=report.held_until
+                self.known[id],
+                tier=Tier.WORKING,
+                cycle="",
+                held_until=report.held_until,
             )
         if not pruned:
             self.undone.add(cycle)
@@ -242,7 +264,9 @@ class Lifetime(RuleBasedStateMachine):
         held_until = None if off else known.held_until
         self.known[id] = replace(known, pinned=not off, held_until=held_until)
 
-    @precondition(lambda self: any(one.tier is Tier.ARCHIVE for one in self.known.values()))
+    @precondition(
+        lambda self: any(one.tier is Tier.ARCHIVE for one in self.known.values())
+    )
     @rule(at=st.integers(0, 99))
     def restore(self, at: int) -> None:
         archived = [id for id, one in self.known.items() if one.tier is Tier.ARCHIVE]
@@ -300,38 +324,52 @@ class Lifetime(RuleBasedStateMachine):
                 for table in ("working_memory", "archive")
                 for (id,) in connection.execute(f"SELECT id FROM {table}")
             ]
-            emptied = connection.execute("SELECT count(*) FROM emptied_episode").fetchone()[0]
+            emptied = connection.execute(
+                "SELECT count(*) FROM emptied_episode"
+            ).fetchone()[0]
         assert sorted(ids) == sorted(self.known)
         assert emptied == 0
 
     @invariant()
     def nothing_forgotten_can_be_read(self) -> None:
         data = b"".join(path.read_bytes() for path in self.room.iterdir())
-        assert [known.word for known in self.gone.values() if known.word.encode() in data] == []
+        assert [
+            known.word for known in self.gone.values() if known.word.encode() in data
+        ] == []
 
     @invariant()
     def recall_finds_what_is_in_force_and_nothing_else(self) -> None:
         for id, known in list(self.known.items())[-4:]:
             hits = self.call(Recall(known.word)).hits
-            shown = {line.id for hit in hits for line in hit.lines} | {hit.id for hit in hits}
-            expired = known.valid_until is not None and known.valid_until <= self.clock.now()
+            shown = {line.id for hit in hits for line in hit.lines} | {
+                hit.id for hit in hits
+            }
+            expired = (
+                known.valid_until is not None and known.valid_until <= self.clock.now()
+            )
             past = known.superseded or known.pruned or expired
             assert (id in shown) == (not past), known
 
     @invariant()
     def every_summary_tells_of_what_it_was_made_of(self) -> None:
         with closing(sqlite3.connect(self.database)) as connection:
-            rows = connection.execute("SELECT id, item_count, content FROM episodic_memory")
+            rows = connection.execute(
+                "SELECT id, item_count, content FROM episodic_memory"
+            )
             summaries = rows.fetchall()
         for id, count, content in summaries:
             originals = {one.id for one in self.call(Expand(id)).originals}
             assert originals <= self.known.keys()
             assert len(originals) == count
-            told = {known.word for known in self.known.values() if known.word in content}
+            told = {
+                known.word for known in self.known.values() if known.word in content
+            }
             below = [self.known[one] for one in originals]
             # With a pruned original, a summary is all that is left, and is not written anew.
             frozen = any(known.pruned for known in below)
-            assert told <= {known.word for known in below if frozen or not known.superseded}
+            assert told <= {
+                known.word for known in below if frozen or not known.superseded
+            }
 
 
 def live(blank: Path, *, examples: int, steps: int) -> None:
@@ -348,10 +386,14 @@ def live(blank: Path, *, examples: int, steps: int) -> None:
     )
 
 
-def test_a_short_life_loses_nothing_doubles_nothing_and_revives_nothing(blank: Path) -> None:
+def test_a_short_life_loses_nothing_doubles_nothing_and_revives_nothing(
+    blank: Path,
+) -> None:
     live(blank, examples=15, steps=16)
 
 
 @pytest.mark.lifetime
-def test_a_long_life_loses_nothing_doubles_nothing_and_revives_nothing(blank: Path) -> None:
+def test_a_long_life_loses_nothing_doubles_nothing_and_revives_nothing(
+    blank: Path,
+) -> None:
     live(blank, examples=150, steps=40)

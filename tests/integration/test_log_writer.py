@@ -25,7 +25,9 @@ def pipe() -> Iterator[Pipe]:
 
 def writer(pipe: Pipe) -> LineWriter:
     return LineWriter(
-        pipe[1], dropped_line=lambda count: f"dropped {count}", queue_bytes_max=QUEUE_BYTES
+        pipe[1],
+        dropped_line=lambda count: f"dropped {count}",
+        queue_bytes_max=QUEUE_BYTES,
     )
 
 
@@ -63,7 +65,9 @@ def test_lines_of_many_threads_come_whole_and_in_each_threads_order(pipe: Pipe) 
         assert own == [f"{name} {number}" for number in range(50)]
 
 
-def test_a_pipe_nobody_reads_stalls_nobody_and_the_count_of_lost_lines_is_told(pipe: Pipe) -> None:
+def test_a_pipe_nobody_reads_stalls_nobody_and_the_count_of_lost_lines_is_told(
+    pipe: Pipe,
+) -> None:
     lines = writer(pipe)
     count = 2 * (PIPE_BYTES + QUEUE_BYTES) // (len(LINE) + 1)
 

@@ -35,13 +35,16 @@ def logs_as_they_were() -> Iterator[None]:
 
 @pytest.fixture
 def memory(database: Path, clock: FakeClock) -> Iterator[OpenMemory]:
-    with open_memory(Config(auto_sleep=False, database=str(database)), clock=clock) as opened:
+    with open_memory(
+        Config(auto_sleep=False, database=str(database)), clock=clock
+    ) as opened:
         yield opened
 
 
 def remember(memory: OpenMemory) -> None:
     told = [
-        Remember(f"{one.content} {TOLD}", id=one.id, created_at=one.created_at) for one in trio("a")
+        Remember(f"{one.content} {TOLD}", id=one.id, created_at=one.created_at)
+        for one in trio("a")
     ]
     memory.service.call(RememberMany(told))
 
@@ -102,7 +105,11 @@ def test_a_failed_group_is_logged_with_where_it_failed(
     memory.service.call(Sleep())
 
     failed, finished = lines(capsys.readouterr().err)
-    assert (failed["event"], failed["level"], failed["items"]) == ("group_failed", "error", 3)
+    assert (failed["event"], failed["level"], failed["items"]) == (
+        "group_failed",
+        "error",
+        3,
+    )
     assert failed["error"] == "ValueError"
     raised = failed["exception"][0]
     assert raised["exc_type"] == "ValueError"
@@ -181,7 +188,9 @@ def test_on_a_terminal_a_line_is_for_people(capsys: pytest.CaptureFixture[str]) 
     assert not err.startswith("{")
 
 
-def test_lines_of_other_libraries_have_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_other_libraries_have_the_same_form(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     configure_logs(level="info", form="auto")
 
     logging.getLogger("apscheduler").warning("something %s", "odd")

@@ -34,7 +34,9 @@ def told(day: int, source: str, number: int) -> Remember:
     )
 
 
-def summaries(database: Path, *, forgotten: int, said: bool, fold_min: int) -> list[str]:
+def summaries(
+    database: Path, *, forgotten: int, said: bool, fold_min: int
+) -> list[str]:
     """The summaries above the first day, with some forgotten after all sleep, or never said."""
     clock = FakeClock(MONDAY + timedelta(days=40))
     everything = [
@@ -65,8 +67,12 @@ def summaries(database: Path, *, forgotten: int, said: bool, fold_min: int) -> l
 def test_what_is_rewritten_reads_as_if_it_had_never_been_said(
     tmp_path: Path, forgotten: int, fold_min: int
 ) -> None:
-    mended = summaries(tmp_path / "a.db", forgotten=forgotten, said=True, fold_min=fold_min)
-    never = summaries(tmp_path / "b.db", forgotten=forgotten, said=False, fold_min=fold_min)
+    mended = summaries(
+        tmp_path / "a.db", forgotten=forgotten, said=True, fold_min=fold_min
+    )
+    never = summaries(
+        tmp_path / "b.db", forgotten=forgotten, said=False, fold_min=fold_min
+    )
 
     assert len(mended) == 4
     assert mended == never
@@ -77,7 +83,8 @@ def day_of(database: Path, *, said: bool) -> str:
     clock = FakeClock(MONDAY + timedelta(days=3))
     memories = [
         Remember(
-            f"{told(source, 'mail', at).content} {told(at, 'git', source).content} " * 2,
+            f"{told(source, 'mail', at).content} {told(at, 'git', source).content} "
+            * 2,
             id=f"m{source}-{at}",
             source=f"source {source}",
             created_at=MONDAY + timedelta(minutes=20 * at + source),

@@ -13,8 +13,7 @@ from mixed import NOW, Asked, Record, Year, year
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.memory import DEFAULT_SESSION, MemoryRecord
 from mnemosyned.domain.ports.store import Draft, MemoryStore
-from mnemosyned.domain.search import bm25 as reading
-from mnemosyned.domain.search import ranking
+from mnemosyned.domain.search import bm25 as reading, ranking
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.query import Found, Query
 from mnemosyned.domain.search.ranking import rank
@@ -25,7 +24,9 @@ from mnemosyned.storage.sqlite import open_store
 SESSIONS: dict[str, Callable[[Record], str]] = {
     "no sessions": lambda _: DEFAULT_SESSION,
     "a session for each source": lambda record: record.source,
-    "a session for each source and day": lambda record: f"{record.source} {record.created_at:%F}",
+    "a session for each source and day": lambda record: (
+        f"{record.source} {record.created_at:%F}"
+    ),
 }
 
 
@@ -46,7 +47,10 @@ class Case:
     def place(self) -> int:
         """Where among ten the answer is shown, counted from 1; 0 where it is not."""
         for at, place in enumerate(rank(self.query, self.found), 1):
-            if self.answer in (place.memory, *(position for position, _ in place.lines)):
+            if self.answer in (
+                place.memory,
+                *(position for position, _ in place.lines),
+            ):
                 return at
         return 0
 
@@ -79,8 +83,13 @@ def case(store: MemoryStore, past: Year, asked: Asked) -> Case:
     said = times(asked.text, NOW)
     query = Query(terms=terms(said.rest), limit=10, spans=said.spans, now=NOW)
     found = store.search(query)
-    content = next(record.content for record in past.records if record.id == asked.answer)
-    answer = next((m.position for m in found.memories if m.content == content[:READ_CHARS_MAX]), -1)
+    content = next(
+        record.content for record in past.records if record.id == asked.answer
+    )
+    answer = next(
+        (m.position for m in found.memories if m.content == content[:READ_CHARS_MAX]),
+        -1,
+    )
     return Case(query, found, answer)
 
 
@@ -113,7 +122,9 @@ def plain_shares(past: Year) -> tuple[float, float]:
     return mean(place > 0 for place in places), mean(place == 1 for place in places)
 
 
-def test_more_is_found_than_by_plain_bm25(whole: tuple[float, float], past: Year) -> None:
+def test_more_is_found_than_by_plain_bm25(
+    whole: tuple[float, float], past: Year
+) -> None:
     among_ten, first = whole
     plain_among_ten, plain_first = plain_shares(past)
 

@@ -28,7 +28,11 @@ ASKED = (("Kessler", 1), ("14 April", 2), ("a driver", 2))
 CONVERSATION = Conversation(
     sessions={
         number: [
-            MemoryRecord(id=f"{number}{at}", content=text, created_at=NOON + timedelta(minutes=at))
+            MemoryRecord(
+                id=f"{number}{at}",
+                content=text,
+                created_at=NOON + timedelta(minutes=at),
+            )
             for at, text in enumerate(SAID)
         ]
         for number in (1, 2)
@@ -43,7 +47,9 @@ def report() -> Report:
 
 
 def by_rule() -> float:
-    return retention([CONVERSATION], lambda session: AaakSummarizer().summarize(session).text)
+    return retention(
+        [CONVERSATION], lambda session: AaakSummarizer().summarize(session).text
+    )
 
 
 def test_a_model_behind_an_endpoint_is_scored_beside_the_rules(report: Report) -> None:
@@ -51,12 +57,18 @@ def test_a_model_behind_an_endpoint_is_scored_beside_the_rules(report: Report) -
         score(report, "model", [CONVERSATION], settings={"llm.endpoint": endpoint.url})
 
     assert (report.figures["model/accepted"], report.figures["model/by_rule"]) == (2, 0)
-    assert report.figures["model/retention"] >= report.figures["model/retention_by_rule"]
-    assert report.figures["model/retention_by_rule"] == pytest.approx(by_rule(), abs=1e-3)
+    assert (
+        report.figures["model/retention"] >= report.figures["model/retention_by_rule"]
+    )
+    assert report.figures["model/retention_by_rule"] == pytest.approx(
+        by_rule(), abs=1e-3
+    )
     assert report.missed == 0
 
 
-@pytest.mark.parametrize("of_no_use", [PROGRAMS["nothing"], says("It cost 77 dollars in Quito.")])
+@pytest.mark.parametrize(
+    "of_no_use", [PROGRAMS["nothing"], says("It cost 77 dollars in Quito.")]
+)
 def test_a_model_of_no_use_costs_nothing_that_the_rules_keep(
     report: Report, of_no_use: Callable[..., None]
 ) -> None:
@@ -64,7 +76,9 @@ def test_a_model_of_no_use_costs_nothing_that_the_rules_keep(
         score(report, "model", [CONVERSATION], settings={"llm.endpoint": endpoint.url})
 
     assert (report.figures["model/rejected"], report.figures["model/by_rule"]) == (2, 2)
-    assert report.figures["model/retention"] == report.figures["model/retention_by_rule"]
+    assert (
+        report.figures["model/retention"] == report.figures["model/retention_by_rule"]
+    )
     assert report.missed == 0
 
 

@@ -30,7 +30,9 @@ from mnemosyned.paths import shipped
         "llm:\r\n  threads: 2\r\nwm_max: 5\r\n",
     ],
 )
-def test_a_setting_is_written_and_every_other_word_stays(tmp_path: Path, text: str) -> None:
+def test_a_setting_is_written_and_every_other_word_stays(
+    tmp_path: Path, text: str
+) -> None:
     file = tmp_path / "mnemosyned.yaml"
     file.write_bytes(text.encode())
     before = load_config(file, environ={})
@@ -58,9 +60,16 @@ def test_a_setting_changes_one_line_of_the_shipped_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["llm: {threads: 2}\n", "llm:\n  endpoint: http://127.0.0.1:1/v1\n", "colour: red\n"]
+    "text",
+    [
+        "llm: {threads: 2}\n",
+        "llm:\n  endpoint: http://127.0.0.1:1/v1\n",
+        "colour: red\n",
+    ],
 )
-def test_a_file_that_would_not_be_valid_stays_as_it_is(tmp_path: Path, text: str) -> None:
+def test_a_file_that_would_not_be_valid_stays_as_it_is(
+    tmp_path: Path, text: str
+) -> None:
     file = tmp_path / "mnemosyned.yaml"
     file.write_text(text)
 

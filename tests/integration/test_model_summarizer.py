@@ -25,7 +25,10 @@ class ScriptedModel:
     name = "scripted"
 
     def __init__(
-        self, *answers: str, answer: Callable[[str], str] | None = None, context: int = 4096
+        self,
+        *answers: str,
+        answer: Callable[[str], str] | None = None,
+        context: int = 4096,
     ) -> None:
         self.asked: list[str] = []
         self.temperatures: list[float] = []
@@ -37,13 +40,21 @@ class ScriptedModel:
         return len(text) // 4 + 1
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
     ) -> str:
         taken = sum(self.count_tokens(message["content"]) for message in messages)
         assert taken + max_tokens <= self.context_tokens
         self.asked.append(messages[-1]["content"])
         self.temperatures.append(temperature)
-        return self._answer(messages[-1]["content"]) if self._answer else self._answers.pop(0)
+        return (
+            self._answer(messages[-1]["content"])
+            if self._answer
+            else self._answers.pop(0)
+        )
 
     def close(self) -> None:
         """Nothing runs."""
@@ -93,7 +104,9 @@ def test_an_episode_by_a_model_keeps_as_much_as_one_by_rule_and_is_shorter_than_
     text = summarizer(ScriptedModel(GOOD)).summarize(EPISODE).text
     told = values(" ".join(memory.content for memory in EPISODE))
 
-    assert len(values(text) & told) >= len(values(extract(EPISODE, ratio=RATIO).text) & told)
+    assert len(values(text) & told) >= len(
+        values(extract(EPISODE, ratio=RATIO).text) & told
+    )
     assert len(text) < sum(len(memory.content) for memory in EPISODE)
 
 
@@ -103,7 +116,9 @@ def test_what_a_model_wraps_around_its_summary_is_taken_off() -> None:
     assert summarizer(model).summarize(EPISODE).text.splitlines()[1] == GOOD
 
 
-def test_an_invention_is_refused_and_named_in_a_second_request_at_temperature_zero() -> None:
+def test_an_invention_is_refused_and_named_in_a_second_request_at_temperature_zero() -> (
+    None
+):
     model = ScriptedModel(INVENTED, GOOD)
     by_model = summarizer(model)
 
@@ -123,7 +138,10 @@ def test_an_invention_is_refused_and_named_in_a_second_request_at_temperature_ze
         ("", "empty"),
         (VAGUE, "uninformative"),
         ("The printer is fine. " * 6, "repeated"),
-        ("Decisión: la empresa compra la impresora para el equipo y la paga el jefe", "language"),
+        (
+            "Decisión: la empresa compra la impresora para el equipo y la paga el jefe",
+            "language",
+        ),
         ("HACKED", "uninformative"),
     ],
 )
@@ -156,7 +174,9 @@ def echo(prompt: str) -> str:
     return "\n".join([line for block in blocks for line in block.split("\n")][::3])
 
 
-def test_a_group_larger_than_the_window_is_summarized_in_parts_and_these_in_order() -> None:
+def test_a_group_larger_than_the_window_is_summarized_in_parts_and_these_in_order() -> (
+    None
+):
     model = ScriptedModel(answer=echo, context=1600)
 
     text = summarizer(model, max_tokens=400).summarize(LONG).text
@@ -217,6 +237,10 @@ def test_nothing_to_keep_is_a_failure(contents: tuple[str, ...]) -> None:
 def test_an_answer_that_ran_into_its_limit_loses_its_last_half_sentence() -> None:
     model = ScriptedModel(f"{GOOD} The invo")
 
-    text = summarizer(model, max_tokens=len(f"{GOOD} The invo") // 4 + 1).summarize(EPISODE).text
+    text = (
+        summarizer(model, max_tokens=len(f"{GOOD} The invo") // 4 + 1)
+        .summarize(EPISODE)
+        .text
+    )
 
     assert text.splitlines()[1] == GOOD

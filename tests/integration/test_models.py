@@ -55,11 +55,18 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", source.location or self.path)
             self.end_headers()
             return
-        outage = source.outage_after is not None and len(source.requests) > source.outage_after
+        outage = (
+            source.outage_after is not None
+            and len(source.requests) > source.outage_after
+        )
         if source.status != 200 or outage:
             self.send_error(503 if outage else source.status)
             return
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and source.ranges else 0
+        start = (
+            int(asked.removeprefix("bytes=").rstrip("-"))
+            if asked and source.ranges
+            else 0
+        )
         same = self.headers.get("If-Range") in (None, source.etag)
         if start >= len(source.content) and same:
             self.send_error(416)
@@ -132,14 +139,21 @@ def test_a_fetched_model_is_whole_and_leaves_nothing_beside_it(
 ) -> None:
     seen: list[tuple[int, int | None]] = []
 
-    path, digest = shelf.pull(source.url, progress=lambda have, total: seen.append((have, total)))
+    path, digest = shelf.pull(
+        source.url, progress=lambda have, total: seen.append((have, total))
+    )
 
     assert (path.read_bytes(), digest) == (CONTENT, DIGEST)
-    assert {kept.name for kept in shelf.folder.iterdir()} == {"tiny.gguf", "tiny.gguf.sha256"}
+    assert {kept.name for kept in shelf.folder.iterdir()} == {
+        "tiny.gguf",
+        "tiny.gguf.sha256",
+    }
     assert seen[-1] == (len(CONTENT), len(CONTENT))
 
 
-def test_a_fetch_goes_on_where_the_connection_broke_off(shelf: Shelf, source: Source) -> None:
+def test_a_fetch_goes_on_where_the_connection_broke_off(
+    shelf: Shelf, source: Source
+) -> None:
     source.break_after = 300_000
 
     path, _ = pull(shelf, source.url)
@@ -148,7 +162,9 @@ def test_a_fetch_goes_on_where_the_connection_broke_off(shelf: Shelf, source: So
     assert source.requests == ["", *(f"bytes={n * 300_000}-" for n in (1, 2, 3))]
 
 
-def test_a_later_call_goes_on_where_an_earlier_one_gave_up(shelf: Shelf, source: Source) -> None:
+def test_a_later_call_goes_on_where_an_earlier_one_gave_up(
+    shelf: Shelf, source: Source
+) -> None:
     give_up(shelf, source)
     source.break_after = 600_000
     source.requests.clear()
@@ -159,16 +175,24 @@ def test_a_later_call_goes_on_where_an_earlier_one_gave_up(shelf: Shelf, source:
     assert source.requests[0] == "bytes=1000-"
 
 
-def test_a_file_that_changed_meanwhile_is_fetched_anew(shelf: Shelf, source: Source) -> None:
+def test_a_file_that_changed_meanwhile_is_fetched_anew(
+    shelf: Shelf, source: Source
+) -> None:
     give_up(shelf, source)
-    source.content, source.etag, source.break_after = b"GGUF" + bytes(5_000), '"two"', None
+    source.content, source.etag, source.break_after = (
+        b"GGUF" + bytes(5_000),
+        '"two"',
+        None,
+    )
 
     path, _ = pull(shelf, source.url)
 
     assert path.read_bytes() == source.content
 
 
-def test_a_part_that_nobody_knows_is_not_gone_on_with(shelf: Shelf, source: Source) -> None:
+def test_a_part_that_nobody_knows_is_not_gone_on_with(
+    shelf: Shelf, source: Source
+) -> None:
     shelf.folder.mkdir(parents=True)
     (shelf.folder / "tiny.gguf.part").write_bytes(b"another model")
 
@@ -177,7 +201,9 @@ def test_a_part_that_nobody_knows_is_not_gone_on_with(shelf: Shelf, source: Sour
     assert path.read_bytes() == CONTENT
 
 
-def test_a_server_without_ranges_sends_it_all_again(shelf: Shelf, source: Source) -> None:
+def test_a_server_without_ranges_sends_it_all_again(
+    shelf: Shelf, source: Source
+) -> None:
     give_up(shelf, source)
     source.ranges, source.break_after = False, None
 
@@ -186,7 +212,9 @@ def test_a_server_without_ranges_sends_it_all_again(shelf: Shelf, source: Source
     assert path.read_bytes() == CONTENT
 
 
-def test_a_part_longer_than_the_file_is_fetched_anew(shelf: Shelf, source: Source) -> None:
+def test_a_part_longer_than_the_file_is_fetched_anew(
+    shelf: Shelf, source: Source
+) -> None:
     give_up(shelf, source)
     (shelf.folder / "tiny.gguf.part").write_bytes(CONTENT + b"more")
 
@@ -195,7 +223,9 @@ def test_a_part_longer_than_the_file_is_fetched_anew(shelf: Shelf, source: Sourc
     assert path.read_bytes() == CONTENT
 
 
-def test_attempts_that_bring_nothing_come_to_an_end(shelf: Shelf, source: Source) -> None:
+def test_attempts_that_bring_nothing_come_to_an_end(
+    shelf: Shelf, source: Source
+) -> None:
     source.status = 503
 
     with pytest.raises(FetchFailed, match="503"):
@@ -222,7 +252,9 @@ def test_what_is_no_model_is_not_kept(shelf: Shelf, source: Source) -> None:
     assert not list(shelf.folder.iterdir())
 
 
-def test_another_digest_than_the_stated_one_is_refused(shelf: Shelf, source: Source) -> None:
+def test_another_digest_than_the_stated_one_is_refused(
+    shelf: Shelf, source: Source
+) -> None:
     with pytest.raises(FetchFailed, match=DIGEST):
         pull(shelf, source.url, sha256="0" * 64)
 
@@ -239,7 +271,9 @@ def test_another_size_than_the_known_one_is_refused(
         pull(shelf, "tiny")
 
 
-def test_a_redirect_is_followed_and_a_circle_is_left(shelf: Shelf, source: Source) -> None:
+def test_a_redirect_is_followed_and_a_circle_is_left(
+    shelf: Shelf, source: Source
+) -> None:
     source.redirects = 3
     path, _ = pull(shelf, source.url)
     assert path.read_bytes() == CONTENT
@@ -258,7 +292,13 @@ def test_a_redirect_away_from_tls_is_not_followed(shelf: Shelf, source: Source) 
 
 
 @pytest.mark.parametrize(
-    "url", ["http://models.example/a.gguf", "ftp://127.0.0.1/a.gguf", "file:///etc/a.gguf", "x://"]
+    "url",
+    [
+        "http://models.example/a.gguf",
+        "ftp://127.0.0.1/a.gguf",
+        "file:///etc/a.gguf",
+        "x://",
+    ],
 )
 def test_only_tls_leaves_the_machine(url: str) -> None:
     with pytest.raises(InvalidRequest, match="https"):
@@ -279,7 +319,8 @@ def test_without_a_network_the_file_and_its_place_are_named(
 
 
 @pytest.mark.parametrize(
-    "name", ["giantllama", "https://models.example/", "https://models.example/.hidden.gguf"]
+    "name",
+    ["giantllama", "https://models.example/", "https://models.example/.hidden.gguf"],
 )
 def test_a_name_that_leads_nowhere_is_refused(shelf: Shelf, name: str) -> None:
     with pytest.raises(InvalidRequest):
@@ -292,7 +333,9 @@ def test_no_address_leads_out_of_the_folder(shelf: Shelf) -> None:
     assert target == shelf.folder / "a.gguf"
 
 
-def test_a_fetch_that_brought_nothing_leaves_nothing(shelf: Shelf, source: Source) -> None:
+def test_a_fetch_that_brought_nothing_leaves_nothing(
+    shelf: Shelf, source: Source
+) -> None:
     source.status = 404
 
     with pytest.raises(FetchFailed):
@@ -315,7 +358,9 @@ def test_a_part_is_shown_and_can_be_removed(shelf: Shelf) -> None:
 # -------------------------------------------------------------------- commands
 
 
-def test_a_model_is_pulled_verified_used_and_removed(shelf: Shelf, source: Source) -> None:
+def test_a_model_is_pulled_verified_used_and_removed(
+    shelf: Shelf, source: Source
+) -> None:
     _, pulled = run("pull", source.url)
     _, listed = run("list")
     whole, _ = run("verify", "tiny")
@@ -334,7 +379,9 @@ def test_a_model_is_pulled_verified_used_and_removed(shelf: Shelf, source: Sourc
     assert not list(shelf.folder.iterdir())
 
 
-def test_a_model_that_changed_on_disk_does_not_verify(shelf: Shelf, source: Source) -> None:
+def test_a_model_that_changed_on_disk_does_not_verify(
+    shelf: Shelf, source: Source
+) -> None:
     path, _ = pull(shelf, source.url)
     path.write_bytes(CONTENT[:-1] + b"!")
 

@@ -59,7 +59,9 @@ def test_asking_for_the_owner_takes_nothing_away(database: Path) -> None:
 
 
 def test_what_an_earlier_owner_left_in_the_lock_does_not_count(database: Path) -> None:
-    database.with_name("memory.db.lock").write_text('{"pid": 1, "socket": "/gone.sock"}' * 9)
+    database.with_name("memory.db.lock").write_text(
+        '{"pid": 1, "socket": "/gone.sock"}' * 9
+    )
 
     assert owner_of(database) is None
     with owned(database):
@@ -71,7 +73,9 @@ def test_other_files_of_the_folder_are_free(database: Path) -> None:
         assert owner_of(database) == owner_of(database.with_name("other.db"))
 
 
-def test_another_name_of_the_same_file_is_the_same_file(database: Path, tmp_path: Path) -> None:
+def test_another_name_of_the_same_file_is_the_same_file(
+    database: Path, tmp_path: Path
+) -> None:
     link = tmp_path / "link.db"
     link.symlink_to(database)
 
@@ -83,14 +87,21 @@ def test_another_name_of_the_same_file_is_the_same_file(database: Path, tmp_path
         pass
 
 
-def test_a_store_that_cannot_open_gives_the_file_free(database: Path, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="no migrations"), open_store(database, migrations=tmp_path):
+def test_a_store_that_cannot_open_gives_the_file_free(
+    database: Path, tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(Exception, match="no migrations"),
+        open_store(database, migrations=tmp_path),
+    ):
         pass
 
     assert owner_of(database) is None
 
 
-def test_a_lock_that_is_a_link_overwrites_nothing(database: Path, tmp_path: Path) -> None:
+def test_a_lock_that_is_a_link_overwrites_nothing(
+    database: Path, tmp_path: Path
+) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear Ada")
     database.with_name("memory.db.lock").symlink_to(letter)
@@ -102,7 +113,8 @@ def test_a_lock_that_is_a_link_overwrites_nothing(database: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "[]", "7", '{"pid": 1}', '{"pid": "x", "socket": 5}', "[" * 4_000, "\0"]
+    "text",
+    ["", "x", "[]", "7", '{"pid": 1}', '{"pid": "x", "socket": 5}', "[" * 4_000, "\0"],
 )
 def test_what_else_is_in_a_held_lock_names_nobody(database: Path, text: str) -> None:
     lock = database.with_name("memory.db.lock")

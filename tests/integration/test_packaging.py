@@ -40,7 +40,9 @@ def command(*words: str | Path, cwd: Path) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("wheel")
-    command(sys.executable, "-m", "pip", "wheel", *OFFLINE, "-w", made, CHECKOUT, cwd=made)
+    command(
+        sys.executable, "-m", "pip", "wheel", *OFFLINE, "-w", made, CHECKOUT, cwd=made
+    )
     (found,) = made.glob("*.whl")
     return found
 
@@ -48,7 +50,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("sdist")
-    command(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", made, cwd=CHECKOUT)
+    command(
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "sdist",
+        "-d",
+        made,
+        cwd=CHECKOUT,
+    )
     (found,) = made.glob("*.tar.gz")
     return found
 
@@ -90,7 +102,9 @@ def serves(fresh: Path, home: Path) -> None:
             daemon.post("remember", content=f"The parcel came on day {number}.")
         slept = daemon.post("sleep", force=True)
         found = daemon.post("recall", query="parcel")
-        shell = command(fresh / "bin" / "mnem", "--socket", daemon.socket, "status", cwd=home)
+        shell = command(
+            fresh / "bin" / "mnem", "--socket", daemon.socket, "status", cwd=home
+        )
 
         assert (slept.status, slept.body["promoted"]) == (200, 1)
         assert len(found.body["hits"][0]["lines"]) == 3
@@ -114,7 +128,9 @@ def test_the_wheel_holds_what_the_daemon_reads(wheel: Path) -> None:
     assert len(shipped) >= 4
     assert shipped <= names
     assert {name for name in names if name.startswith("mnemosyned/_data/")} == shipped
-    assert not [name for name in names if name.startswith("tests/") or "__pycache__" in name]
+    assert not [
+        name for name in names if name.startswith("tests/") or "__pycache__" in name
+    ]
 
 
 def test_a_daemon_runs_from_the_wheel(wheel: Path, fresh: Path, tmp_path: Path) -> None:
@@ -123,15 +139,21 @@ def test_a_daemon_runs_from_the_wheel(wheel: Path, fresh: Path, tmp_path: Path) 
     serves(fresh, tmp_path)
     package = ask(fresh, "mnemosyned.__file__")
     config = ask(fresh, "paths.shipped('config') / 'mnemosyned.yaml'")
-    checked = command(fresh / "bin" / "mnemosyned", "--check", "--config", config, cwd=tmp_path)
+    checked = command(
+        fresh / "bin" / "mnemosyned", "--check", "--config", config, cwd=tmp_path
+    )
 
     assert Path(package).is_relative_to(fresh)
     assert Path(config).is_relative_to(fresh)
     assert checked == "the settings are valid"
-    assert wheel.name.split("-")[1] in command(fresh / "bin" / "mnem", "--version", cwd=tmp_path)
+    assert wheel.name.split("-")[1] in command(
+        fresh / "bin" / "mnem", "--version", cwd=tmp_path
+    )
 
 
-def test_a_daemon_runs_from_an_editable_install(source: Path, fresh: Path, tmp_path: Path) -> None:
+def test_a_daemon_runs_from_an_editable_install(
+    source: Path, fresh: Path, tmp_path: Path
+) -> None:
     install(fresh, "--editable", source)
 
     serves(fresh, tmp_path)
@@ -143,7 +165,17 @@ def test_a_daemon_runs_from_an_editable_install(source: Path, fresh: Path, tmp_p
 def test_the_source_distribution_builds_the_same_wheel(
     source: Path, wheel: Path, tmp_path: Path
 ) -> None:
-    command(sys.executable, "-m", "pip", "wheel", *OFFLINE, "-w", tmp_path, source, cwd=tmp_path)
+    command(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        *OFFLINE,
+        "-w",
+        tmp_path,
+        source,
+        cwd=tmp_path,
+    )
 
     (again,) = tmp_path.glob("*.whl")
     assert contents(again) == contents(wheel)

@@ -42,13 +42,19 @@ SETTINGS = [
     ("sleep.when", "never", "must be one of any, idle, ac_power; it says 'never'"),
     ("sleep.quiet_hours", "22-7", 'must have the form "22:00-07:00"; it says '),
     ("sleep.interval_minutes", "null", "must be a number, not null; it says null"),
-    ("sleep.on_count", "true", "must be a whole number, not true or false; it says true"),
+    (
+        "sleep.on_count",
+        "true",
+        "must be a whole number, not true or false; it says true",
+    ),
     ("archive.keep_days", "30d", "must be a number, not text; it says '30d'"),
 ]
 
 
 @pytest.mark.parametrize(("verb", "body", "said"), REQUESTS)
-def test_a_bad_request_is_told_what_its_field_must_be(verb: str, body: str, said: str) -> None:
+def test_a_bad_request_is_told_what_its_field_must_be(
+    verb: str, body: str, said: str
+) -> None:
     with pytest.raises((InvalidRequest, InvalidTime)) as caught:
         parse(VERBS[verb], body.encode())
 
@@ -75,7 +81,9 @@ def test_a_bad_setting_is_told_what_it_must_be(
     assert caught.value.message.startswith(f"{file}, line 2: {key} {said}")
 
 
-@pytest.mark.parametrize("value", [-(10**12), 10**12, "\n", [1], {"a": 1}, None, 1.5, False])
+@pytest.mark.parametrize(
+    "value", [-(10**12), 10**12, "\n", [1], {"a": 1}, None, 1.5, False]
+)
 def test_no_setting_answers_in_the_words_of_a_library(value: object) -> None:
     for key, kind in keys():
         try:

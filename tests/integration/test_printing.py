@@ -11,7 +11,16 @@ import mnemosyned
 from mnemosyned.terminal import DEPTH_MAX, say, say_json, seen
 
 ROOT = Path(mnemosyned.__file__).parent
-PRINTING = {"echo", "secho", "confirm", "prompt", "echo_via_pager", "pause", "print", "show"}
+PRINTING = {
+    "echo",
+    "secho",
+    "confirm",
+    "prompt",
+    "echo_via_pager",
+    "pause",
+    "print",
+    "show",
+}
 STREAMS = {"sys.stdout", "sys.stderr", "sys.stdout.buffer", "sys.stderr.buffer"}
 
 
@@ -37,18 +46,24 @@ def calls_that_print(tree: ast.AST) -> Iterator[str]:
                 yield f"{owner}.{name.attr}"
 
 
-def test_nothing_prints_but_typesetting() -> None:
+def test_nothing_prints_but_the_terminal_module() -> None:
     found = {
         str(file.relative_to(ROOT)): calls
         for file in sorted(ROOT.rglob("*.py"))
-        if (calls := sorted(set(calls_that_print(ast.parse(file.read_text(encoding="utf-8"))))))
+        if (
+            calls := sorted(
+                set(calls_that_print(ast.parse(file.read_text(encoding="utf-8"))))
+            )
+        )
     }
 
-    assert found == {"typesetting.py": ["click.confirm", "click.echo"]}
+    assert found == {"terminal.py": ["click.confirm", "click.echo"]}
 
 
 def test_styles_are_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    memory = Line("a\x1b[8mhidden\x1b[0m\nb", "s\n1\x1b[2m", {"k\x9b": ["\u202e", 1, None]})
+    memory = Line(
+        "a\x1b[8mhidden\x1b[0m\nb", "s\n1\x1b[2m", {"k\x9b": ["\u202e", 1, None]}
+    )
 
     clean = seen(memory)
     say(f"{clean.content} {clean.session} {clean.metadata}", styled=True)
@@ -72,4 +87,7 @@ def test_deep_metadata_is_shown_as_json() -> None:
 def test_json_keeps_what_it_says(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     say_json({"content": "a\x9b\u202e\U000e0041b"})
 
-    assert capfdbinary.readouterr().out == b'{"content":"a\\u009b\\u202e\\udb40\\udc41b"}\n'
+    assert (
+        capfdbinary.readouterr().out
+        == b'{"content":"a\\u009b\\u202e\\udb40\\udc41b"}\n'
+    )

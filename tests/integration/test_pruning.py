@@ -36,7 +36,10 @@ def test_the_archive_keeps_everything_by_default(
 def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    told = [memory(f"m{at}", f"met at 14:3{at} in the garden", hours_ago=90) for at in range(3)]
+    told = [
+        memory(f"m{at}", f"met at 14:3{at} in the garden", hours_ago=90)
+        for at in range(3)
+    ]
     keep(store, *told, *trio("b", hours_ago=20))
     slept(cycle)
     before = episode_of(store, "m1")
@@ -44,14 +47,21 @@ def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
 
     receipt = service.call(Prune(keep_days=2))
 
-    assert (preview.memories, preview.characters) == (3, sum(len(one.content) for one in told))
+    assert (preview.memories, preview.characters) == (
+        3,
+        sum(len(one.content) for one in told),
+    )
     assert replace_flag(preview) == replace_flag(receipt)
     after = service.call(Expand(before.id))
     assert after.episode == before
     assert [(one.id, one.content, one.pruned_at) for one in after.originals] == [
         (f"m{at}", "", NOON) for at in range(3)
     ]
-    assert [detail.value for detail in after.episode.details] == ["14:30", "14:31", "14:32"]
+    assert [detail.value for detail in after.episode.details] == [
+        "14:30",
+        "14:31",
+        "14:32",
+    ]
     assert original(store, "b1").content == "note b1"
     (hit,) = service.call(Recall("garden")).hits
     assert (hit.id, hit.lines) == (before.id, ())
@@ -64,15 +74,18 @@ def replace_flag(pruned: object) -> str:
 def test_pruning_by_size_takes_the_oldest_until_it_fits(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *(memory(f"m{at}", "x" * 100, hours_ago=200 - 24 * at) for at in range(5)))
+    keep(
+        store,
+        *(memory(f"m{at}", "x" * 100, hours_ago=200 - 24 * at) for at in range(5)),
+    )
     slept(cycle)
 
     receipt = service.call(Prune(characters_max=250))
 
     assert receipt.memories == 3
-    assert [bool(original(store, f"m{at}").pruned_at) for at in range(5)] == [True] * 3 + [
-        False
-    ] * 2
+    assert [bool(original(store, f"m{at}").pruned_at) for at in range(5)] == [
+        True
+    ] * 3 + [False] * 2
     assert store.totals()[Tier.ARCHIVE].characters == 200
 
 
@@ -80,14 +93,20 @@ def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     told = [memory(f"m{at}", "x" * 100, hours_ago=50 - at) for at in range(4)]
-    keep(store, *told, *(memory(f"n{at}", "x" * 100, hours_ago=20 - at) for at in range(4)))
+    keep(
+        store,
+        *told,
+        *(memory(f"n{at}", "x" * 100, hours_ago=20 - at) for at in range(4)),
+    )
     slept(cycle)
 
     amid = service.call(Prune(keep_days=2))
     by_size = service.call(Prune(characters_max=750))
 
     assert (amid.memories, by_size.memories, by_size.characters) == (0, 4, 400)
-    assert {one.id for one in told if original(store, one.id).pruned_at} == {one.id for one in told}
+    assert {one.id for one in told if original(store, one.id).pruned_at} == {
+        one.id for one in told
+    }
 
 
 def test_restoring_costs_no_other_original_the_last_of_its_words(
@@ -118,9 +137,17 @@ def test_the_settings_prune_after_a_cycle(
 
 
 def test_whoever_keeps_copies_is_told_of_each_way_to_delete_words(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, forgetting: Forgetting
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    forgetting: Forgetting,
 ) -> None:
-    keep(store, *trio("a", hours_ago=100), *trio("b", hours_ago=60), *trio("c", hours_ago=20))
+    keep(
+        store,
+        *trio("a", hours_ago=100),
+        *trio("b", hours_ago=60),
+        *trio("c", hours_ago=20),
+    )
     slept(cycle)
     told: list[str] = []
     way = ""
@@ -171,7 +198,9 @@ def test_the_preview_says_whose_last_words_go_with_a_forgotten_one(
     assert episode_of(store, "a0").content == WORDLESS
 
 
-def test_the_preview_of_a_large_file_says_how_long_writing_waits(service: MemoryService) -> None:
+def test_the_preview_of_a_large_file_says_how_long_writing_waits(
+    service: MemoryService,
+) -> None:
     service.call(Remember("a bike", id="1"))
 
     preview = service.call(Forget("1", dry_run=True))
@@ -179,13 +208,18 @@ def test_the_preview_of_a_large_file_says_how_long_writing_waits(service: Memory
 
     assert preview.file_bytes > 0
     assert "anew" not in render(preview)
-    assert "(3,000 MB) is then written anew: writing waits for about 0 min 30 s" in render(large)
+    assert (
+        "(3,000 MB) is then written anew: writing waits for about 0 min 30 s"
+        in render(large)
+    )
 
 
 def test_what_was_pruned_can_still_be_forgotten(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *(memory(f"m{at}", f"met at 14:3{at}", hours_ago=90) for at in range(3)))
+    keep(
+        store, *(memory(f"m{at}", f"met at 14:3{at}", hours_ago=90) for at in range(3))
+    )
     slept(cycle)
     service.call(Prune(characters_max=0))
 

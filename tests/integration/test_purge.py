@@ -28,7 +28,8 @@ INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 DEPTH_READABLE = 2_000
 """Levels beyond which SQLite 3.40 cannot read an index that it wrote."""
 grows_deep = pytest.mark.skipif(
-    sqlite3.sqlite_version_info >= (3, 43), reason="this SQLite bounds the levels of an index"
+    sqlite3.sqlite_version_info >= (3, 43),
+    reason="this SQLite bounds the levels of an index",
 )
 CODE = "camelCaseName"
 """A word whose parts are in the second index."""
@@ -38,10 +39,14 @@ def fill(database: Path) -> None:
     """Twelve memories, six of them slept, with words in all four indexes."""
     with Library(database) as library:
         for number in range(6):
-            library.remember(f"note {number} of the meadow, {CODE}{number}", id=f"a{number}")
+            library.remember(
+                f"note {number} of the meadow, {CODE}{number}", id=f"a{number}"
+            )
         library.sleep(force=True)
         for number in range(6):
-            library.remember(f"note {number} of the harbor, {CODE}{number}", id=f"w{number}")
+            library.remember(
+                f"note {number} of the harbor, {CODE}{number}", id=f"w{number}"
+            )
 
 
 def deepen(database: Path, index: str, levels: int) -> None:
@@ -52,7 +57,8 @@ def deepen(database: Path, index: str, levels: int) -> None:
             # Only a segment of several pages goes up a level and stays there.
             words = "x" if number else " ".join(f"x{word}" for word in range(5_000))
             connection.execute(
-                f"INSERT INTO {index} (rowid, {columns}) VALUES (?, ?)", (10_000 + number, words)
+                f"INSERT INTO {index} (rowid, {columns}) VALUES (?, ?)",
+                (10_000 + number, words),
             )
             connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
 
@@ -127,7 +133,13 @@ def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -
 def test_forgetting_again_and_again_keeps_every_index_shallow(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    keep(store, *(memory(f"m{number}", f"{CODE}{number} of the ledger") for number in range(60)))
+    keep(
+        store,
+        *(
+            memory(f"m{number}", f"{CODE}{number} of the ledger")
+            for number in range(60)
+        ),
+    )
     keep(store, memory("long", many_words()))
     service.call(Sleep(force=True))
 
@@ -138,13 +150,17 @@ def test_forgetting_again_and_again_keeps_every_index_shallow(
 
     assert 2 < deepest <= DEPTH_MAX + 3
     assert holding(store.database.parent, f"{CODE}59")
-    assert not holding(store.database.parent, *(f"{CODE}{number} " for number in range(20)))
+    assert not holding(
+        store.database.parent, *(f"{CODE}{number} " for number in range(20))
+    )
 
 
 def test_a_purge_beside_writers_keeps_every_index_shallow(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    keep(store, *(memory(f"m{number}", f"{CODE}{number} at sea") for number in range(40)))
+    keep(
+        store, *(memory(f"m{number}", f"{CODE}{number} at sea") for number in range(40))
+    )
     keep(store, memory("long", many_words()))
     ended = threading.Event()
 
@@ -172,7 +188,9 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
     store.forget(["1"])
 
     def forgetting_meanwhile(index: str) -> None:
-        if index == "episode_gram_fts":  # the last: the words of the second are in no merge
+        if (
+            index == "episode_gram_fts"
+        ):  # the last: the words of the second are in no merge
             store.forget(["2"])
 
     monkeypatch.setattr(store._purge, "_purge_index", forgetting_meanwhile)  # noqa: SLF001
@@ -202,7 +220,9 @@ class Slow:
             return scrub()
 
         monkeypatch.setattr(store, "scrub", run)
-        monkeypatch.setattr("mnemosyned.service.purging.time.monotonic", lambda: self.now)
+        monkeypatch.setattr(
+            "mnemosyned.service.purging.time.monotonic", lambda: self.now
+        )
 
 
 @pytest.fixture
@@ -210,7 +230,9 @@ def slow(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Slow:
     return Slow(store, monkeypatch)
 
 
-def purging(store: SqliteStore, *, busy: Callable[[], bool], background: bool = False) -> Purger:
+def purging(
+    store: SqliteStore, *, busy: Callable[[], bool], background: bool = False
+) -> Purger:
     return Purger(
         due=store.scrub_due,
         work=lambda: store.scrub(),  # noqa: PLW0108 tests replace it
@@ -225,7 +247,9 @@ def forgotten(store: SqliteStore, purger: Purger, id: str) -> bool:
     return purger.purge()
 
 
-def test_while_others_are_served_a_purge_waits_for_its_turn(store: SqliteStore, slow: Slow) -> None:
+def test_while_others_are_served_a_purge_waits_for_its_turn(
+    store: SqliteStore, slow: Slow
+) -> None:
     served = [True, True, False]
     purger = purging(store, busy=served.pop, background=True)
 
@@ -239,7 +263,9 @@ def test_while_others_are_served_a_purge_waits_for_its_turn(store: SqliteStore, 
     purger.close()
 
 
-def test_alone_each_forgetting_is_purged_at_once(store: SqliteStore, slow: Slow) -> None:
+def test_alone_each_forgetting_is_purged_at_once(
+    store: SqliteStore, slow: Slow
+) -> None:
     purger = purging(store, busy=lambda: False, background=True)
 
     assert all(forgotten(store, purger, str(number)) for number in range(3))
@@ -279,7 +305,9 @@ def test_a_planned_purge_comes_by_itself(
 def test_a_planned_purge_comes_once_nobody_else_is_served(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.service.purging.REST_FREE_S", -10.0)  # minutes of rest
+    monkeypatch.setattr(
+        "mnemosyned.service.purging.REST_FREE_S", -10.0
+    )  # minutes of rest
     served = threading.Event()
     served.set()
     purger = purging(store, busy=served.is_set, background=True)
@@ -360,7 +388,9 @@ def test_status_tells_of_an_index_that_stops_answering(database: Path) -> None:
         assert store.problems() == []
 
 
-def test_a_daemon_is_busy_only_while_many_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_is_busy_only_while_many_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 1_000.0
     monkeypatch.setattr("mnemosyned.sleep.throttle.time.monotonic", lambda: now)
     company = Company()

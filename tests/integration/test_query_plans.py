@@ -32,7 +32,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def ids(database: Path, table: str) -> list[str]:
     with closing(sqlite3.connect(database)) as connection:
-        return [id for (id,) in connection.execute(f"SELECT id FROM {table} ORDER BY seq")]
+        return [
+            id for (id,) in connection.execute(f"SELECT id FROM {table} ORDER BY seq")
+        ]
 
 
 @pytest.mark.parametrize(
@@ -46,9 +48,21 @@ def ids(database: Path, table: str) -> list[str]:
         lambda memory, _, episode: memory.forget(episode, dry_run=True),
         lambda memory, *_: memory.recall("what did Anna say of number 7?"),
         lambda memory, *_: memory.remember("Anna says number 7 again", session="s1"),
-        lambda memory, *_: memory.compact([{"role": "user", "content": "Anna went home."}] * 9),
+        lambda memory, *_: memory.compact(
+            [{"role": "user", "content": "Anna went home."}] * 9
+        ),
     ],
-    ids=["get", "expand", "original", "restore", "forget", "preview", "recall", "keep", "compact"],
+    ids=[
+        "get",
+        "expand",
+        "original",
+        "restore",
+        "forget",
+        "preview",
+        "recall",
+        "keep",
+        "compact",
+    ],
 )
 def test_no_verb_reads_a_whole_table_for_one_memory(
     tmp_path: Path, seen: list[str], ask: Callable[[Memory, str, str], object]
@@ -56,10 +70,16 @@ def test_no_verb_reads_a_whole_table_for_one_memory(
     database = tmp_path / "memory.db"
     with Memory(database) as memory:
         memory.remember_many(
-            [Remember(f"Anna says number {n} is at 1{n}:30", session=f"s{n % 3}") for n in range(9)]
+            [
+                Remember(f"Anna says number {n} is at 1{n}:30", session=f"s{n % 3}")
+                for n in range(9)
+            ]
         )
         memory.sleep(force=True)
-        original, episode = ids(database, "archive")[4], ids(database, "episodic_memory")[0]
+        original, episode = (
+            ids(database, "archive")[4],
+            ids(database, "episodic_memory")[0],
+        )
         seen.clear()
         ask(memory, original, episode)
     with closing(sqlite3.connect(database)) as connection:

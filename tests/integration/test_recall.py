@@ -56,7 +56,9 @@ def test_another_clock_can_be_asked_by(service: MemoryService) -> None:
 def test_a_time_prefers_and_does_not_exclude(service: MemoryService) -> None:
     keep(service, "boat", "the boat was sold", created_at=NOON - timedelta(days=200))
 
-    assert [hit.id for hit in recall(service, "was the boat sold last week?")] == ["boat"]
+    assert [hit.id for hit in recall(service, "was the boat sold last week?")] == [
+        "boat"
+    ]
 
 
 def test_a_repeated_notice_has_one_place(service: MemoryService) -> None:
@@ -76,15 +78,27 @@ def test_a_repeated_notice_has_one_place(service: MemoryService) -> None:
 def test_hundreds_of_the_same_do_not_hide_the_rest(service: MemoryService) -> None:
     for at in range(300):
         keep(service, f"low-{at}", "Battery low", source="phone")
-    keep(service, "swap", "Yesterday the old battery of the car was swapped at the garage")
+    keep(
+        service,
+        "swap",
+        "Yesterday the old battery of the car was swapped at the garage",
+    )
 
     assert "swap" in [hit.id for hit in recall(service, "battery low")]
 
 
-def test_a_page_that_answers_comes_before_lines_that_do_not(service: MemoryService) -> None:
+def test_a_page_that_answers_comes_before_lines_that_do_not(
+    service: MemoryService,
+) -> None:
     filler = "We spoke of this and that for an hour. "
-    keep(service, "page", filler * 20 + "Vera sold the green canoe to Mike. " + filler * 20)
-    for at, name in enumerate("Ada Bea Cid Dan Eva Flo Gus Hal Ida Jim Kim Lou".split()):
+    keep(
+        service,
+        "page",
+        filler * 20 + "Vera sold the green canoe to Mike. " + filler * 20,
+    )
+    for at, name in enumerate(
+        "Ada Bea Cid Dan Eva Flo Gus Hal Ida Jim Kim Lou".split()
+    ):
         keep(service, f"line-{at}", f"{name} saw a green canoe")
         keep(service, f"other-{at}", f"Vera met {name}")
 
@@ -101,7 +115,9 @@ def test_what_nobody_said_has_no_answer(service: MemoryService, question: str) -
 def test_after_sleep_the_same_question_finds_the_same_lines(
     service: MemoryService, clock: FakeClock
 ) -> None:
-    for at, line in enumerate(["We moved to Lisbon", "The flat is near the river", "Rent is 900"]):
+    for at, line in enumerate(
+        ["We moved to Lisbon", "The flat is near the river", "Rent is 900"]
+    ):
         when = NOON - timedelta(minutes=9 - at)
         keep(service, f"m{at}", line, session="talk", created_at=when)
     before = {hit.id for hit in recall(service, "Where is the flat in Lisbon?")}
@@ -116,8 +132,16 @@ def test_after_sleep_the_same_question_finds_the_same_lines(
 def test_an_answer_stays_within_its_filters(service: MemoryService) -> None:
     for at in range(4):
         when = NOON - timedelta(minutes=9 - at)
-        keep(service, f"m{at}", f"line {at} of the talk", session="talk", created_at=when)
-    keep(service, "m4", "the canoe", session="talk", created_at=NOON - timedelta(minutes=5))
+        keep(
+            service, f"m{at}", f"line {at} of the talk", session="talk", created_at=when
+        )
+    keep(
+        service,
+        "m4",
+        "the canoe",
+        session="talk",
+        created_at=NOON - timedelta(minutes=5),
+    )
     until = datetime.fromisoformat("2026-03-17T11:55:30Z")
 
     hits = recall(service, "canoe", since=NOON - timedelta(minutes=6), until=until)
@@ -125,7 +149,9 @@ def test_an_answer_stays_within_its_filters(service: MemoryService) -> None:
     assert {hit.id for hit in hits} == {"m3", "m4"}
 
 
-def test_a_word_that_stood_nowhere_is_found_once_it_does(service: MemoryService) -> None:
+def test_a_word_that_stood_nowhere_is_found_once_it_does(
+    service: MemoryService,
+) -> None:
     lunches(service)
     assert recall(service, "zebra") == []
 
@@ -155,10 +181,20 @@ def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
     day = NOON - timedelta(days=1)
     told = [
         ("tram", "the tram was late", day - timedelta(hours=4), 0.5),
-        ("dentist", "the dentist wants to see me again in May", day - timedelta(hours=1), 0.9),
+        (
+            "dentist",
+            "the dentist wants to see me again in May",
+            day - timedelta(hours=1),
+            0.9,
+        ),
         ("cake", "grandmother called about the cake", day + timedelta(hours=6), 0.5),
         ("boat", "the boat was sold", NOON - timedelta(days=17), 0.5),
-        ("talk", "what happened at the boat show yesterday", NOON - timedelta(days=9), 0.9),
+        (
+            "talk",
+            "what happened at the boat show yesterday",
+            NOON - timedelta(days=9),
+            0.9,
+        ),
     ]
     for id, content, when, importance in told:
         keep(service, id, content, created_at=when, importance=importance, session=id)
@@ -168,7 +204,9 @@ def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
     hits = recall(service, question)
 
     shown = [hit.lines[0].content if slept else hit.content for hit in hits]
-    assert [next(id for id, content, *_ in told if content == text) for text in shown] == answers
+    assert [
+        next(id for id, content, *_ in told if content == text) for text in shown
+    ] == answers
 
 
 @pytest.mark.parametrize("slept", [False, True])
@@ -183,23 +221,41 @@ def test_a_list_of_what_happened_gives_every_source_its_turn(
              created_at=day - timedelta(minutes=minutes))  # fmt: skip
     keep(service, "dentist", "dentist, 14:30", source="calendar", created_at=day)
     keep(service, "swan", "Ida and a swan", source="photos", created_at=day)
-    keep(service, "news", "we are getting married in June", source="chat", created_at=day)
+    keep(
+        service, "news", "we are getting married in June", source="chat", created_at=day
+    )
     if slept:
         service.call(Sleep(force=True))
 
     hits = recall(service, "what happened 2 days ago", limit=6)
 
-    shown = {line for hit in hits for line in [hit.content, *(one.content for one in hit.lines)]}
-    assert {"dentist, 14:30", "Ida and a swan", "we are getting married in June"} <= shown
+    shown = {
+        line
+        for hit in hits
+        for line in [hit.content, *(one.content for one in hit.lines)]
+    }
+    assert {
+        "dentist, 14:30",
+        "Ida and a swan",
+        "we are getting married in June",
+    } <= shown
 
 
-def test_a_list_of_what_happened_stays_within_its_filters(service: MemoryService) -> None:
+def test_a_list_of_what_happened_stays_within_its_filters(
+    service: MemoryService,
+) -> None:
     lunches(service)
-    keep(service, "call", "call with Ann", session="calls", created_at=NOON - timedelta(days=3))
+    keep(
+        service,
+        "call",
+        "call with Ann",
+        session="calls",
+        created_at=NOON - timedelta(days=3),
+    )
 
-    assert [hit.id for hit in recall(service, "what happened 3 days ago", session="calls")] == [
-        "call"
-    ]
+    assert [
+        hit.id for hit in recall(service, "what happened 3 days ago", session="calls")
+    ] == ["call"]
     assert recall(service, "what happened 4 days ago", session="calls") == []
 
 
@@ -208,10 +264,15 @@ def test_a_long_memory_is_listed_by_its_importance_too(service: MemoryService) -
     when = NOON - timedelta(days=3)
     keep(service, "report", "so it went on " * 400, importance=0.9, created_at=when)
 
-    assert [hit.id for hit in recall(service, "what happened 3 days ago")] == ["report", "lunch-3"]
+    assert [hit.id for hit in recall(service, "what happened 3 days ago")] == [
+        "report",
+        "lunch-3",
+    ]
 
 
-def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(tmp_path: Path) -> None:
+def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(
+    tmp_path: Path,
+) -> None:
     program = (
         "import sys\n"
         "from mnemosyned import Memory\n"
@@ -226,7 +287,9 @@ def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(tmp_
     )
     command = [sys.executable, "-c", program, str(tmp_path / "memory.db")]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("recall goes by words alone") == 1

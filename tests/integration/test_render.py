@@ -23,7 +23,9 @@ from mnemosyned.verbs.memories import Logged
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 
 
-def group(status: GroupStatus, *, level: int = 0, error: str | None = None) -> GroupReport:
+def group(
+    status: GroupStatus, *, level: int = 0, error: str | None = None
+) -> GroupReport:
     return GroupReport(
         session="" if level else "home",
         source=None,
@@ -121,7 +123,9 @@ def test_the_plan_of_an_undo_is_told_as_one_and_the_same_reason_once() -> None:
     error = "1 original was forgotten or restored before"
     groups = [group(GroupStatus.PLANNED, error=error) for _ in range(3)]
 
-    plan = replace(report(CycleStatus.PARTIAL, *groups, dry_run=True), cycle="the-cycle")
+    plan = replace(
+        report(CycleStatus.PARTIAL, *groups, dry_run=True), cycle="the-cycle"
+    )
 
     assert render(plan).splitlines() == [
         "cycle the-cycle: would put back 9 memories",
@@ -135,7 +139,9 @@ def test_an_undo_says_that_what_is_back_is_as_old_as_before() -> None:
 
     shown = render(undone)
 
-    assert f"they stay until {when(NOON)}, then a cycle takes what is old enough" in shown
+    assert (
+        f"they stay until {when(NOON)}, then a cycle takes what is old enough" in shown
+    )
 
 
 def test_a_row_whose_episode_is_gone_says_so() -> None:
@@ -170,5 +176,7 @@ def test_the_log_names_each_cycle_once_and_every_episode() -> None:
         (2, "day", "2 days"),
     ],
 )
-def test_things_are_counted_as_people_count_them(number: int, noun: str, words: str) -> None:
+def test_things_are_counted_as_people_count_them(
+    number: int, noun: str, words: str
+) -> None:
     assert counted(number, noun) == words

@@ -25,7 +25,9 @@ from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
 def test_a_restored_memory_is_as_it_was_and_pinned(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    given = memory("1", "a bike", hours_ago=20, role="user", importance=0.9, metadata={"a": 1})
+    given = memory(
+        "1", "a bike", hours_ago=20, role="user", importance=0.9, metadata={"a": 1}
+    )
     keep(store, given, *trio("a"))
     slept(cycle)
 
@@ -116,9 +118,13 @@ def test_an_undone_cycle_leaves_everything_as_it_was_before(
     assert {group.covers_from for group in report.groups} == {
         one.created_at for one in given if one.id in {"a0", "b0", "alone"}
     }
-    assert {one.id: original(store, one.id) for one in given} == {one.id: one for one in given}
+    assert {one.id: original(store, one.id) for one in given} == {
+        one.id: one for one in given
+    }
     assert working_ids(store) == order
-    assert store.totals()[Tier.EPISODIC].count == store.totals()[Tier.ARCHIVE].count == 0
+    assert (
+        store.totals()[Tier.EPISODIC].count == store.totals()[Tier.ARCHIVE].count == 0
+    )
     assert service.call(Recall("note getUserName 東京", limit=20)).hits == before
 
 
@@ -157,7 +163,9 @@ def test_a_dry_run_of_an_undo_changes_nothing(
 def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"), *trio("b", source="b"), *trio("c", source="c", hours_ago=200))
+    keep(
+        store, *trio("a"), *trio("b", source="b"), *trio("c", source="c", hours_ago=200)
+    )
     first = slept(cycle)
     service.call(Forget("a1"))
     service.call(Prune(keep_days=3))
@@ -188,7 +196,9 @@ def test_the_last_cycle_need_not_be_named(
     undone = [service.call(Sleep(undo="last")).cycle for _ in range(2)]
 
     assert undone == [newer, older]
-    with pytest.raises(CannotUndo, match="no cycle"):  # what was pruned cannot come back
+    with pytest.raises(
+        CannotUndo, match="no cycle"
+    ):  # what was pruned cannot come back
         service.call(Sleep(undo="last"))
 
 
@@ -239,8 +249,15 @@ def test_an_undo_leaves_a_group_with_pruned_originals_as_it_is(
 
     report = service.call(Sleep(undo=first))
 
-    assert (report.status, report.restored, report.failed) == (CycleStatus.PARTIAL, 3, 1)
-    assert {group.status for group in report.groups} == {GroupStatus.KEPT, GroupStatus.UNDONE}
+    assert (report.status, report.restored, report.failed) == (
+        CycleStatus.PARTIAL,
+        3,
+        1,
+    )
+    assert {group.status for group in report.groups} == {
+        GroupStatus.KEPT,
+        GroupStatus.UNDONE,
+    }
     assert working_ids(store) == ["b0", "b1", "b2"]
     assert episode_of(store, "a1").item_count == 3
 
@@ -363,4 +380,8 @@ def test_an_undo_names_all_that_is_missing_of_a_group(
         assert group.error == (
             "the words of 2 originals were pruned; 1 original was forgotten or restored before"
         )
-        assert (group.status, group.items, report.held_until) == (GroupStatus.KEPT, 0, None)
+        assert (group.status, group.items, report.held_until) == (
+            GroupStatus.KEPT,
+            0,
+            None,
+        )

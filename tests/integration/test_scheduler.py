@@ -92,7 +92,9 @@ def test_a_cycle_that_finds_another_running_is_no_failure(
         scheduler.set_schedule(auto=True, interval=SOON, cron=None)
         nights.wait(2)
 
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert [
+        record for record in caplog.records if record.levelno >= logging.ERROR
+    ] == []
 
 
 def test_a_scheduled_cycle_never_overlaps_the_one_before() -> None:
@@ -173,7 +175,9 @@ def test_cron_times_are_utc() -> None:
     assert timedelta() < due - datetime.now(UTC) <= timedelta(days=1)
 
 
-@pytest.mark.parametrize("cron", ["99 * * * *", "a b c d e", "* * * * * *", "*/0 * * * *"])
+@pytest.mark.parametrize(
+    "cron", ["99 * * * *", "a b c d e", "* * * * * *", "*/0 * * * *"]
+)
 def test_a_refused_schedule_leaves_the_earlier_one_in_force(cron: str) -> None:
     with running(Nights()) as scheduler:
         scheduler.set_schedule(auto=True, interval=HOUR, cron=None)
@@ -217,7 +221,9 @@ def test_relief_asked_for_again_and_again_never_overlaps_and_warns_of_nothing(
             assert came.acquire(timeout=WAIT_S)
 
     assert all(alone)
-    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert [
+        record for record in caplog.records if record.levelno >= logging.WARNING
+    ] == []
 
 
 def test_relief_that_raises_is_logged_and_the_next_one_runs(
@@ -276,7 +282,8 @@ def test_an_assembled_memory_is_relieved_in_the_background(config: Config) -> No
 
 def test_the_final_consolidation_keeps_the_age_rule(config: Config) -> None:
     with open_memory(
-        load_config(environ={}, overrides={"database": config.database}), clock=FakeClock()
+        load_config(environ={}, overrides={"database": config.database}),
+        clock=FakeClock(),
     ) as memory:
         old, fresh = NOON - timedelta(hours=13), NOON - timedelta(hours=1)
         memory.service.call(

@@ -50,7 +50,9 @@ def version(database: Path) -> int:
 
 def schema(database: Path) -> list[tuple[str]]:
     with closing(sqlite3.connect(database)) as connection:
-        return connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+        return connection.execute(
+            "SELECT name, sql FROM sqlite_schema ORDER BY name"
+        ).fetchall()
 
 
 # ---------------------------------------------------------------- migrations
@@ -68,7 +70,9 @@ def test_a_new_file_has_the_latest_schema(database: Path) -> None:
     ]
 
 
-def test_an_older_file_is_upgraded_and_keeps_its_memories(used: Path, migrations: Path) -> None:
+def test_an_older_file_is_upgraded_and_keeps_its_memories(
+    used: Path, migrations: Path
+) -> None:
     add(migrations, 1, "ALTER TABLE working_memory ADD COLUMN mood TEXT;\n")
 
     with open_store(used, migrations=migrations) as store:
@@ -78,7 +82,9 @@ def test_an_older_file_is_upgraded_and_keeps_its_memories(used: Path, migrations
         keep(store, memory("later"))
 
 
-def test_what_was_said_before_an_upgrade_is_still_found(database: Path, migrations: Path) -> None:
+def test_what_was_said_before_an_upgrade_is_still_found(
+    database: Path, migrations: Path
+) -> None:
     for file in migrations.glob("*.sql"):
         if int(file.name[:4]) >= 4:
             file.unlink()
@@ -97,18 +103,24 @@ def test_what_was_said_before_an_upgrade_is_still_found(database: Path, migratio
         connection.execute("DELETE FROM working_memory WHERE id = 'old'")
 
     with open_store(database, migrations=shipped("migrations")) as store:
-        again = keep(store, memory("1", "still here"), memory("2", "moved since"), dedupe=True)
+        again = keep(
+            store, memory("1", "still here"), memory("2", "moved since"), dedupe=True
+        )
 
     assert [answer.id for answer in again] == ["fresh", "old"]
 
 
 def test_what_was_said_before_is_looked_up_in_an_index(used: Path) -> None:
     with closing(sqlite3.connect(used)) as connection:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {SAID_BEFORE}", ("s", 1, "a text", None))
+        plan = connection.execute(
+            f"EXPLAIN QUERY PLAN {SAID_BEFORE}", ("s", 1, "a text", None)
+        )
         steps = [row[3] for row in plan if "_said" in row[3]]
 
     found = "USING INDEX {}_said (<expr>=? AND content_hash=?)"
-    assert steps == [f"SEARCH {x} {found.format(x)}" for x in ("working_memory", "archive")]
+    assert steps == [
+        f"SEARCH {x} {found.format(x)}" for x in ("working_memory", "archive")
+    ]
 
 
 def test_a_range_of_rows_is_read_as_such_whatever_the_session(used: Path) -> None:
@@ -131,7 +143,9 @@ def test_opening_again_changes_nothing(used: Path) -> None:
     assert version(used) == LATEST
 
 
-def test_a_file_of_a_later_version_is_refused_and_left_alone(used: Path, migrations: Path) -> None:
+def test_a_file_of_a_later_version_is_refused_and_left_alone(
+    used: Path, migrations: Path
+) -> None:
     add(migrations, 1, "CREATE TABLE later (id INTEGER);\n")
     with open_store(used, migrations=migrations):
         pass
@@ -146,7 +160,9 @@ def test_a_file_of_a_later_version_is_refused_and_left_alone(used: Path, migrati
     assert schema(used) == before
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(used: Path, migrations: Path) -> None:
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    used: Path, migrations: Path
+) -> None:
     add(
         migrations,
         1,
@@ -165,7 +181,9 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(used: Path, migrations
         assert store.working(["fresh"])[0].content == "note fresh"
 
 
-def test_migrations_before_the_one_that_fails_stay(used: Path, migrations: Path) -> None:
+def test_migrations_before_the_one_that_fails_stay(
+    used: Path, migrations: Path
+) -> None:
     add(migrations, 1, "CREATE TABLE good (id INTEGER);\n")
     add(migrations, 2, "CREATE TABLE good (id INTEGER);\n")
 
@@ -175,7 +193,9 @@ def test_migrations_before_the_one_that_fails_stay(used: Path, migrations: Path)
     assert version(used) == LATEST + 1
 
 
-def test_a_trigger_in_a_migration_is_one_statement(used: Path, migrations: Path) -> None:
+def test_a_trigger_in_a_migration_is_one_statement(
+    used: Path, migrations: Path
+) -> None:
     add(
         migrations,
         1,
@@ -198,8 +218,12 @@ def test_without_migrations_nothing_opens(database: Path, tmp_path: Path) -> Non
 # ------------------------------------------------------------------ the file
 
 
-@pytest.mark.parametrize("content", [b"not a database at all, but long enough", b"x" * 8192])
-def test_a_file_that_is_no_database_is_refused_as_such(database: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough", b"x" * 8192]
+)
+def test_a_file_that_is_no_database_is_refused_as_such(
+    database: Path, content: bytes
+) -> None:
     database.write_bytes(content)
 
     with (
@@ -224,7 +248,9 @@ def test_a_place_where_no_file_can_be_is_refused_as_such(tmp_path: Path) -> None
 def test_only_the_owner_can_read_the_files(database: Path) -> None:
     with open_store(database, migrations=shipped("migrations")) as store:
         keep(store, memory("1"))
-        modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
+        modes = {
+            path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()
+        }
 
     assert modes == dict.fromkeys(
         ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db.lock"), 0o600
@@ -232,15 +258,24 @@ def test_only_the_owner_can_read_the_files(database: Path) -> None:
 
 
 def test_a_new_folder_is_private(tmp_path: Path) -> None:
-    with open_store(tmp_path / "new" / "memory.db", migrations=shipped("migrations")) as store:
+    with open_store(
+        tmp_path / "new" / "memory.db", migrations=shipped("migrations")
+    ) as store:
         assert store.database.parent.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(
     ("pragma", "value"),
-    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("secure_delete", 1)],
+    [
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("foreign_keys", 1),
+        ("secure_delete", 1),
+    ],
 )
-def test_the_writer_is_durable_and_thorough(database: Path, pragma: str, value: str | int) -> None:
+def test_the_writer_is_durable_and_thorough(
+    database: Path, pragma: str, value: str | int
+) -> None:
     with closing(open_writer(database)) as connection:
         assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
 

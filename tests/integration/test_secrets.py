@@ -31,9 +31,16 @@ def use(service: MemoryService, rule: SecretRule) -> None:
 
 
 def fill(service: MemoryService, clock: FakeClock) -> list[Acknowledged]:
-    texts = [SAID, f"{SECRET} opened it at once", "The stew needs 40 minutes.", "It was good."]
+    texts = [
+        SAID,
+        f"{SECRET} opened it at once",
+        "The stew needs 40 minutes.",
+        "It was good.",
+    ]
     answers = [
-        service.call(Remember(text, id=f"m{at}", metadata={"token": SECRET} if at == 3 else {}))
+        service.call(
+            Remember(text, id=f"m{at}", metadata={"token": SECRET} if at == 3 else {})
+        )
         for at, text in enumerate(texts)
     ]
     clock.advance(hours=20)
@@ -50,8 +57,15 @@ def slept(service: MemoryService, cycle: SleepCycle) -> Episode:
 # ---------------------------------------------------------------------- keep
 
 
-def test_what_is_kept_is_said_to_be_kept(service: MemoryService, clock: FakeClock) -> None:
-    assert [answer.secrets for answer in fill(service, clock)] == ["kept", "", "", "kept"]
+def test_what_is_kept_is_said_to_be_kept(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    assert [answer.secrets for answer in fill(service, clock)] == [
+        "kept",
+        "",
+        "",
+        "kept",
+    ]
 
 
 @pytest.mark.parametrize("model_free", [True, False])
@@ -63,7 +77,9 @@ def test_no_summary_preview_or_prompt_holds_a_secret(
     model_free: bool,  # noqa: FBT001 a parameter of the test
 ) -> None:
     prompts: list[str] = []
-    summarizer.meanwhile = lambda given: prompts.extend(memory.content for memory in given)
+    summarizer.meanwhile = lambda given: prompts.extend(
+        memory.content for memory in given
+    )
     if model_free:
         cycle.summarizer = AaakSummarizer()
     fill(service, clock)
@@ -95,13 +111,19 @@ def test_secrets_are_masked_in_every_answer_but_to_who_asks(
     service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     fill(service, clock)
-    fresh: list[object] = [service.call(Recall("cellar password")), service.call(Get("m0"))]
+    fresh: list[object] = [
+        service.call(Recall("cellar password")),
+        service.call(Get("m0")),
+    ]
     episode = slept(service, cycle).id
 
     masked = [*fresh, service.call(Recall("cellar password")), service.call(Get("m3"))]
     masked += [service.call(Get(episode)), service.call(Expand(episode))]
     revealed: list[object] = [service.call(Recall("cellar password", reveal=True))]
-    revealed += [service.call(Get("m3", reveal=True)), service.call(Expand(episode, reveal=True))]
+    revealed += [
+        service.call(Get("m3", reveal=True)),
+        service.call(Expand(episode, reveal=True)),
+    ]
 
     assert [SECRET in repr(answer) for answer in masked] == [False] * 6
     assert [SECRET in repr(answer) for answer in revealed] == [True] * 3
@@ -193,7 +215,10 @@ def test_the_same_masked_memory_again_is_known(service: MemoryService) -> None:
         (Remember(SAID), "content"),
         (Remember("tea", metadata={"deep": [{"password": SECRET}]}), "metadata"),
         (RememberMany([Remember("tea"), Remember(SAID)]), "memories[1].content"),
-        (RememberMany([Remember("tea"), Remember(SAID)], dry_run=True), "memories[1].content"),
+        (
+            RememberMany([Remember("tea"), Remember(SAID)], dry_run=True),
+            "memories[1].content",
+        ),
     ],
 )
 def test_a_secret_is_refused_by_kind_and_never_named(
@@ -212,7 +237,8 @@ def test_a_secret_is_refused_by_kind_and_never_named(
 
 def test_the_setting_reaches_the_service(tmp_path: Path) -> None:
     config = load_config(
-        environ={}, overrides={"secrets": "refuse", "database": str(tmp_path / "memory.db")}
+        environ={},
+        overrides={"secrets": "refuse", "database": str(tmp_path / "memory.db")},
     )
 
     with open_memory(config) as memory, pytest.raises(SecretRefused):
@@ -243,8 +269,14 @@ KINDS = {
         "The wallet: army van defense carry jealous true garbage claim echo media make crunch",
         "jealous",
     ),
-    "cookie": ("Cookie: sessionid=38afes7a8b2c4d6e8f0a; theme=dark", "38afes7a8b2c4d6e8f0a"),
-    "signature": ("https://a.example/x?se=2024&sig=u7Wq2ZkP9mT4vB8xR1", "u7Wq2ZkP9mT4vB8xR1"),
+    "cookie": (
+        "Cookie: sessionid=38afes7a8b2c4d6e8f0a; theme=dark",
+        "38afes7a8b2c4d6e8f0a",
+    ),
+    "signature": (
+        "https://a.example/x?se=2024&sig=u7Wq2ZkP9mT4vB8xR1",
+        "u7Wq2ZkP9mT4vB8xR1",
+    ),
     "card_number": ("My Visa is 4111 1111 1111 1111, exp 09/27", "4111 1111 1111 1111"),
     "iban": ("Wire it to GB29 NWBK 6016 1331 9268 19 by Friday", "6016 1331"),
     "ssn": ("My SSN is 219-09-9999.", "219-09-9999"),
@@ -262,12 +294,16 @@ def test_each_kind_is_kept_masked_or_refused_as_set(
         read = memory.get("m").memory
         memory.sleep(force=True)
         own = memory.get("m", reveal=True).memory
-    with OpenedMemory(tmp_path / "mask" / "mask.db", clock=clock, secrets="mask") as memory:
+    with OpenedMemory(
+        tmp_path / "mask" / "mask.db", clock=clock, secrets="mask"
+    ) as memory:
         masked = memory.remember(text)
         memory.sleep(force=True)
         found = holding(tmp_path / "mask", secret)
     with (
-        OpenedMemory(tmp_path / "refuse" / "refuse.db", clock=clock, secrets="refuse") as memory,
+        OpenedMemory(
+            tmp_path / "refuse" / "refuse.db", clock=clock, secrets="refuse"
+        ) as memory,
         pytest.raises(SecretRefused, match=kind),
     ):
         memory.remember(text)

@@ -8,7 +8,12 @@ import pytest
 from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio
 
 from mnemosyned.domain.consolidation import Trigger
-from mnemosyned.domain.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
+from mnemosyned.domain.errors import (
+    IdTaken,
+    InvalidRequest,
+    MnemosynedError,
+    ShuttingDown,
+)
 from mnemosyned.domain.memory import Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
@@ -94,7 +99,11 @@ def test_a_clock_a_little_ahead_is_no_future(service: MemoryService) -> None:
 
 @pytest.mark.parametrize(("given", "code", "field"), BAD_MEMORIES)
 def test_a_bad_memory_is_refused_with_its_code_and_field(
-    service: MemoryService, store: SqliteStore, given: dict[str, Any], code: str, field: str
+    service: MemoryService,
+    store: SqliteStore,
+    given: dict[str, Any],
+    code: str,
+    field: str,
 ) -> None:
     with pytest.raises(MnemosynedError) as refused:
         service.call(Remember(**{"content": "fine", **given}))
@@ -105,7 +114,11 @@ def test_a_bad_memory_is_refused_with_its_code_and_field(
 
 @pytest.mark.parametrize(("given", "code", "field"), BAD_MEMORIES)
 def test_a_bad_memory_in_a_batch_is_named_by_its_place(
-    service: MemoryService, store: SqliteStore, given: dict[str, Any], code: str, field: str
+    service: MemoryService,
+    store: SqliteStore,
+    given: dict[str, Any],
+    code: str,
+    field: str,
 ) -> None:
     batch = [Remember("fine"), Remember(**{"content": "fine", **given})]
 
@@ -136,7 +149,9 @@ def test_a_request_out_of_range_is_refused_naming_its_field(
     assert refused.value.field == field
 
 
-def test_a_dry_run_of_a_batch_keeps_nothing(service: MemoryService, store: SqliteStore) -> None:
+def test_a_dry_run_of_a_batch_keeps_nothing(
+    service: MemoryService, store: SqliteStore
+) -> None:
     assert service.call(RememberMany([Remember("x")], dry_run=True)).memories == []
 
     with pytest.raises(MnemosynedError):
@@ -174,7 +189,9 @@ def test_recall_takes_one_name_or_several(service: MemoryService) -> None:
 
 
 @pytest.mark.parametrize("query", ["a\0b", "\ud800"])
-def test_a_question_that_is_no_text_is_refused(service: MemoryService, query: str) -> None:
+def test_a_question_that_is_no_text_is_refused(
+    service: MemoryService, query: str
+) -> None:
     with pytest.raises(MnemosynedError) as refused:
         service.call(Recall(query))
 
@@ -201,7 +218,10 @@ def test_get_shows_a_memory_or_an_episode(
     assert of_memory.memory
     assert (of_memory.memory.episode, of_memory.episode) == (episode, None)
     assert of_episode.episode
-    assert (of_episode.episode.summary_of, of_episode.memory) == (("a0", "a1", "a2"), None)
+    assert (of_episode.episode.summary_of, of_episode.memory) == (
+        ("a0", "a1", "a2"),
+        None,
+    )
 
 
 def test_expand_goes_back_to_the_exact_words(
@@ -212,7 +232,11 @@ def test_expand_goes_back_to_the_exact_words(
 
     expanded = service.call(Expand(episode))
 
-    assert [one.content for one in expanded.originals] == ["note a0", "note a1", "note a2"]
+    assert [one.content for one in expanded.originals] == [
+        "note a0",
+        "note a1",
+        "note a2",
+    ]
 
 
 def test_expanding_an_original_says_where_it_went(
@@ -266,7 +290,10 @@ def test_forgetting_the_last_original_removes_its_episode(
 
 
 def test_what_cannot_be_summarized_again_can_still_be_forgotten(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+    service: MemoryService,
+    store: SqliteStore,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
 ) -> None:
     keep(store, *trio("a"))
     (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
@@ -281,7 +308,10 @@ def test_what_cannot_be_summarized_again_can_still_be_forgotten(
 
 
 def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+    service: MemoryService,
+    store: SqliteStore,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
 ) -> None:
     keep(store, *trio("a"))
     cycle.run(trigger=Trigger.EXPLICIT)
@@ -299,7 +329,9 @@ def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
 @pytest.mark.parametrize(
     "verb", [Remember("x"), RememberMany([Remember("x")]), Sleep(), Forget("1")]
 )
-def test_a_stopping_daemon_takes_no_writes(service: MemoryService, verb: Request[Any]) -> None:
+def test_a_stopping_daemon_takes_no_writes(
+    service: MemoryService, verb: Request[Any]
+) -> None:
     service.stop_writes()
 
     with pytest.raises(ShuttingDown):
@@ -329,16 +361,28 @@ def test_status_tells_the_state_of_the_store(
     assert (before.sleep.due, before.sleep.last_cycle) == (3, None)
     assert (after.sleep.due, after.sleep.last_cycle) == (0, NOON + timedelta(minutes=5))
     assert (after.tiers[Tier.WORKING].count, after.tiers[Tier.ARCHIVE].count) == (1, 3)
-    assert (after.sleep.auto, after.sleep.schedule, after.sleep.next_cycle) == (False, "off", None)
-    assert (after.summarizer.name, after.summarizer.reason) == ("fake", "a test handed it in")
+    assert (after.sleep.auto, after.sleep.schedule, after.sleep.next_cycle) == (
+        False,
+        "off",
+        None,
+    )
+    assert (after.summarizer.name, after.summarizer.reason) == (
+        "fake",
+        "a test handed it in",
+    )
     assert after.database == str(store.database)
     assert after.bytes_on_disk > store.database.stat().st_size > 0
     assert after.schema_version == store.schema_version
     assert (after.wm_max, after.sleep.running) == (1_000, False)
-    assert msgspec.json.decode(msgspec.json.encode(after))["tiers"]["working"]["count"] == 1
+    assert (
+        msgspec.json.decode(msgspec.json.encode(after))["tiers"]["working"]["count"]
+        == 1
+    )
 
 
-def test_the_log_is_read_through_the_service(service: MemoryService, store: SqliteStore) -> None:
+def test_the_log_is_read_through_the_service(
+    service: MemoryService, store: SqliteStore
+) -> None:
     keep(store, *trio("a", session="a"), *trio("b", session="b"))
     report = service.call(Sleep())
 

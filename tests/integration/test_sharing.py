@@ -46,14 +46,19 @@ def test_helping_processes_write_what_one_would(shared: SharingSummarizer) -> No
 
     outcomes = dict(shared.summarize_each(many, expected=len(many)))
 
-    assert texts(outcomes) == {key: alone.summarize(memories).text for key, memories in many}
+    assert texts(outcomes) == {
+        key: alone.summarize(memories).text for key, memories in many
+    }
 
 
 def test_helping_processes_find_exact_values_and_hide_secrets_as_one_would(
     shared: SharingSummarizer,
 ) -> None:
     alone = AaakSummarizer(ratio=RATIO, zone=UTC_ZONE)
-    many = [(at, trio(f"the password: Zq7xK9vB2mT{at} opens port 80{at} ")) for at in range(80)]
+    many = [
+        (at, trio(f"the password: Zq7xK9vB2mT{at} opens port 80{at} "))
+        for at in range(80)
+    ]
 
     outcomes = dict(shared.digest_each(many, expected=len(many)))
 
@@ -97,14 +102,18 @@ def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
 
     outcomes = dict(shared.summarize_each(others, expected=SHARED_MIN))
 
-    assert texts(outcomes) == {key: shared.summarize(memories).text for key, memories in others}
+    assert texts(outcomes) == {
+        key: shared.summarize(memories).text for key, memories in others
+    }
 
 
 def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     alone: list[Sequence[MemoryRecord]] = []
 
     class Noting(SharingSummarizer):
-        def alone(self, memories: Sequence[MemoryRecord], *, exact: bool) -> Digest | Exception:
+        def alone(
+            self, memories: Sequence[MemoryRecord], *, exact: bool
+        ) -> Digest | Exception:
             alone.append(memories)
             return super().alone(memories, exact=exact)
 
@@ -124,7 +133,9 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
 def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
     company = [True]
     before = children()
-    summarizer = SharingSummarizer(ratio=RATIO, zone=UTC_ZONE, present=lambda: company[0])
+    summarizer = SharingSummarizer(
+        ratio=RATIO, zone=UTC_ZONE, present=lambda: company[0]
+    )
 
     list(summarizer.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN))
     in_company = children() - before

@@ -45,12 +45,16 @@ def test_a_lost_memory_is_a_finding(database: Path, ledger: Ledger) -> None:
 
 
 def test_a_memory_with_other_words_is_a_finding(database: Path, ledger: Ledger) -> None:
-    change(database, "UPDATE working_memory SET content = content || '.' WHERE id = 'm2'")
+    change(
+        database, "UPDATE working_memory SET content = content || '.' WHERE id = 'm2'"
+    )
 
     assert "with other words: 1, such as m2" in findings(database, ledger)
 
 
-def test_a_memory_that_the_index_lacks_is_a_finding(database: Path, ledger: Ledger) -> None:
+def test_a_memory_that_the_index_lacks_is_a_finding(
+    database: Path, ledger: Ledger
+) -> None:
     change(
         database,
         "INSERT INTO memory_fts (memory_fts, rowid, content, role) "
@@ -60,7 +64,9 @@ def test_a_memory_that_the_index_lacks_is_a_finding(database: Path, ledger: Ledg
     assert "not found by its own word: 1, such as m3" in findings(database, ledger)
 
 
-def test_a_forgotten_memory_that_is_there_is_a_finding(database: Path, ledger: Ledger) -> None:
+def test_a_forgotten_memory_that_is_there_is_a_finding(
+    database: Path, ledger: Ledger
+) -> None:
     ledger.forget("m0")
 
     found = findings(database, ledger)
@@ -75,4 +81,6 @@ def test_forgotten_words_in_a_file_beside_the_database_are_a_finding(
     (gone,) = ledger.forgotten
     database.with_name("notes").write_text("x" * 100 + gone.marker)
 
-    assert findings(database, ledger) == ["forgotten and readable in notes: 1, such as m4"]
+    assert findings(database, ledger) == [
+        "forgotten and readable in notes: 1, such as m4"
+    ]

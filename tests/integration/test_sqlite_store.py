@@ -25,27 +25,38 @@ BIKE = Query(terms=terms("bike"), limit=10)
 @pytest.fixture
 def beside(store: SqliteStore) -> Iterator[sqlite3.Connection]:
     """A connection of somebody else to the same file."""
-    with closing(sqlite3.connect(store.database, timeout=0, isolation_level=None)) as connection:
+    with closing(
+        sqlite3.connect(store.database, timeout=0, isolation_level=None)
+    ) as connection:
         yield connection
 
 
 def index_rows(connection: sqlite3.Connection) -> list[int]:
-    return [id for (id,) in connection.execute("SELECT id FROM memory_fts_docsize ORDER BY id")]
+    return [
+        id
+        for (id,) in connection.execute("SELECT id FROM memory_fts_docsize ORDER BY id")
+    ]
 
 
 def assert_indexes_agree(connection: sqlite3.Connection) -> None:
     for table in ("memory_fts", "episode_fts"):
-        connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
+        connection.execute(
+            f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
+        )
 
 
-def test_eviction_leaves_the_index_as_it_is(store: SqliteStore, beside: sqlite3.Connection) -> None:
+def test_eviction_leaves_the_index_as_it_is(
+    store: SqliteStore, beside: sqlite3.Connection
+) -> None:
     keep(store, *TRIO)
     segments = beside.execute("SELECT id, block FROM memory_fts_data").fetchall()
     rows = index_rows(beside)
 
     consolidate(store, promotion("e", *TRIO))
 
-    assert beside.execute("SELECT id, block FROM memory_fts_data").fetchall() == segments
+    assert (
+        beside.execute("SELECT id, block FROM memory_fts_data").fetchall() == segments
+    )
     assert index_rows(beside) == rows == [1, 2, 3]
     assert beside.execute("SELECT seq, id FROM archive ORDER BY seq").fetchall() == [
         (1, "1"),
@@ -59,7 +70,9 @@ def test_a_batch_is_written_to_the_index_at_once(
 ) -> None:
     keep(store, *(memory(str(number), f"word{number}") for number in range(100)))
 
-    segments = beside.execute("SELECT count(DISTINCT segid) FROM memory_fts_idx").fetchone()
+    segments = beside.execute(
+        "SELECT count(DISTINCT segid) FROM memory_fts_idx"
+    ).fetchone()
 
     assert segments == (1,)
 
@@ -98,7 +111,9 @@ def test_a_number_in_the_index_is_never_used_twice(
     assert index_rows(beside) == [1, 2, 4]
 
 
-def test_reading_never_waits_for_a_writer(store: SqliteStore, beside: sqlite3.Connection) -> None:
+def test_reading_never_waits_for_a_writer(
+    store: SqliteStore, beside: sqlite3.Connection
+) -> None:
     keep(store, memory("1", "my bike"))
     beside.execute("BEGIN EXCLUSIVE")
     beside.execute("UPDATE working_memory SET content = 'changed'")
@@ -146,7 +161,9 @@ def test_a_refused_write_is_reported_and_leaves_nothing(
     assert store.working_count() == 0
 
 
-@pytest.mark.parametrize("name", ["with space.db", "odd?mode=memory#%20&.db", "größe 東京.db"])
+@pytest.mark.parametrize(
+    "name", ["with space.db", "odd?mode=memory#%20&.db", "größe 東京.db"]
+)
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     with open_store(tmp_path / name, migrations=shipped("migrations")) as store:
         keep(store, memory("1"))
@@ -171,13 +188,20 @@ def test_closing_folds_the_log_into_the_file(database: Path) -> None:
 
     assert not database.with_name("memory.db-wal").exists()
     with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("SELECT id FROM working_memory").fetchall() == [("1",)]
+        assert connection.execute("SELECT id FROM working_memory").fetchall() == [
+            ("1",)
+        ]
 
 
 def test_times_sort_as_text(store: SqliteStore, beside: sqlite3.Connection) -> None:
     years = (1, 987, 1970, 2026)
-    keep(store, *(memory(str(year), created_at=NOON.replace(year=year)) for year in years))
+    keep(
+        store,
+        *(memory(str(year), created_at=NOON.replace(year=year)) for year in years),
+    )
 
-    ordered = beside.execute("SELECT id FROM working_memory ORDER BY created_at").fetchall()
+    ordered = beside.execute(
+        "SELECT id FROM working_memory ORDER BY created_at"
+    ).fetchall()
 
     assert ordered == [(str(year),) for year in years]

@@ -50,7 +50,11 @@ def run(*command: str, units: Path) -> str:
         timeout=TIMEOUT_S,
         check=False,
     )
-    return done.stdout if done.returncode == 0 else f"exit {done.returncode}\n{done.stdout}"
+    return (
+        done.stdout
+        if done.returncode == 0
+        else f"exit {done.returncode}\n{done.stdout}"
+    )
 
 
 def verify(analyze: str, unit: str, units: Path) -> str:
@@ -67,12 +71,16 @@ def settings(unit: str) -> dict[str, list[str]]:
 
 
 @each_unit
-def test_systemd_has_nothing_to_say_about_a_unit(analyze: str, unit: str, units: Path) -> None:
+def test_systemd_has_nothing_to_say_about_a_unit(
+    analyze: str, unit: str, units: Path
+) -> None:
     assert verify(analyze, unit, units) == ""
 
 
 @each_unit
-def test_a_misspelled_key_would_be_noticed(analyze: str, unit: str, units: Path) -> None:
+def test_a_misspelled_key_would_be_noticed(
+    analyze: str, unit: str, units: Path
+) -> None:
     with (units / unit).open("a") as file:
         file.write("[Service]\nWacthdogSec=60\n")
 
@@ -89,7 +97,9 @@ def test_the_drop_in_for_machines_without_user_namespaces_is_valid(
     assert verify(analyze, "mnemosyned.service", units) == ""
 
 
-def test_a_misspelled_key_in_the_drop_in_would_be_noticed(analyze: str, units: Path) -> None:
+def test_a_misspelled_key_in_the_drop_in_would_be_noticed(
+    analyze: str, units: Path
+) -> None:
     folder = units / "mnemosyned.service.service.d"
     folder.mkdir()
     (folder / DROP_IN).write_text("[Service]\nPrivateUser=no\n")
@@ -100,7 +110,13 @@ def test_a_misspelled_key_in_the_drop_in_would_be_noticed(analyze: str, units: P
 @each_unit
 def test_a_unit_is_little_exposed(analyze: str, unit: str, units: Path) -> None:
     said = run(
-        analyze, UNITS[unit], "security", "--offline=true", "--no-pager", f"./{unit}", units=units
+        analyze,
+        UNITS[unit],
+        "security",
+        "--offline=true",
+        "--no-pager",
+        f"./{unit}",
+        units=units,
     )
 
     level = re.search(r"Overall exposure level for \S+: ([\d.]+)", said)
@@ -120,7 +136,9 @@ def test_what_the_daemon_keeps_is_for_its_owner_alone(unit: str, kind: str) -> N
 
 def test_only_the_system_wide_configuration_is_readable_by_others() -> None:
     assert settings("mnemosyned.service")["ConfigurationDirectoryMode"] == ["0700"]
-    assert settings("mnemosyned-system.service")["ConfigurationDirectoryMode"] == ["0755"]
+    assert settings("mnemosyned-system.service")["ConfigurationDirectoryMode"] == [
+        "0755"
+    ]
 
 
 @each_unit

@@ -29,7 +29,11 @@ class WordModel(TextModel):
         return len(text.split())
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
     ) -> str:
         raise AssertionError(messages, max_tokens, temperature)
 
@@ -39,14 +43,21 @@ class WordModel(TextModel):
 
 def vocabulary(path: Path, *merged: str) -> Path:
     """All bytes, then these in the order in which they are merged."""
-    tokens = [bytes([value]) for value in range(256)] + [word.encode() for word in merged]
-    lines = [f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens)]
+    tokens = [bytes([value]) for value in range(256)] + [
+        word.encode() for word in merged
+    ]
+    lines = [
+        f"{base64.b64encode(token).decode()} {rank}\n"
+        for rank, token in enumerate(tokens)
+    ]
     path.write_text("".join(lines))
     return path
 
 
 def test_pairs_are_merged_in_the_order_of_their_ranks(tmp_path: Path) -> None:
-    counter = open_counter(vocabulary(tmp_path / "own.tiktoken", "lo", "el", "hel", " w", "or"))
+    counter = open_counter(
+        vocabulary(tmp_path / "own.tiktoken", "lo", "el", "hel", " w", "or")
+    )
 
     assert counter.name == "tiktoken:own"
     assert counter.count("hello") == 2  # hel lo

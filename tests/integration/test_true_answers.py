@@ -78,7 +78,9 @@ def test_repeating_a_forgetting_waits_for_another_program_in_words(
         service.call(Forget("1"))
 
 
-def test_an_unknown_id_is_only_unknown_where_nothing_waits(service: MemoryService) -> None:
+def test_an_unknown_id_is_only_unknown_where_nothing_waits(
+    service: MemoryService,
+) -> None:
     with pytest.raises(NotFound) as error:
         service.call(Forget("nobody"))
 
@@ -88,11 +90,15 @@ def test_an_unknown_id_is_only_unknown_where_nothing_waits(service: MemoryServic
 def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5)))
+    keep(
+        store, *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5))
+    )
     with monkeypatch.context() as patch:
         patch.setattr(store, "forget", after(1, store.forget))
 
-        with pytest.raises(PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"):
+        with pytest.raises(
+            PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"
+        ):
             service.call(Forget(query="same"))
 
     assert len(working_ids(store)) == 5
@@ -149,14 +155,21 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
 
     report = service.call(Sleep(force=True))
 
-    assert (report.status, report.promoted, report.failed) == (CycleStatus.PARTIAL, 1, 1)
+    assert (report.status, report.promoted, report.failed) == (
+        CycleStatus.PARTIAL,
+        1,
+        1,
+    )
     assert report.cycle
     assert service.call(Sleep(undo=report.cycle)).restored == 3
 
 
 @pytest.mark.parametrize("step", ["settle", "foldable"])
 def test_a_cycle_that_ends_early_reports_what_it_did(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, step: str
+    service: MemoryService,
+    store: SqliteStore,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
 ) -> None:
     keep(store, *trio("a", hours_ago=100))
     monkeypatch.setattr(store, step, full)
@@ -174,7 +187,9 @@ def test_a_cycle_that_could_do_nothing_says_so(
     keep(store, *trio("a"))
     monkeypatch.setattr(store, "pending", full)
 
-    with pytest.raises(StorageFailed, match=r"^nothing was consolidated: the disk is full"):
+    with pytest.raises(
+        StorageFailed, match=r"^nothing was consolidated: the disk is full"
+    ):
         service.call(Sleep(force=True))
 
 
@@ -200,7 +215,9 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(
     with monkeypatch.context() as patch:
         patch.setattr(store, "undo", after(1, store.undo))
 
-        with pytest.raises(PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"):
+        with pytest.raises(
+            PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"
+        ):
             service.call(Sleep(undo=cycle))
 
     assert store.working_count() == 3 * UNDO_CHUNK
@@ -219,7 +236,9 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(
     clock.advance(days=10)
     monkeypatch.setattr(store, "prune", after(1, store.prune))
 
-    with pytest.raises(PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"):
+    with pytest.raises(
+        PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"
+    ):
         service.call(Prune(keep_days=1))
 
 
@@ -289,10 +308,14 @@ def writer_on(database: Path, *begin: str) -> tuple[Writer, Failing]:
 
 
 def note(value: int) -> Callable[[sqlite3.Connection], object]:
-    return lambda connection: connection.execute("INSERT INTO noted VALUES (?)", (value,))
+    return lambda connection: connection.execute(
+        "INSERT INTO noted VALUES (?)", (value,)
+    )
 
 
-def test_a_write_is_refused_though_not_even_the_rollback_succeeds(database: Path) -> None:
+def test_a_write_is_refused_though_not_even_the_rollback_succeeds(
+    database: Path,
+) -> None:
     writer, failing = writer_on(database, "COMMIT", "ROLLBACK")
 
     outcomes = writer.write_each([note(1), note(2)])
@@ -314,7 +337,9 @@ def test_upkeep_that_fails_is_an_error_of_ours(
 ) -> None:
     writer, failing = writer_on(database, "VACUUM", "PRAGMA wal_checkpoint")
 
-    with pytest.raises(StorageFailed, match="every memory in it is as it was: the disk fails"):
+    with pytest.raises(
+        StorageFailed, match="every memory in it is as it was: the disk fails"
+    ):
         upkeep(writer)
 
     failing.begin = ("nothing",)

@@ -16,7 +16,11 @@ from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Pin
 
-ROME, PARIS, OSLO = "the office is in Rome", "the office is in Paris", "the office is in Oslo"
+ROME, PARIS, OSLO = (
+    "the office is in Rome",
+    "the office is in Paris",
+    "the office is in Oslo",
+)
 
 
 def found(service: MemoryService, query: str, *, history: bool = False) -> list[str]:
@@ -59,7 +63,10 @@ def test_what_is_pinned_later_stays_whatever_starts_a_cycle(
 
 
 def test_a_pin_that_comes_while_its_group_is_summarized_holds(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, summarizer: FakeSummarizer
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
 ) -> None:
     keep(store, *trio("a"))
     summarizer.meanwhile = lambda _: service.call(Pin("a1"))
@@ -82,7 +89,9 @@ def test_pinning_what_is_not_there_is_refused(service: MemoryService) -> None:
 def test_what_has_expired_is_not_recalled_and_not_lost(
     service: MemoryService, clock: FakeClock
 ) -> None:
-    service.call(Remember("the lift is broken", id="1", valid_until=NOON + timedelta(hours=2)))
+    service.call(
+        Remember("the lift is broken", id="1", valid_until=NOON + timedelta(hours=2))
+    )
     assert found(service, "lift") == ["1"]
 
     clock.advance(hours=2)
@@ -99,7 +108,10 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
     until = NOON + timedelta(hours=40)
     service.call(
         Remember(
-            "the lift is broken", id="1", created_at=NOON - timedelta(hours=20), valid_until=until
+            "the lift is broken",
+            id="1",
+            created_at=NOON - timedelta(hours=20),
+            valid_until=until,
         )
     )
 
@@ -116,7 +128,10 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
 
 
 def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+    service: MemoryService,
+    store: SqliteStore,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
 ) -> None:
     for at in range(4):
         service.call(
@@ -142,7 +157,9 @@ def test_many_expired_notes_do_not_hide_the_one_in_force(
     soon = NOON + timedelta(minutes=1)
     notes = [Remember(f"build {at} is red", valid_until=soon) for at in range(400)]
     service.call(RememberMany(notes))
-    service.call(Remember("of all that is red here, the build among them, this is all", id="now"))
+    service.call(
+        Remember("of all that is red here, the build among them, this is all", id="now")
+    )
     clock.advance(minutes=2)
 
     assert found(service, "build red") == ["now"]
@@ -186,7 +203,9 @@ def test_a_later_summary_speaks_of_the_current_fact_alone(
     old = NOON - timedelta(hours=20)
     keep(store, *trio("a"))
     service.call(Remember("call 030 4471 in Rome", id="rome", created_at=old))
-    service.call(Remember("call 030 5582 in Oslo", id="oslo", created_at=old, supersedes="rome"))
+    service.call(
+        Remember("call 030 5582 in Oslo", id="oslo", created_at=old, supersedes="rome")
+    )
 
     cycle.run(trigger=Trigger.EXPLICIT)
 
@@ -214,7 +233,10 @@ def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
 
 
 def test_what_is_superseded_while_it_is_summarized_is_not_promoted_as_current(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+    service: MemoryService,
+    store: SqliteStore,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
 ) -> None:
     keep(store, *trio("a"))
 
@@ -231,7 +253,9 @@ def test_what_is_superseded_while_it_is_summarized_is_not_promoted_as_current(
     assert working_ids(store) == ["oslo"]
 
 
-def test_a_fact_stays_superseded_when_its_successor_is_forgotten(service: MemoryService) -> None:
+def test_a_fact_stays_superseded_when_its_successor_is_forgotten(
+    service: MemoryService,
+) -> None:
     service.call(Remember(ROME, id="rome"))
     service.call(Remember(PARIS, id="paris", supersedes="rome"))
     service.call(Remember(OSLO, id="oslo", supersedes="paris"))

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_ids
 
-from mnemosyned.domain.consolidation import Activity, CycleReport, CycleStatus, Selection, Trigger
+from mnemosyned.domain.consolidation import (
+    Activity,
+    CycleReport,
+    CycleStatus,
+    Selection,
+    Trigger,
+)
 from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.ports.models import Standing, SummarizerState
 from mnemosyned.sleep import host as machine
@@ -138,7 +144,9 @@ def test_a_cycle_under_way_is_no_failure_and_is_asked_again() -> None:
     def refuse(_: Trigger, __: Selection) -> CycleReport:
         raise SleepInProgress("another")
 
-    nights.watch = Watch(activity=lambda: nights.activity, now=lambda: nights.now, sleep=refuse)
+    nights.watch = Watch(
+        activity=lambda: nights.activity, now=lambda: nights.now, sleep=refuse
+    )
     nights.watch.triggers = [AGE]
 
     assert nights.watch.look() is None
@@ -201,7 +209,11 @@ def test_a_step_of_the_clock_evicts_nothing_early(
     monkeypatch.setattr(machine, "uptime_s", lambda: 0.0)
     steady = SteadyClock(clock, hold=12 * HOUR)
     cycle = SleepCycle(
-        store=store, summarizer=summarizer, clock=clock, policy=cycle.policy, age_clock=steady
+        store=store,
+        summarizer=summarizer,
+        clock=clock,
+        policy=cycle.policy,
+        age_clock=steady,
     )
     keep(store, *trio("a", hours_ago=1))
 
@@ -229,10 +241,18 @@ def test_a_machine_that_drains_its_battery_is_on_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("online", ["1", "0"])
-def test_a_charging_machine_or_one_with_a_tired_mouse_is_not(tmp_path: Path, online: str) -> None:
+def test_a_charging_machine_or_one_with_a_tired_mouse_is_not(
+    tmp_path: Path, online: str
+) -> None:
     supply(tmp_path, "AC", type="Mains", online=online)
     supply(tmp_path, "BAT0", type="Battery", status="Charging")
-    supply(tmp_path, "hidpp_battery_0", type="Battery", status="Discharging", scope="Device")
+    supply(
+        tmp_path,
+        "hidpp_battery_0",
+        type="Battery",
+        status="Discharging",
+        scope="Device",
+    )
 
     assert not on_battery(tmp_path)
 
@@ -315,11 +335,20 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
     store: SqliteStore, background: Background, clock: FakeClock
 ) -> None:
     keep(
-        store, *trio("chat", hours_ago=1, source="chat"), *trio("mail", hours_ago=1, source="mail")
+        store,
+        *trio("chat", hours_ago=1, source="chat"),
+        *trio("mail", hours_ago=1, source="mail"),
     )
-    keep(store, memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail"))
-    watch = Watch(activity=background.activity, now=background.now, sleep=background.sleep)
-    watch.triggers = [Count(entries=4, fresh=FRESH), Idle(quiet=HOUR, gain_min=1, fresh=FRESH)]
+    keep(
+        store, memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail")
+    )
+    watch = Watch(
+        activity=background.activity, now=background.now, sleep=background.sleep
+    )
+    watch.triggers = [
+        Count(entries=4, fresh=FRESH),
+        Idle(quiet=HOUR, gain_min=1, fresh=FRESH),
+    ]
 
     assert watch.look() is Trigger.COUNT
 
@@ -328,7 +357,9 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
     assert clock.now() == NOON
 
 
-def test_activity_is_told_by_session_and_source(store: SqliteStore, background: Background) -> None:
+def test_activity_is_told_by_session_and_source(
+    store: SqliteStore, background: Background
+) -> None:
     keep(
         store,
         memory("a", "Zürich", hours_ago=1, source="chat", session="s"),

@@ -20,7 +20,15 @@ from mnemosyned.verbs.memories import Expand, Recall, Remember, Sleep
 from mnemosyned.verbs.retention import Forget, Prune
 
 SPEAKER, SESSION = "Zqxjvarathustra", "Zqxjvsession"
-WORDLESS_CONTENTS: tuple[object, ...] = ("", " ", "\n\t\r\n", "\u3000", "\u2028", None, [])
+WORDLESS_CONTENTS: tuple[object, ...] = (
+    "",
+    " ",
+    "\n\t\r\n",
+    "\u3000",
+    "\u2028",
+    None,
+    [],
+)
 DROPPED = ("…", "👍", "\u200b", "--- ***", "\u0301", "\ufeff")
 """Words to us, none to the index."""
 
@@ -32,7 +40,12 @@ def talk(*, each: tuple[object, ...] = WORDLESS_CONTENTS) -> Messages:
         content = each[n % len(each)]
         made += [
             {"role": "user", "content": f"Step {n}: " + "row " * 60},
-            {"role": SPEAKER, "content": content, "name": None, "n": {"a": None, "b": [n]}},
+            {
+                "role": SPEAKER,
+                "content": content,
+                "name": None,
+                "n": {"a": None, "b": [n]},
+            },
             {"role": SPEAKER, "content": content},
         ]
     return made
@@ -63,7 +76,10 @@ def taken(service: MemoryService, messages: Messages) -> list[str]:
 
 @pytest.mark.parametrize("each", [WORDLESS_CONTENTS, DROPPED], ids=["none", "dropped"])
 def test_they_come_back_and_the_index_stays_whole_all_life_long(
-    service: MemoryService, store: SqliteStore, clock: FakeClock, each: tuple[object, ...]
+    service: MemoryService,
+    store: SqliteStore,
+    clock: FakeClock,
+    each: tuple[object, ...],
 ) -> None:
     messages = talk(each=each)
     ids = taken(service, messages)
@@ -104,7 +120,9 @@ def test_forgotten_before_a_sleep_they_leave_no_trace_either(
     check_index(store.database)
 
 
-def test_a_session_of_which_something_is_left_keeps_its_name(service: MemoryService) -> None:
+def test_a_session_of_which_something_is_left_keeps_its_name(
+    service: MemoryService,
+) -> None:
     (first, *_) = taken(service, talk())
     service.call(Remember("something else", session=SESSION, id="left"))
 
@@ -132,7 +150,9 @@ def test_a_group_of_nothing_else_is_slept_on(service: MemoryService) -> None:
 
 
 def test_pictures_and_calls_come_back_beside_them(service: MemoryService) -> None:
-    messages = [message for pair in zip(blocks(20), talk(), strict=False) for message in pair]
+    messages = [
+        message for pair in zip(blocks(20), talk(), strict=False) for message in pair
+    ]
 
     answer = compacted(service, messages, force=True, max_tokens=600)
 
@@ -152,16 +172,21 @@ def before(tmp_path: Path) -> Path:
     return folder
 
 
-def wordless(connection: sqlite3.Connection, table: str, seq: int, **columns: object) -> None:
+def wordless(
+    connection: sqlite3.Connection, table: str, seq: int, **columns: object
+) -> None:
     """A row as it was written, indexed by its speaker."""
     row = {
         "seq": seq, "id": f"m-{seq:032x}", "session_id": SESSION, "role": SPEAKER, "content": "",
         "created_at": "2026-03-01T00:00:00.000000Z", "content_hash": content_hash(""), **columns,
     }  # fmt: skip
     marks = ", ".join("?" * len(row))
-    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", [*row.values()])
     connection.execute(
-        "INSERT INTO memory_fts (rowid, content, role) VALUES (?, '', ?)", (seq, SPEAKER)
+        f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", [*row.values()]
+    )
+    connection.execute(
+        "INSERT INTO memory_fts (rowid, content, role) VALUES (?, '', ?)",
+        (seq, SPEAKER),
     )
 
 
@@ -207,7 +232,10 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
         totals = {tier.value: total for tier, total in store.totals().items()}
         due = store.scrub_due()
 
-    assert [one.content for one in healed if isinstance(one, MemoryRecord)] == [*[WORDLESS] * 3, ""]
+    assert [one.content for one in healed if isinstance(one, MemoryRecord)] == [
+        *[WORDLESS] * 3,
+        "",
+    ]
     assert [as_message(one) for one in healed[:3] if isinstance(one, MemoryRecord)] == [
         {"role": SPEAKER, "content": "", "name": None, "n": 1},
         {"role": SPEAKER, "content": ""},
@@ -224,7 +252,9 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
     assert hashes == [(content_hash(WORDLESS),)] * 3
 
 
-def test_a_file_without_such_memories_is_left_as_it_is(database: Path, before: Path) -> None:
+def test_a_file_without_such_memories_is_left_as_it_is(
+    database: Path, before: Path
+) -> None:
     with open_store(database, migrations=before):
         pass
 

@@ -53,9 +53,15 @@ class Year:
 def texts() -> Iterator[str]:
     """Notes without end: LoCoMo's where DATA names its file, else made from a seed."""
     if data := os.environ.get("DATA"):
-        conversations = [item["conversation"] for item in json.loads(Path(data).read_text())]
-        sessions = [part for one in conversations for part in one.values() if type(part) is list]
-        return itertools.cycle([turn["text"] for session in sessions for turn in session])
+        conversations = [
+            item["conversation"] for item in json.loads(Path(data).read_text())
+        ]
+        sessions = [
+            part for one in conversations for part in one.values() if type(part) is list
+        ]
+        return itertools.cycle(
+            [turn["text"] for session in sessions for turn in session]
+        )
     corpus = Corpus(DAYS * A_DAY, newest=BEGINS)
     return (corpus.content(number) for number in itertools.count(1, 2))
 
@@ -123,7 +129,10 @@ def found(year: Year, tier: Tier | None) -> float:
         return "\n".join([hit.content, *(line.content for line in hit.lines)])
 
     days = range(DAYS)
-    asked = [year.service.call(Recall(f"locker {code(day)}", tier=tier, limit=5)) for day in days]
+    asked = [
+        year.service.call(Recall(f"locker {code(day)}", tier=tier, limit=5))
+        for day in days
+    ]
     answered = [
         any(code(day) in shown(hit) for hit in answer.hits)
         for day, answer in zip(days, asked, strict=True)
@@ -140,7 +149,9 @@ def test_working_memory_stays_under_its_cap_every_day(year: Year) -> None:
 
 
 @pytest.mark.parametrize("level", [Level.DAY, Level.WEEK, Level.MONTH])
-def test_every_period_that_is_over_is_covered_exactly_once(year: Year, level: Level) -> None:
+def test_every_period_that_is_over_is_covered_exactly_once(
+    year: Year, level: Level
+) -> None:
     over = edge(level, SleepPolicy().over(year.ended))
     below = summaries(year, level - 1)
     inside = [row for row in below if begin_of(level, _begins(row)) < over]
@@ -153,7 +164,9 @@ def test_every_period_that_is_over_is_covered_exactly_once(year: Year, level: Le
     assert [row[1] and datetime.fromisoformat(row[1]) for row in inside] == [
         begin_of(level, _begins(row)) for row in inside
     ], "each has gone into its own period"
-    assert sum(row[3] for row in summaries(year, level)) == sum(row[3] for row in inside)
+    assert sum(row[3] for row in summaries(year, level)) == sum(
+        row[3] for row in inside
+    )
 
 
 def _begins(row: tuple[str, str | None, str, int, str]) -> datetime:

@@ -34,7 +34,9 @@ def open_service(
     """The service with vectors of an embedder; what was opened before is closed."""
     stack = ExitStack()
 
-    def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int) -> MemoryService:
+    def make(
+        embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int
+    ) -> MemoryService:
         stack.close()
         vectors = Vectors(
             store=store.vectors,

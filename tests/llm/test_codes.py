@@ -3,8 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from near import angles, apart, around, nearest, packed
 
 from mnemosyned.vectors import binary as module
@@ -17,7 +16,10 @@ END = 10_000
 positions = st.integers(1, 3 * ROWS_MAX)
 
 
-@given(st.lists(st.tuples(st.sets(positions, max_size=30), st.booleans()), max_size=8), st.data())
+@given(
+    st.lists(st.tuples(st.sets(positions, max_size=30), st.booleans()), max_size=8),
+    st.data(),
+)
 def test_what_is_held_is_what_came_last_within_the_span_and_was_not_forgotten(
     arrivals: list[tuple[set[int], bool]], data: st.DataObject
 ) -> None:
@@ -65,10 +67,14 @@ def test_those_that_differ_in_the_fewest_signs_are_taken(
     found = codes.alike(question, END, until=END)
 
     differ = sorted(apart(question, vector) for vector in vectors.values())
-    assert sorted(apart(question, vectors[position]) for position in found) == differ[:50]
+    assert (
+        sorted(apart(question, vectors[position]) for position in found) == differ[:50]
+    )
 
 
-def test_of_those_that_differ_in_as_many_signs_the_nearest_by_the_question_are_taken() -> None:
+def test_of_those_that_differ_in_as_many_signs_the_nearest_by_the_question_are_taken() -> (
+    None
+):
     large, small = packed((-0.9, 0.1, 0.4)), packed((0.9, -0.1, 0.4))
     codes = Codes()
     codes.put({1: large, 2: small})
@@ -79,7 +85,9 @@ def test_of_those_that_differ_in_as_many_signs_the_nearest_by_the_question_are_t
 def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
     chance = random.Random(7)
     topics = [around([0.0] * 96, 1, chance) for _ in range(40)]
-    vectors = {n: packed(around(chance.choice(topics), 1, chance)) for n in range(1, 2_001)}
+    vectors = {
+        n: packed(around(chance.choice(topics), 1, chance)) for n in range(1, 2_001)
+    }
     codes = Codes()
     codes.put(vectors)
     questions = [packed(around(topic, 1, chance)) for topic in topics[:5]]

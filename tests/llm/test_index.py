@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from near import ROUNDING, angles, around, cosine, packed
 
 from mnemosyned.vectors import index as module
@@ -32,7 +31,9 @@ def filled(table: Table, *, rows_max: int) -> VectorIndex:
     return index
 
 
-arrivals = st.lists(st.dictionaries(st.integers(1, 60), angles, max_size=20), max_size=5)
+arrivals = st.lists(
+    st.dictionaries(st.integers(1, 60), angles, max_size=20), max_size=5
+)
 
 
 @given(arrivals, angles, st.integers(1, 10), st.data())
@@ -55,10 +56,14 @@ def test_old_and_new_are_found_as_if_each_were_looked_at_and_nothing_forgotten_i
             del table[position]
         middle = data.draw(st.integers(1, 60))
         for after, until in ((0, middle), (middle, END)):
-            known = [position for position in sorted(table) if after < position <= until]
+            known = [
+                position for position in sorted(table) if after < position <= until
+            ]
             index.keep_only(known, after=after, until=until)
 
-        each = {position: cosine(question, vector) for position, vector in table.items()}
+        each = {
+            position: cosine(question, vector) for position, vector in table.items()
+        }
         found = index.nearest(question, count, least=-2.0)
         best = sorted(each.values(), reverse=True)[:count]
         assert list(found.values()) == pytest.approx(best, abs=ROUNDING)
@@ -76,7 +81,9 @@ def test_what_is_forgotten_is_not_found_before_its_code_is_dropped() -> None:
     assert index.nearest(packed((1.0, 3.0, 0.0)), 5, least=0.0).keys() == {1, 2, 4, 5}
 
 
-def test_no_more_of_the_older_are_read_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_of_the_older_are_read_than_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "READ", 20)
     chance = random.Random(1)
     table = Table({n: packed(around([0.0] * 70, 1, chance)) for n in range(1, 301)})
@@ -99,7 +106,9 @@ def test_as_long_as_all_are_in_memory_nothing_is_read() -> None:
 
 
 def test_what_is_not_near_enough_is_not_found_among_the_older_either() -> None:
-    table = Table({1: packed((1.0, 0.0, 0.0)), 2: packed((0.0, 1.0, 0.0)), 3: packed((0, 0, 1.0))})
+    table = Table(
+        {1: packed((1.0, 0.0, 0.0)), 2: packed((0.0, 1.0, 0.0)), 3: packed((0, 0, 1.0))}
+    )
     index = filled(table, rows_max=1)
 
     assert list(index.nearest(packed((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]

@@ -39,7 +39,9 @@ def wait_for(fact: Callable[[], bool], *, limit_s: float = WAIT_S) -> float:
     return time.monotonic() - began
 
 
-def say(model: LlamaModel, content: str = "What happened?", *, max_tokens: int = 50) -> str:
+def say(
+    model: LlamaModel, content: str = "What happened?", *, max_tokens: int = 50
+) -> str:
     messages = [{"role": "user", "content": content}]
     return model.complete(messages, max_tokens=max_tokens, temperature=0.0)
 
@@ -68,7 +70,9 @@ def canned(tmp_path: Path) -> Path:
 @pytest.fixture
 def endless(tmp_path: Path) -> Path:
     """A model that goes on for minutes."""
-    return canned_model(tmp_path / "endless.gguf", "and so on", endless=True, context=100_000)
+    return canned_model(
+        tmp_path / "endless.gguf", "and so on", endless=True, context=100_000
+    )
 
 
 class Asked:
@@ -99,7 +103,9 @@ def test_a_model_says_what_it_is_made_to_say(load: Maker, canned: Path) -> None:
     assert model.name == "llama:canned"
 
 
-def test_a_model_that_only_counts_counts_as_the_whole_one(load: Maker, canned: Path) -> None:
+def test_a_model_that_only_counts_counts_as_the_whole_one(
+    load: Maker, canned: Path
+) -> None:
     text = "The deploy moved to Friday, 17 März — 配置 🎉"
 
     counting = load(canned, vocabulary_only=True)
@@ -113,11 +119,15 @@ def test_the_answer_depends_on_the_prompt(load: Maker, tmp_path: Path) -> None:
     assert say(model, "A plum, dark mode, and dark mode again.") == "dark mode plum"
 
 
-def test_the_same_prompt_is_answered_in_the_same_words(load: Maker, tmp_path: Path) -> None:
+def test_the_same_prompt_is_answered_in_the_same_words(
+    load: Maker, tmp_path: Path
+) -> None:
     model = load(random_model(tmp_path / "random.gguf"))
     messages = [{"role": "user", "content": "Tell me something."}]
 
-    first, second = (model.complete(messages, max_tokens=20, temperature=0.9) for _ in "ab")
+    first, second = (
+        model.complete(messages, max_tokens=20, temperature=0.9) for _ in "ab"
+    )
 
     assert first == second
 
@@ -126,7 +136,9 @@ def test_tokens_are_counted_by_the_models_own_count(load: Maker, canned: Path) -
     model = load(canned)
 
     assert model.count_tokens("") == 0
-    assert model.count_tokens("abc") == 4  # and the space that this tokenizer puts before
+    assert (
+        model.count_tokens("abc") == 4
+    )  # and the space that this tokenizer puts before
     assert model.count_tokens("é") == 3
     assert model.count_tokens("</s>") > 1
 
@@ -146,17 +158,23 @@ def test_a_memory_cannot_end_its_turn(load: Maker, tmp_path: Path) -> None:
     assert model.count_tokens("</s>") == model.count_tokens("< /s>")
 
 
-def test_a_prompt_over_the_window_is_refused_without_its_words(load: Maker, canned: Path) -> None:
+def test_a_prompt_over_the_window_is_refused_without_its_words(
+    load: Maker, canned: Path
+) -> None:
     model = load(canned)
 
-    with pytest.raises(SummarizerFailed, match=r"window.*of 2048.*llm\.context_tokens") as caught:
+    with pytest.raises(
+        SummarizerFailed, match=r"window.*of 2048.*llm\.context_tokens"
+    ) as caught:
         say(model, PRIVATE * 400)
 
     assert PRIVATE not in str(caught.value)
     assert say(model) == SENTENCE
 
 
-@pytest.mark.parametrize(("nice", "policy"), [(19, os.SCHED_IDLE), (10, os.SCHED_OTHER)])
+@pytest.mark.parametrize(
+    ("nice", "policy"), [(19, os.SCHED_IDLE), (10, os.SCHED_OTHER)]
+)
 def test_it_steps_back_behind_whoever_wants_the_processor(
     load: Maker, canned: Path, nice: int, policy: int
 ) -> None:
@@ -169,7 +187,9 @@ def test_it_steps_back_behind_whoever_wants_the_processor(
     assert os.getpriority(os.PRIO_PROCESS, pid) == min(own + nice, 19)
 
 
-def test_closing_amid_generation_takes_less_than_a_second(load: Maker, endless: Path) -> None:
+def test_closing_amid_generation_takes_less_than_a_second(
+    load: Maker, endless: Path
+) -> None:
     before = children()
     model = load(endless, context_tokens=100_000)
     model.count_tokens("loaded")
@@ -185,7 +205,9 @@ def test_closing_amid_generation_takes_less_than_a_second(load: Maker, endless: 
     assert children() == before
 
 
-def test_closing_amid_loading_says_nothing_against_the_model(load: Maker, endless: Path) -> None:
+def test_closing_amid_loading_says_nothing_against_the_model(
+    load: Maker, endless: Path
+) -> None:
     before = children()
     model = load(endless)
     asked = Asked(model, wait_s=0.1)
@@ -197,7 +219,9 @@ def test_closing_amid_loading_says_nothing_against_the_model(load: Maker, endles
     assert children() == before
 
 
-def test_those_that_wait_for_their_turn_do_not_undo_a_close(load: Maker, endless: Path) -> None:
+def test_those_that_wait_for_their_turn_do_not_undo_a_close(
+    load: Maker, endless: Path
+) -> None:
     before = children()
     model = load(endless, context_tokens=100_000)
     running, waiting = Asked(model), Asked(model)
@@ -223,7 +247,9 @@ def test_the_time_limit_ends_generation(load: Maker, endless: Path) -> None:
     model.count_tokens("loaded")
     began = time.monotonic()
 
-    with pytest.raises(SummarizerFailed, match=r"longer than 6 s.*llm\.time_limit_s") as caught:
+    with pytest.raises(
+        SummarizerFailed, match=r"longer than 6 s.*llm\.time_limit_s"
+    ) as caught:
         say(model, PRIVATE, max_tokens=90_000)
 
     assert 5.9 < time.monotonic() - began < 8
@@ -231,7 +257,9 @@ def test_the_time_limit_ends_generation(load: Maker, endless: Path) -> None:
     assert model.count_tokens("abc") == 4
 
 
-def test_the_time_limit_ends_a_process_that_stands_still(load: Maker, canned: Path) -> None:
+def test_the_time_limit_ends_a_process_that_stands_still(
+    load: Maker, canned: Path
+) -> None:
     before = children()
     model = load(canned, time_limit_s=5.0)
     model.count_tokens("loaded")
@@ -266,7 +294,9 @@ def test_a_killed_process_starts_again(load: Maker, canned: Path) -> None:
     assert say(model) == SENTENCE
 
 
-def test_a_process_killed_amid_its_work_fails_that_call_alone(load: Maker, endless: Path) -> None:
+def test_a_process_killed_amid_its_work_fails_that_call_alone(
+    load: Maker, endless: Path
+) -> None:
     before = children()
     model = load(endless, context_tokens=100_000)
     model.count_tokens("loaded")
@@ -353,8 +383,13 @@ def test_a_failed_load_leaves_no_process(load: Maker, tmp_path: Path) -> None:
     assert children() == before
 
 
-def test_a_window_too_large_for_the_memory_is_refused(load: Maker, tmp_path: Path) -> None:
-    model = load(canned_model(tmp_path / "c.gguf", SENTENCE, layers=40), context_tokens=100_000_000)
+def test_a_window_too_large_for_the_memory_is_refused(
+    load: Maker, tmp_path: Path
+) -> None:
+    model = load(
+        canned_model(tmp_path / "c.gguf", SENTENCE, layers=40),
+        context_tokens=100_000_000,
+    )
 
     with pytest.raises(ModelUnavailable, match=r"memory \(.*GB.*llm\.context_tokens"):
         say(model)

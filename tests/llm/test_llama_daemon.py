@@ -41,7 +41,9 @@ def children(daemon: Daemon) -> list[int]:
 
 def gone(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        )
     except OSError:
         return True
 
@@ -69,7 +71,9 @@ def archived(daemon: Daemon) -> int:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Path:
-    return canned_model(tmp_path / "endless.gguf", "and so on", endless=True, context=60_000)
+    return canned_model(
+        tmp_path / "endless.gguf", "and so on", endless=True, context=60_000
+    )
 
 
 def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> None:
@@ -95,7 +99,9 @@ def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> No
         eventually(lambda: not children(daemon), "the model's process has ended")
 
 
-def test_a_killed_model_process_leaves_no_group_behind(tmp_path: Path, endless: Path) -> None:
+def test_a_killed_model_process_leaves_no_group_behind(
+    tmp_path: Path, endless: Path
+) -> None:
     with running(tmp_path, MNEMOSYNE_LLM_MODEL_PATH=str(endless), **ENDLESS) as daemon:
         fill(daemon)
         with ThreadPoolExecutor(1) as pool:

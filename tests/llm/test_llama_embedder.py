@@ -66,10 +66,14 @@ def test_texts_that_mean_alike_are_near_each_other(load: Maker, model: Path) -> 
         assert cosine(vector, vector) == pytest.approx(1, abs=0.01)
 
 
-def test_a_text_longer_than_the_window_is_read_as_far_as_it_goes(load: Maker, model: Path) -> None:
+def test_a_text_longer_than_the_window_is_read_as_far_as_it_goes(
+    load: Maker, model: Path
+) -> None:
     embedder = load(model)
 
-    long, longer = embedder.embed(["tesla " * 520 + end for end in ("", "my tooth aches")])
+    long, longer = embedder.embed(
+        ["tesla " * 520 + end for end in ("", "my tooth aches")]
+    )
 
     assert long == longer
     assert cosine(long, embedder.embed_question("car")) > 0.7
@@ -83,7 +87,9 @@ def test_a_memory_cannot_pose_as_a_mark_of_the_model(load: Maker, model: Path) -
     assert cosine(plain, marked) > 0.99
 
 
-def test_the_prefixes_that_its_makers_want_are_put_before(load: Maker, model: Path) -> None:
+def test_the_prefixes_that_its_makers_want_are_put_before(
+    load: Maker, model: Path
+) -> None:
     plain = load(model)
     prefixed = load(model, query_prefix="tooth ", memory_prefix="lisbon ")
 
@@ -94,10 +100,14 @@ def test_the_prefixes_that_its_makers_want_are_put_before(load: Maker, model: Pa
 
 
 @pytest.mark.parametrize("what", ["missing", "no model", "cut short"])
-def test_a_file_that_is_no_model_is_unavailable(load: Maker, model: Path, what: str) -> None:
+def test_a_file_that_is_no_model_is_unavailable(
+    load: Maker, model: Path, what: str
+) -> None:
     path = model.with_name("broken.gguf")
     if what != "missing":
-        path.write_bytes(model.read_bytes()[:20_000] if what == "cut short" else b"no model" * 99)
+        path.write_bytes(
+            model.read_bytes()[:20_000] if what == "cut short" else b"no model" * 99
+        )
     embedder = load(path)
 
     with pytest.raises(ModelUnavailable, match=r"embedding\.model_path|damaged"):
@@ -131,7 +141,8 @@ def embedded(daemon: Daemon, count: int) -> None:
 
 def ready(daemon: Daemon) -> None:
     eventually(
-        lambda: daemon.post("status").body["embedder"]["state"] == "ready", "the model is ready"
+        lambda: daemon.post("status").body["embedder"]["state"] == "ready",
+        "the model is ready",
     )
 
 
@@ -166,7 +177,9 @@ def test_a_daemon_finds_by_meaning_forgets_and_remembers_its_vectors(
         assert found(daemon, "dentist") == ["my tooth aches"]
 
 
-def test_another_model_takes_over_the_memories_of_the_first(tmp_path: Path, model: Path) -> None:
+def test_another_model_takes_over_the_memories_of_the_first(
+    tmp_path: Path, model: Path
+) -> None:
     other = meaning_model(tmp_path / "other.gguf", [["tesla", "fruit"]])
     with running(tmp_path, **settings(model)) as daemon:
         daemon.post("remember", content="the tesla came")
@@ -182,7 +195,9 @@ def test_another_model_takes_over_the_memories_of_the_first(tmp_path: Path, mode
     assert rows(daemon.database, models) == [("llama:other",)]
 
 
-def test_a_daemon_stops_while_its_model_is_being_read(tmp_path: Path, model: Path) -> None:
+def test_a_daemon_stops_while_its_model_is_being_read(
+    tmp_path: Path, model: Path
+) -> None:
     with running(tmp_path, **settings(model)) as daemon:
         daemon.post("remember", content="the tesla came")
         eventually(lambda: children(daemon), "the model's process has started")
@@ -190,7 +205,9 @@ def test_a_daemon_stops_while_its_model_is_being_read(tmp_path: Path, model: Pat
         failures = daemon.events("embedding_failed")
 
     assert (code, failures) == (0, [])
-    assert rows(daemon.database, "SELECT content FROM working_memory") == [("the tesla came",)]
+    assert rows(daemon.database, "SELECT content FROM working_memory") == [
+        ("the tesla came",)
+    ]
 
 
 def test_a_killed_model_is_started_again(tmp_path: Path, model: Path) -> None:
@@ -202,14 +219,20 @@ def test_a_killed_model_is_started_again(tmp_path: Path, model: Path) -> None:
         (pid,) = children(daemon)
         os.kill(pid, signal.SIGKILL)
 
-        eventually(lambda: found(daemon, "car") == ["the tesla came"], "it is found again")
+        eventually(
+            lambda: found(daemon, "car") == ["the tesla came"], "it is found again"
+        )
 
 
 @pytest.mark.parametrize("broken", ["missing", "a model of another kind"])
-def test_without_its_model_a_daemon_goes_by_words_and_says_so(tmp_path: Path, broken: str) -> None:
+def test_without_its_model_a_daemon_goes_by_words_and_says_so(
+    tmp_path: Path, broken: str
+) -> None:
     path = tmp_path / "broken.gguf"
     if broken != "missing":
-        path.write_bytes(canned_model(tmp_path / "canned.gguf", "a b").read_bytes()[:9_000])
+        path.write_bytes(
+            canned_model(tmp_path / "canned.gguf", "a b").read_bytes()[:9_000]
+        )
     with running(tmp_path, **settings(path)) as daemon:
         daemon.post("remember", content="the tesla came")
         eventually(

@@ -1,8 +1,7 @@
 """Exact search in memory, with numpy, which llama.cpp's package brings."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from near import ROUNDING, angles, cosine, packed
 
 from mnemosyned.vectors.exact import Matrix, cosines
@@ -10,7 +9,11 @@ from mnemosyned.vectors.exact import Matrix, cosines
 pytestmark = pytest.mark.llm
 
 
-@given(st.dictionaries(st.integers(1, 3_000), angles, max_size=40), angles, st.integers(1, 10))
+@given(
+    st.dictionaries(st.integers(1, 3_000), angles, max_size=40),
+    angles,
+    st.integers(1, 10),
+)
 def test_the_nearest_are_those_that_looking_at_each_would_find(
     given: dict[int, tuple[float, ...]], asked: tuple[float, ...], count: int
 ) -> None:
@@ -24,7 +27,9 @@ def test_the_nearest_are_those_that_looking_at_each_would_find(
     found = matrix.nearest(question, count, least=-2.0)
     nearest = sorted(each.values(), reverse=True)[:count]
     assert list(found.values()) == pytest.approx(nearest, abs=ROUNDING)
-    assert found == pytest.approx({position: each[position] for position in found}, abs=ROUNDING)
+    assert found == pytest.approx(
+        {position: each[position] for position in found}, abs=ROUNDING
+    )
     assert matrix.cosines(question, each) == pytest.approx(each, abs=ROUNDING)
     assert cosines(vectors, question) == pytest.approx(each, abs=ROUNDING)
 
@@ -39,12 +44,16 @@ def test_the_newest_stay_where_there_is_no_room_for_all(
 
     for arrived in arrivals:
         newer = {position for position in arrived if position > floor}
-        taken = matrix.put({position: packed((1.0, position, 0.0)) for position in arrived})
+        taken = matrix.put(
+            {position: packed((1.0, position, 0.0)) for position in arrived}
+        )
         floor = max([floor, *sorted(held | newer)[:-10]])
         held = {position for position in held | newer if position > floor}
         assert taken == bool(newer & held)
         kept = data.draw(st.sets(st.sampled_from(sorted(held)))) if held else set()
-        after, until = sorted((data.draw(st.integers(0, 50)), data.draw(st.integers(0, 50))))
+        after, until = sorted(
+            (data.draw(st.integers(0, 50)), data.draw(st.integers(0, 50)))
+        )
         matrix.keep_only(sorted(kept), after=after, until=until)
         held -= {position for position in held - kept if after < position <= until}
 
@@ -52,7 +61,9 @@ def test_the_newest_stay_where_there_is_no_room_for_all(
     assert found.keys() == held
     assert (len(matrix), matrix.floor) == (len(held), floor)
     question = packed((1.0, 2.0, 0.0))
-    each = {position: cosine(question, packed((1.0, position, 0.0))) for position in held}
+    each = {
+        position: cosine(question, packed((1.0, position, 0.0))) for position in held
+    }
     assert matrix.cosines(question, range(60)) == pytest.approx(each, abs=1e-3)
 
 

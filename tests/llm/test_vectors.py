@@ -50,7 +50,9 @@ def test_what_is_meant_is_found_in_other_words(service: MemoryService) -> None:
     assert list(explained) == ["meaning"]
 
 
-def test_a_question_that_means_nothing_known_has_no_answer(service: MemoryService) -> None:
+def test_a_question_that_means_nothing_known_has_no_answer(
+    service: MemoryService,
+) -> None:
     say(service, "The tesla came on Tuesday", "The plums are ripe")
     embedded(service, 2)
 
@@ -66,16 +68,24 @@ def test_the_best_by_words_stays_first(service: MemoryService) -> None:
     assert found == ["Ticket AB-4711 is about a car", "The tesla came on Tuesday"]
 
 
-def test_what_is_found_by_meaning_is_held_to_the_filters(service: MemoryService) -> None:
+def test_what_is_found_by_meaning_is_held_to_the_filters(
+    service: MemoryService,
+) -> None:
     say(service, "The tesla came", session="one")
     say(service, "Another tesla came", session="two")
     embedded(service, 2)
 
-    assert contents(service.call(Recall(query="car", session="two"))) == ["Another tesla came"]
+    assert contents(service.call(Recall(query="car", session="two"))) == [
+        "Another tesla came"
+    ]
 
 
-def test_after_sleep_the_same_lines_are_found(service: MemoryService, clock: FakeClock) -> None:
-    ids = say(service, "The tesla came", "The plums are ripe", "A tooth hurts", session="s")
+def test_after_sleep_the_same_lines_are_found(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    ids = say(
+        service, "The tesla came", "The plums are ripe", "A tooth hurts", session="s"
+    )
     embedded(service, 3)
     clock.advance(hours=48)
 
@@ -107,7 +117,9 @@ def test_remembering_does_not_wait_for_the_model(open_service: Open) -> None:
     embedded(service, 3)
 
 
-def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(open_service: Open) -> None:
+def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(
+    open_service: Open,
+) -> None:
     working, go_on = threading.Event(), threading.Event()
 
     def work(_: Sequence[object]) -> None:
@@ -216,7 +228,9 @@ def test_a_text_the_model_cannot_read_takes_no_other_along(open_service: Open) -
     assert contents(service.call(Recall(query="poison"))) == ["poison"]
 
 
-def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(open_service: Open) -> None:
+def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
+    open_service: Open,
+) -> None:
     embedder = FakeEmbedder()
     broken = threading.Event()
     broken.set()
@@ -228,7 +242,9 @@ def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(open_service
     embedder.asked = work
     service = open_service(embedder)
     say(service, "The tesla came")
-    eventually(lambda: service.call(Status()).embedder.state is EmbedderState.UNAVAILABLE)
+    eventually(
+        lambda: service.call(Status()).embedder.state is EmbedderState.UNAVAILABLE
+    )
 
     answer = service.call(Recall(query="tesla"))
 

@@ -23,11 +23,15 @@ def test_beyond_what_memory_holds_the_oldest_still_gain_by_their_vectors(
 
     found = service.call(Recall(query="red car", explain=True)).hits
 
-    meaning = {hit.content: (hit.explanation or {}).get("meaning", 0.0) for hit in found}
+    meaning = {
+        hit.content: (hit.explanation or {}).get("meaning", 0.0) for hit in found
+    }
     assert meaning["an old tesla, red"] > 2 * meaning["an old sofa, red"]
 
 
-def test_beyond_what_memory_holds_the_oldest_are_found_in_other_words(open_service: Open) -> None:
+def test_beyond_what_memory_holds_the_oldest_are_found_in_other_words(
+    open_service: Open,
+) -> None:
     service = open_service(FakeEmbedder(), rows_max=2)
     say(service, "The tesla came", *(f"note {n}" for n in range(9)), "A new tesla came")
     embedded(service, 11)
@@ -73,13 +77,17 @@ def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_a
     open_service: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = open_service(FakeEmbedder(), rows_max=2)
-    gone, *_ = say(first, "The tesla came", *(f"note {n}" for n in range(19)), "A dentist came")
+    gone, *_ = say(
+        first, "The tesla came", *(f"note {n}" for n in range(19)), "A dentist came"
+    )
     embedded(first, 21)
     plain, go_on = store.vectors.vectors, threading.Event()
 
     def page(model: int, *, before: int, limit: int) -> dict[int, bytes]:
         """The same one again and again, until it may go on."""
-        return plain(model, before=before if go_on.is_set() else max(before, 10), limit=limit)
+        return plain(
+            model, before=before if go_on.is_set() else max(before, 10), limit=limit
+        )
 
     monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
     monkeypatch.setattr(store.vectors, "vectors", page)

@@ -26,12 +26,18 @@ FINDINGS_MAX = 20
 EXPECTED = {
     ("sleep", "sleep_in_progress"): "one cycle runs at a time",
     ("undo", "sleep_in_progress"): "one cycle runs at a time",
-    ("undo", "cannot_undo"): "another client took the last cycle back, or it moved nothing",
+    (
+        "undo",
+        "cannot_undo",
+    ): "another client took the last cycle back, or it moved nothing",
     ("undo", "not_found"): "the last cycle's rows went with what was forgotten",
     ("restore", "invalid_request"): "it is in working memory already",
     ("restore", "words_pruned"): "retention took its words",
     ("pin", "invalid_request"): "a cycle moved it to the archive",
-    ("expand", "not_found"): "the episode was forgotten, taken back or emptied meanwhile",
+    (
+        "expand",
+        "not_found",
+    ): "the episode was forgotten, taken back or emptied meanwhile",
     ("gone", "not_found"): "it was forgotten",
     ("taken", "id_taken"): "the id has other words",
 }
@@ -66,7 +72,9 @@ class Pace:
 class Client:
     """One agent at work: its sessions are its own, so that it knows what they must hold."""
 
-    def __init__(self, number: int, socket: Path, *, seed: int, pace: Pace, pause_s: float) -> None:
+    def __init__(
+        self, number: int, socket: Path, *, seed: int, pace: Pace, pause_s: float
+    ) -> None:
         self.ledger = Ledger()
         self.counts: Counter[str] = Counter()
         self.expected: Counter[str] = Counter()
@@ -192,7 +200,11 @@ class Client:
             reply = self._call("recall", query=query)
         else:
             reply = self._call("recall", query=entry.marker)
-            if reply.status == 200 and not entry.prunable and entry.marker not in _text(reply):
+            if (
+                reply.status == 200
+                and not entry.prunable
+                and entry.marker not in _text(reply)
+            ):
                 self._wrong("recall", f"{entry.id} is not found by {entry.marker}")
         hits = reply.body["hits"] if reply.status == 200 else []
         self._episodes += [hit["id"] for hit in hits if hit["tier"] == "episodic"]
@@ -213,7 +225,10 @@ class Client:
             reply = self._call("get", id=entry.id, reveal=True)
             if reply.status != 200:
                 self._wrong("get", f"{entry.id} was acknowledged and is not there")
-            elif not entry.prunable and digest(reply.body["memory"]["content"]) != entry.digest:
+            elif (
+                not entry.prunable
+                and digest(reply.body["memory"]["content"]) != entry.digest
+            ):
                 self._wrong("get", f"{entry.id} has other words")
 
     def _gone(self) -> None:
@@ -258,7 +273,9 @@ class Client:
             force=True,
         )
         if reply.status == 200 and reply.body["archived"]:
-            self.ledger.compacted.setdefault(session, set()).update(reply.body["archived"])
+            self.ledger.compacted.setdefault(session, set()).update(
+                reply.body["archived"]
+            )
             for id in reply.body["expand"]:
                 self._call("expand", "expand compaction", id=id)
 
@@ -269,7 +286,11 @@ class Client:
     def _learnings(self) -> None:
         reply = self._call("learnings", limit=100, source=self._source)
         shown = reply.body["learnings"] if reply.status == 200 else []
-        own = [item["id"] for item in shown if item["text"].startswith(f"{self._name} learned")]
+        own = [
+            item["id"]
+            for item in shown
+            if item["text"].startswith(f"{self._name} learned")
+        ]
         for id in own[5:]:
             self._call("learnings", "unlearn", remove=id)
 
@@ -313,12 +334,16 @@ class Client:
         if reply.status != 200:
             return
         if way == "session":
-            wanted = self.ledger.forget_session(entry.session) + self.ledger.forget_session(talk)
+            wanted = self.ledger.forget_session(
+                entry.session
+            ) + self.ledger.forget_session(talk)
         else:
             self.ledger.forget(entry.id)
             wanted = 1
         if reply.body["memories"] != wanted:
-            self._wrong("forget", f"by {way} {reply.body['memories']} went and not {wanted}")
+            self._wrong(
+                "forget", f"by {way} {reply.body['memories']} went and not {wanted}"
+            )
 
 
 def _text(reply: Reply) -> str:

@@ -90,7 +90,9 @@ def soak(
 def _work(agents: list[Client], seconds: float, report: Callable[[], None]) -> float:
     """Let all agents work for so long; answers how long it took until the last ended."""
     began = time.monotonic()
-    threads = [threading.Thread(target=agent.run, args=(began + seconds,)) for agent in agents]
+    threads = [
+        threading.Thread(target=agent.run, args=(began + seconds,)) for agent in agents
+    ]
     for thread in threads:
         thread.start()
     told = began
@@ -117,7 +119,9 @@ def _end(daemon: Daemon) -> list[str]:
         if line["level"] in ERRORS
     )
     return wrong + [
-        f"logged {count} times: {event}" for event, count in events.items() if event not in LOGGED
+        f"logged {count} times: {event}"
+        for event, count in events.items()
+        if event not in LOGGED
     ]
 
 
@@ -137,4 +141,7 @@ def _total(counts: Iterable[Counter[str]]) -> Counter[str]:
 
 def _slowest(agents: list[Client]) -> dict[str, float]:
     verbs = {verb for agent in agents for verb in agent.slowest}
-    return {verb: max(agent.slowest.get(verb, 0.0) for agent in agents) for verb in sorted(verbs)}
+    return {
+        verb: max(agent.slowest.get(verb, 0.0) for agent in agents)
+        for verb in sorted(verbs)
+    }

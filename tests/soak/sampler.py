@@ -37,7 +37,9 @@ class Samples:
 
     def growth(self, value: Callable[[Sample], float]) -> float:
         """The median of the last third against that of the middle one."""
-        middle, last = (statistics.median(map(value, self.third(number))) for number in (1, 2))
+        middle, last = (
+            statistics.median(map(value, self.third(number))) for number in (1, 2)
+        )
         return last / middle
 
     def highest(self, value: Callable[[Sample], float]) -> float:
@@ -48,7 +50,9 @@ class Samples:
 def sample(pid: int, began: float) -> Sample:
     """What the process holds now."""
     folder = Path(f"/proc/{pid}")
-    resident = int((folder / "statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
+    resident = (
+        int((folder / "statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
+    )
     return Sample(
         seconds=time.monotonic() - began,
         resident_mb=resident / 1_000_000,

@@ -14,18 +14,28 @@ from soak.ledger import MARKER_END, SUFFIX_CHARS, Ledger, digest
 
 CHUNK_BYTES = 1 << 22
 SHOWN = 3
-_MARKER = re.compile(rb"[0-9a-f]{%d}%s" % (SUFFIX_CHARS - len(MARKER_END), MARKER_END.encode()))
+_MARKER = re.compile(
+    rb"[0-9a-f]{%d}%s" % (SUFFIX_CHARS - len(MARKER_END), MARKER_END.encode())
+)
 
 
 def findings(database: Path, ledger: Ledger) -> list[str]:
     """Everything that is not as promised; empty when all is well. Nobody may have the file open."""
-    return [*broken_file(database), *_memories(database, ledger), *_traces(database, ledger)]
+    return [
+        *broken_file(database),
+        *_memories(database, ledger),
+        *_traces(database, ledger),
+    ]
 
 
 def broken_file(database: Path) -> list[str]:
     """What is damaged, half done or left over, whatever the store was asked."""
     # Rows of the log outlive episodes that were taken back, forgotten or restored from.
-    half = {what: count for what, count in half_done(database).items() if "the log" not in what}
+    half = {
+        what: count
+        for what, count in half_done(database).items()
+        if "the log" not in what
+    }
     broken = [f"{what}: {count}" for what, count in half.items()]
     broken += [f"{what}: {count}" for what, count in dangling(database).items()]
     broken += damage(database)
@@ -38,7 +48,9 @@ def broken_file(database: Path) -> list[str]:
 
 def _memories(database: Path, ledger: Ledger) -> Iterator[str]:
     """Whether each acknowledged memory is there once, unchanged and findable, and nothing else."""
-    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
+    ) as connection:
         rows = connection.execute(
             "SELECT id, seq, content FROM working_memory "
             "UNION ALL SELECT id, seq, content FROM archive"
@@ -46,8 +58,12 @@ def _memories(database: Path, ledger: Ledger) -> Iterator[str]:
         count = Counter(id for id, _, _ in rows)
         expected = set(ledger.expected())
         yield from _listed("acknowledged and lost", expected - count.keys())
-        yield from _listed("there more than once", {id for id in count if count[id] > 1})
-        yield from _listed("forgotten and there", ledger.forgotten_ids & count.keys() - expected)
+        yield from _listed(
+            "there more than once", {id for id in count if count[id] > 1}
+        )
+        yield from _listed(
+            "forgotten and there", ledger.forgotten_ids & count.keys() - expected
+        )
         changed, unfindable = set(), set()
         for id, seq, content in rows:
             entry = ledger.entries.get(id)
@@ -56,7 +72,8 @@ def _memories(database: Path, ledger: Ledger) -> Iterator[str]:
             if digest(content) != entry.digest:
                 changed.add(id)
             matches = connection.execute(
-                "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ?", (f'"{entry.marker}"',)
+                "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ?",
+                (f'"{entry.marker}"',),
             ).fetchall()
             if matches != [(seq,)]:
                 unfindable.add(id)
@@ -66,10 +83,14 @@ def _memories(database: Path, ledger: Ledger) -> Iterator[str]:
 
 def _traces(database: Path, ledger: Ledger) -> Iterator[str]:
     """Forgotten words that can still be read in a file."""
-    forgotten = {entry.marker[-SUFFIX_CHARS:].encode(): entry.id for entry in ledger.forgotten}
+    forgotten = {
+        entry.marker[-SUFFIX_CHARS:].encode(): entry.id for entry in ledger.forgotten
+    }
     for path in sorted(database.parent.iterdir()):
         if path.is_file():
-            traces = {forgotten[marker] for marker in _markers(path) if marker in forgotten}
+            traces = {
+                forgotten[marker] for marker in _markers(path) if marker in forgotten
+            }
             yield from _listed(f"forgotten and readable in {path.name}", traces)
 
 

@@ -34,7 +34,11 @@ class Reply(NamedTuple):
     def message(self) -> str:
         """What an error says."""
         error = self.body.get("error") if isinstance(self.body, dict) else None
-        return str(error.get("message", "")) if isinstance(error, dict) else str(self.body)[:200]
+        return (
+            str(error.get("message", ""))
+            if isinstance(error, dict)
+            else str(self.body)[:200]
+        )
 
 
 class Wire:

@@ -82,13 +82,17 @@ def times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
 
 def _named(role: object) -> str:
     """Who speaks, as a memory can tell it: without NUL."""
-    return role.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(role, str) else ""
+    return (
+        role.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(role, str) else ""
+    )
 
 
 def _instant(message: Message) -> datetime | None:
     said = when(message)
     instant = in_zone(said, UTC) if said else None
-    return instant if instant and instant.year > 1 else None  # Go's unset time is in year 1
+    return (
+        instant if instant and instant.year > 1 else None
+    )  # Go's unset time is in year 1
 
 
 def _lines(message: Message) -> Iterator[str]:

@@ -12,7 +12,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from mnemosyned.domain.conversation.budget import share
-from mnemosyned.domain.conversation.key_facts import SHORT_CHARS, facts_of, fitting, unique
+from mnemosyned.domain.conversation.key_facts import (
+    SHORT_CHARS,
+    facts_of,
+    fitting,
+    unique,
+)
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import (
     Message,
@@ -89,8 +94,12 @@ class AutoPolicy:
     def due(self, usage: int) -> Verdict:
         return at_threshold(usage, self.threshold, self.max_tokens)
 
-    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
-        divided = Divided(messages, keep=self.keep_recent if keep_recent is None else keep_recent)
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
+        divided = Divided(
+            messages, keep=self.keep_recent if keep_recent is None else keep_recent
+        )
         costs = [self._counter.message(message) for message in messages]
         earlier = merged(divided.earlier)
         done = Compaction(
@@ -160,16 +169,29 @@ class AutoPolicy:
         noted = _details(originals)
         secrets = [detail for detail in noted if detail.sensitive]
         prose, why = retold(
-            self._summarize, originals, fits=self._fits, earlier=earlier.prose, secrets=secrets
+            self._summarize,
+            originals,
+            fits=self._fits,
+            earlier=earlier.prose,
+            secrets=secrets,
         )
         told = [] if prose else _extracted(originals, secrets)
         holds = Condensed(
-            facts=tuple(unique([*earlier.facts, *_key_facts(originals, secrets), *told])),
+            facts=tuple(
+                unique([*earlier.facts, *_key_facts(originals, secrets), *told])
+            ),
             values=tuple(
-                unique([*earlier.values, *(one.value for one in noted if not one.sensitive)])
+                unique(
+                    [
+                        *earlier.values,
+                        *(one.value for one in noted if not one.sensitive),
+                    ]
+                )
             ),
             prose=prose or earlier.prose,
-            summary_of=tuple(unique([*earlier.summary_of, *map(message_id, originals)])),
+            summary_of=tuple(
+                unique([*earlier.summary_of, *map(message_id, originals)])
+            ),
         )
         summary = self._summary(holds)
         kept = [
@@ -181,7 +203,9 @@ class AutoPolicy:
             done,
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
-            archived=tuple(Archived(message_id(one), one) for one in divided.take(archived)),
+            archived=tuple(
+                Archived(message_id(one), one) for one in divided.take(archived)
+            ),
             summaries=(body_of(summary["content"]),),
             facts=holds.facts,
             details=(*noted, *_details(divided.take(archived[len(gone) :]))),
@@ -194,7 +218,9 @@ class AutoPolicy:
 
     def _end(self, divided: Divided, costs: Sequence[int]) -> int:
         """Up to where messages go: as few of the oldest as make room, and no pair parted."""
-        room = share(self.max_tokens, self.target) - share(self.max_tokens, SUMMARY_FRACTION)
+        room = share(self.max_tokens, self.target) - share(
+            self.max_tokens, SUMMARY_FRACTION
+        )
         left = sum(costs[: divided.head]) + sum(costs[at] for at in divided.live)
         live = set(divided.live)
         end = divided.head
@@ -266,7 +292,10 @@ def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[s
     known = KnownSecrets(secrets)
     prose = [
         MemoryRecord(
-            id="", content=known.masked(harmless(words)), created_at=said, role=_role(message)
+            id="",
+            content=known.masked(harmless(words)),
+            created_at=said,
+            role=_role(message),
         )
         for message in messages
         if (words := text(message).strip())

@@ -29,10 +29,17 @@ class TokenBudget:
     """The newest messages, which are kept whatever they cost."""
 
     def __post_init__(self) -> None:
-        for name in ("total", "system_reserve", "tool_definitions_reserve", "fresh_tail_count"):
+        for name in (
+            "total",
+            "system_reserve",
+            "tool_definitions_reserve",
+            "fresh_tail_count",
+        ):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise InvalidRequest(f"{name} must be a whole number, 0 or more", field=name)
+                raise InvalidRequest(
+                    f"{name} must be a whole number, 0 or more", field=name
+                )
         for name in ("memory_fraction", "learnings_fraction"):
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -97,7 +104,9 @@ class Breakdown:
 
     @property
     def total(self) -> int:
-        return self.system + self.memory + self.learnings + self.conversation + self.tools
+        return (
+            self.system + self.memory + self.learnings + self.conversation + self.tools
+        )
 
 
 def exact(fraction: float) -> Fraction:

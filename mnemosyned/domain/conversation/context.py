@@ -120,7 +120,9 @@ class ContextManager:
                 summaries=sum(map(counter.message, pruning.summaries)),
                 history=pruning.history_tokens,
                 new_message=pruning.new_tokens,
-                tools=max(budget.tool_definitions_reserve, _tools(tool_definitions, counter)),
+                tools=max(
+                    budget.tool_definitions_reserve, _tools(tool_definitions, counter)
+                ),
                 history_budget=pruning.room,
                 budget=budget.total,
             ),
@@ -137,9 +139,14 @@ class ContextManager:
         self, system: str, snippets: Sequence[str | Quoted], learnings: Sequence[str]
     ) -> _Sections:
         counter, budget = self._counter, self.budget
-        memory, memory_shown = memory_section(snippets, tokens=budget.memory, counter=counter)
+        memory, memory_shown = memory_section(
+            snippets, tokens=budget.memory, counter=counter
+        )
         lessons, learnings_shown = learnings_section(
-            learnings, tokens=budget.learnings, counter=counter, shrink=self._shrink_learnings
+            learnings,
+            tokens=budget.learnings,
+            counter=counter,
+            shrink=self._shrink_learnings,
         )
         memory_tokens = counter.text(memory) if memory else 0
         learnings_tokens = counter.text(lessons) if lessons else 0
@@ -164,7 +171,9 @@ class ContextManager:
         usage = self._counter.total([{"content": system}, *history, new])
         if not self._consolidator.due(usage).due:
             return None
-        done = self._consolidator.compact(history, keep_recent=self.budget.fresh_tail_count)
+        done = self._consolidator.compact(
+            history, keep_recent=self.budget.fresh_tail_count
+        )
         return done if done.changed else None
 
 

@@ -131,4 +131,6 @@ def telling(fact: str) -> float:
         if word.kind not in _SILENT
     )
     share = RESULT_SHARE if fact.startswith("[") else 1.0
-    return share * emphasis(words) * said / float((len(fact) + COST_CHARS) ** LENGTH_POWER)
+    return (
+        share * emphasis(words) * said / float((len(fact) + COST_CHARS) ** LENGTH_POWER)
+    )

@@ -80,7 +80,9 @@ class ConsolidationTrigger:
         """Whether any of the rules fires."""
         return self.reason(memories, now=now) is not Reason.NOT_DUE
 
-    def reason(self, memories: Sequence[MemoryItem], *, now: datetime | None = None) -> Reason:
+    def reason(
+        self, memories: Sequence[MemoryItem], *, now: datetime | None = None
+    ) -> Reason:
         """The first rule that fires; consolidated memories count towards the size alone."""
         fresh = [memory for memory in memories if not memory.consolidated]
         if len(fresh) >= self.count_threshold:
@@ -88,7 +90,11 @@ class ConsolidationTrigger:
         if len(memories) >= self.size_threshold:
             return Reason.SIZE
         moment = _instant(now)
-        old = [one for one in fresh if moment - _instant(one.created_at) > self.age_threshold]
+        old = [
+            one
+            for one in fresh
+            if moment - _instant(one.created_at) > self.age_threshold
+        ]
         return Reason.AGE if len(old) >= self.min_old else Reason.NOT_DUE
 
 
@@ -145,16 +151,23 @@ def consolidate_memories(
         )
     before = [memory for memory in memories if memory.consolidated]
     return ItemsConsolidated(
-        memories=[*before, *made], archived=tuple(archived), reason=reason, failures=failures
+        memories=[*before, *made],
+        archived=tuple(archived),
+        reason=reason,
+        failures=failures,
     )
 
 
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
     """What the model is asked: the memories with their times, a line each, without secrets."""
     lines = [
-        f"- [{item.created_at.isoformat()}] {masked(harmless_line(item.content))}" for item in items
+        f"- [{item.created_at.isoformat()}] {masked(harmless_line(item.content))}"
+        for item in items
     ]
-    return [{"role": "system", "content": _TASK}, {"role": "user", "content": "\n".join(lines)}]
+    return [
+        {"role": "system", "content": _TASK},
+        {"role": "user", "content": "\n".join(lines)},
+    ]
 
 
 def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, Any]]:

@@ -18,7 +18,10 @@ Message = Mapping[str, Any]
 """As a model's API takes it; what we do not know of it is carried along."""
 
 ID_CHARS = 16
-TOOL_ROLES = ("tool", "function")  # tuples: a role may be anything, even what has no hash
+TOOL_ROLES = (
+    "tool",
+    "function",
+)  # tuples: a role may be anything, even what has no hash
 SYSTEM_ROLES = ("system", "developer")
 TIME_KEYS = ("created_at", "timestamp")
 STUB = "[archived tool result: "
@@ -113,7 +116,9 @@ def is_intent(message: Message) -> bool:
 
 def pinned(messages: Sequence[Message]) -> int:
     """How many system messages lead the conversation; they are never compacted nor counted."""
-    return next((at for at, one in enumerate(messages) if not is_system(one)), len(messages))
+    return next(
+        (at for at, one in enumerate(messages) if not is_system(one)), len(messages)
+    )
 
 
 class Ties(NamedTuple):
@@ -198,7 +203,9 @@ def _links(message: Message) -> list[tuple[PartKind, str]]:
                 found.append((PartKind.CALL, _word(block.get("id"))))
             elif kind.endswith("tool_result"):
                 found.append((PartKind.RESULT, _word(block.get("tool_use_id"))))
-    calls = [call for call in _listed(message.get("tool_calls")) if isinstance(call, Mapping)]
+    calls = [
+        call for call in _listed(message.get("tool_calls")) if isinstance(call, Mapping)
+    ]
     found += [(PartKind.CALL, _word(call.get("id"))) for call in calls]
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
@@ -256,7 +263,9 @@ def _canonical(value: object) -> object:
         return {str(key): _canonical(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(member) for member in value]
-    return value if value is None or isinstance(value, str | int | float) else _odd(value)
+    return (
+        value if value is None or isinstance(value, str | int | float) else _odd(value)
+    )
 
 
 def _odd(value: object) -> str:
@@ -288,7 +297,9 @@ def _blocks(content: object) -> Sequence[object]:
 
 
 def _is_result(block: object) -> bool:
-    return isinstance(block, Mapping) and _word(block.get("type")).endswith("tool_result")
+    return isinstance(block, Mapping) and _word(block.get("type")).endswith(
+        "tool_result"
+    )
 
 
 def _block(block: object) -> Iterator[Part]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mnemosyned.domain.conversation.key_facts import NAMELESS
-from mnemosyned.domain.conversation.messages import TIME_KEYS, Message, PartKind, parts, tool_names
+from mnemosyned.domain.conversation.messages import (
+    TIME_KEYS,
+    Message,
+    PartKind,
+    parts,
+    tool_names,
+)
 from mnemosyned.domain.errors import reason_of
 from mnemosyned.domain.memory import Detail
 from mnemosyned.domain.secrets.known import KnownSecrets
@@ -60,7 +66,9 @@ def readable(
         lines = []
         for part in parts(message):
             name = part.name or names.get(part.id) or NAMELESS
-            words = part.text if part.kind is PartKind.TEXT else part.text[:PART_CHARS_MAX]
+            words = (
+                part.text if part.kind is PartKind.TEXT else part.text[:PART_CHARS_MAX]
+            )
             if part.kind is PartKind.CALL:
                 words = f"calls {name} {words}"
             elif part.kind is PartKind.RESULT:
@@ -73,6 +81,10 @@ def readable(
             content = known.masked("\n".join(lines))
             said = {key: message[key] for key in TIME_KEYS if key in message}
             plain.append(
-                {"role": role if isinstance(role, str) else "", "content": content, **said}
+                {
+                    "role": role if isinstance(role, str) else "",
+                    "content": content,
+                    **said,
+                }
             )
     return plain

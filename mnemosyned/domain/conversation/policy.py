@@ -113,7 +113,9 @@ class Policy(Protocol):
         """Whether so many tokens are too many, by this policy's own operator."""
         ...
 
-    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
         """The conversation as this policy shortens it; unchanged where there is nothing to do.
 
         `keep_recent` newest messages stay, instead of the policy's own number.
@@ -139,7 +141,9 @@ class Divided:
         self.messages = messages
         self.ties = ties(messages)
         self.head = pinned(messages)
-        summaries = [at for at in range(self.head, len(messages)) if is_summary(messages[at])]
+        summaries = [
+            at for at in range(self.head, len(messages)) if is_summary(messages[at])
+        ]
         self.earlier = [condensed(messages[at]) for at in summaries]
         """What the summaries hold that are there already, wherever they stand."""
         known = set(summaries)
@@ -201,7 +205,9 @@ class MemoryConsolidator:
         done = self.compact(messages)
         return done.messages, done.summaries[0] if done.summaries else ""
 
-    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
         keep = self.keep_recent if keep_recent is None else keep_recent
         divided = Divided(messages, keep=keep)
         before = sum(map(self._counter.message, messages))
@@ -238,7 +244,9 @@ class MemoryConsolidator:
     ) -> dict[str, Any]:
         holds = Condensed(
             facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
-            summary_of=tuple(unique([*earlier.summary_of, *(one.id for one in archived)])),
+            summary_of=tuple(
+                unique([*earlier.summary_of, *(one.id for one in archived)])
+            ),
         )
         listed = bullets(holds.facts) or f"- {NO_FACTS} [expand {holds.id}]"
         return summary_message(f"{SESSION_HEADER}\n\n{listed}", holds, policy=self.name)

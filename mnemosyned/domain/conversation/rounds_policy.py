@@ -27,7 +27,12 @@ from mnemosyned.domain.conversation.messages import (
     ties,
 )
 from mnemosyned.domain.conversation.model_summary import Summarize, retold
-from mnemosyned.domain.conversation.policy import KEEP_RECENT, Archived, Compaction, Verdict
+from mnemosyned.domain.conversation.policy import (
+    KEEP_RECENT,
+    Archived,
+    Compaction,
+    Verdict,
+)
 from mnemosyned.domain.conversation.summary_message import (
     ROUND_HEADER,
     Condensed,
@@ -69,7 +74,9 @@ class RoundsPolicy:
         over = usage > self.token_limit
         return Verdict(over, f"over {self.token_limit:,}" if over else "")
 
-    def compact(self, messages: Sequence[Message], *, keep_recent: int | None = None) -> Compaction:
+    def compact(
+        self, messages: Sequence[Message], *, keep_recent: int | None = None
+    ) -> Compaction:
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
         known = ties(messages)
@@ -86,13 +93,17 @@ class RoundsPolicy:
         if not self.due(tokens).due:
             return done
         fixed = _fixed(messages, known)
-        said = [at for at, stays in enumerate(fixed) if stays and is_intent(messages[at])]
+        said = [
+            at for at, stays in enumerate(fixed) if stays and is_intent(messages[at])
+        ]
         last = said[-1] if said else pinned(messages) - 1
         done = self._told(done, messages, _runs(fixed, 0, last + 1))
         if self.due(done.tokens_after).due:
             begin, end = _within(messages, known, fixed, last + 1, keep=keep)
             rest = len(messages) - len(done.messages)
-            done = self._told(done, done.messages, _runs(fixed[rest:], begin - rest, end - rest))
+            done = self._told(
+                done, done.messages, _runs(fixed[rest:], begin - rest, end - rest)
+            )
         return done
 
     def _told(
@@ -115,7 +126,10 @@ class RoundsPolicy:
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
             archived=(*done.archived, *(one for told in made for one in told.archived)),
-            summaries=(*done.summaries, *(body_of(told.summary["content"]) for told in made)),
+            summaries=(
+                *done.summaries,
+                *(body_of(told.summary["content"]) for told in made),
+            ),
             facts=merged(map(condensed, filter(is_summary, kept))).facts,
             fallback_reason=done.fallback_reason or next(filter(None, reasons), ""),
         )
@@ -130,19 +144,26 @@ class RoundsPolicy:
         holds = Condensed(
             facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
             values=earlier.values,
-            summary_of=tuple(unique([*earlier.summary_of, *(one.id for one in archived)])),
+            summary_of=tuple(
+                unique([*earlier.summary_of, *(one.id for one in archived)])
+            ),
         )
         room = sum(map(self._counter.message, run))
 
         def told(prose: str) -> dict[str, Any] | None:
             body = written(holds.facts, shape=Shape(header=ROUND_HEADER), prose=prose)
-            summary = summary_message(body, replace(holds, prose=prose), policy=self.name)
+            summary = summary_message(
+                body, replace(holds, prose=prose), policy=self.name
+            )
             return summary if self._counter.message(summary) < room else None
 
         if told("") is None:
             return None
         prose, why = retold(
-            self._summarize, old, earlier=earlier.prose, fits=lambda prose: told(prose) is not None
+            self._summarize,
+            old,
+            earlier=earlier.prose,
+            fits=lambda prose: told(prose) is not None,
         )
         by_rule = "\n".join(part for part in (earlier.prose, described(old)) if part)
         summary = told(prose or by_rule)
@@ -163,9 +184,15 @@ def described(messages: Sequence[Message]) -> str:
         for part in parts(message)
         if part.kind is PartKind.CALL
     )
-    called = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in tools.items())
-    heading = f"{len(messages)} messages" + (f", tools called: {called}" if called else "")
-    closing = next((words for one in reversed(messages) if (words := text(one).strip())), "")
+    called = ", ".join(
+        f"{name} ×{count}" if count > 1 else name for name, count in tools.items()
+    )
+    heading = f"{len(messages)} messages" + (
+        f", tools called: {called}" if called else ""
+    )
+    closing = next(
+        (words for one in reversed(messages) if (words := text(one).strip())), ""
+    )
     if len(closing) > CLOSING_CHARS:
         closing = closing[: CLOSING_CHARS - 1] + "…"
     return f"{heading}\nIn the end: {closing}" if closing else heading
@@ -184,11 +211,18 @@ def _fixed(messages: Sequence[Message], known: Ties) -> list[bool]:
 
 
 def _within(
-    messages: Sequence[Message], known: Ties, fixed: Sequence[bool], begin: int, *, keep: int
+    messages: Sequence[Message],
+    known: Ties,
+    fixed: Sequence[bool],
+    begin: int,
+    *,
+    keep: int,
 ) -> tuple[int, int]:
     """The part of the last round that may go: all but its newest messages, pairs whole."""
     live = [
-        at for at in range(begin, len(messages)) if not fixed[at] and not is_summary(messages[at])
+        at
+        for at in range(begin, len(messages))
+        if not fixed[at] and not is_summary(messages[at])
     ]
     if len(live) <= keep:
         return begin, begin

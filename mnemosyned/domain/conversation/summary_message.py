@@ -6,8 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mnemosyned.domain.conversation.key_facts import bullets, fitting, from_bullets, unique
-from mnemosyned.domain.conversation.messages import Message, PartKind, digest, parts, text
+from mnemosyned.domain.conversation.key_facts import (
+    bullets,
+    fitting,
+    from_bullets,
+    unique,
+)
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    PartKind,
+    digest,
+    parts,
+    text,
+)
 from mnemosyned.domain.summary.prompt import harmless, harmless_line
 
 SESSION_HEADER = "[Session context consolidated]"
@@ -66,7 +77,9 @@ def is_summary(message: Message) -> bool:
     return text(message).lstrip().startswith(HEADERS)
 
 
-def summary_message(content: str, condensed: Condensed, *, policy: str) -> dict[str, Any]:
+def summary_message(
+    content: str, condensed: Condensed, *, policy: str
+) -> dict[str, Any]:
     """The message as it is kept: by the user, marked as a summary in its metadata."""
     metadata = {
         "kind": KIND,
@@ -83,7 +96,11 @@ def summary_message(content: str, condensed: Condensed, *, policy: str) -> dict[
 def condensed(message: Message) -> Condensed:
     """What a summary message holds: from its metadata, else as far as its text says."""
     metadata = message.get("metadata")
-    if isinstance(metadata, Mapping) and metadata.get("kind") == KIND and "facts" in metadata:
+    if (
+        isinstance(metadata, Mapping)
+        and metadata.get("kind") == KIND
+        and "facts" in metadata
+    ):
         prose = metadata.get("prose")
         return Condensed(
             facts=_strings(metadata.get("facts")),
@@ -109,7 +126,10 @@ def as_facts(earlier: Condensed) -> Condensed:
     """The same where prose has no place: it goes on as a fact of its own, and so do values."""
     told = "\n".join((*earlier.facts, earlier.prose))
     left = VALUE_SEPARATOR.join(value for value in earlier.values if value not in told)
-    further = [*([earlier.prose] if earlier.prose else []), *([VALUES + left] if left else [])]
+    further = [
+        *([earlier.prose] if earlier.prose else []),
+        *([VALUES + left] if left else []),
+    ]
     facts = unique([*earlier.facts, *further])
     return replace(earlier, facts=tuple(facts), values=(), prose="")
 
@@ -124,7 +144,9 @@ class Shape:
     values: Sequence[str] = field(default_factory=tuple)
 
 
-def written(facts: Sequence[str], *, shape: Shape, prose: str = "", left_out: int = 0) -> str:
+def written(
+    facts: Sequence[str], *, shape: Shape, prose: str = "", left_out: int = 0
+) -> str:
     """A summary's text: header, prose, facts as bullets, values and the pointer.
 
     What others said in it is made harmless: it stands in the window as a message of its own.
@@ -153,7 +175,9 @@ def body_of(content: str) -> str:
 def shrunk(message: Message, room: int, count: Callable[[str], int]) -> dict[str, Any]:
     """A summary message in about so many tokens: fewer facts in its words, all in its metadata."""
     holds = condensed(message)
-    shape = Shape(pointer=f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}")
+    shape = Shape(
+        pointer=f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}"
+    )
     room -= count(written((), shape=shape, left_out=1))
     prose = holds.prose if count(holds.prose) <= room // 2 else ""
     facts = fitting(holds.facts, room - count(prose), count)
@@ -161,7 +185,9 @@ def shrunk(message: Message, room: int, count: Callable[[str], int]) -> dict[str
     body = written(facts, shape=shape, prose=prose, left_out=left_out)
     metadata = message.get("metadata")
     policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
-    return summary_message(body, holds, policy=policy if isinstance(policy, str) else "")
+    return summary_message(
+        body, holds, policy=policy if isinstance(policy, str) else ""
+    )
 
 
 def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
@@ -172,7 +198,10 @@ def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Me
     sent: list[Message] = []
     for message in messages:
         metadata = message.get("metadata")
-        if isinstance(metadata, Mapping) and metadata.get("kind") in (KIND, MEMORY_KIND):
+        if isinstance(metadata, Mapping) and metadata.get("kind") in (
+            KIND,
+            MEMORY_KIND,
+        ):
             after_user = bool(sent) and sent[-1].get("role") == "user"
             role = "assistant" if alternate and after_user else message.get("role")
             sent.append({"role": role, "content": message.get("content")})

@@ -46,7 +46,9 @@ def stubbed(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None
     if message.get("role") in TOOL_ROLES:
         name = long[0].name or names.get(long[0].id, NAMELESS)
         return {**message, "content": _stub(long[0].text, name, id)}
-    stubs = {part.id: _stub(part.text, names.get(part.id, NAMELESS), id) for part in long}
+    stubs = {
+        part.id: _stub(part.text, names.get(part.id, NAMELESS), id) for part in long
+    }
     content = [
         {**block, "content": stubs[block["tool_use_id"]]}
         if isinstance(block, Mapping) and block.get("tool_use_id") in stubs
@@ -60,7 +62,11 @@ def pointer(message: Message) -> str:
     """The id under which a stub says that the rest can be had; empty where there is none."""
     if is_plain(message):
         return ""
-    marks = (_POINTER.match(part.text) for part in parts(message) if part.kind is PartKind.RESULT)
+    marks = (
+        _POINTER.match(part.text)
+        for part in parts(message)
+        if part.kind is PartKind.RESULT
+    )
     return next((mark[1] for mark in marks if mark), "")
 
 
@@ -72,7 +78,11 @@ def is_stub_of(message: Message, original: Message) -> bool:
 
 def _told(message: Message) -> list[tuple[PartKind, str, str]]:
     return [
-        (part.kind, stubbed_text(part.text) if part.kind is PartKind.RESULT else part.text, part.id)
+        (
+            part.kind,
+            stubbed_text(part.text) if part.kind is PartKind.RESULT else part.text,
+            part.id,
+        )
         for part in parts(message)
     ]
 

@@ -9,9 +9,20 @@ from itertools import takewhile
 from typing import Any
 
 from mnemosyned.domain.conversation.message_tokens import MessageCounter
-from mnemosyned.domain.conversation.messages import Message, message_id, pinned, ties, when
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    message_id,
+    pinned,
+    ties,
+    when,
+)
 from mnemosyned.domain.conversation.sections import PastSummary
-from mnemosyned.domain.conversation.summary_message import KIND, MEMORY_KIND, is_summary, shrunk
+from mnemosyned.domain.conversation.summary_message import (
+    KIND,
+    MEMORY_KIND,
+    is_summary,
+    shrunk,
+)
 
 SUMMARY_TOKENS_MIN = 200
 """What the summary of compacted messages gets, even where the fresh tail takes everything."""
@@ -47,7 +58,11 @@ class Pruning:
         self._lead = list(takewhile(lambda at: is_summary(history[at]), older))
         self._floor = self._head + len(self._lead)
         self.new_tokens = counter.message(new)
-        self._rest = room - self.new_tokens - sum(map(self._cost, range(self._begin, len(history))))
+        self._rest = (
+            room
+            - self.new_tokens
+            - sum(map(self._cost, range(self._begin, len(history))))
+        )
         self._led: dict[int, Message] = {}
         """The summaries at the head of the conversation that are kept, shortened or as they are."""
         self._keep_lead()
@@ -68,7 +83,9 @@ class Pruning:
         told = _Told(self.history)
         while True:
             kept = told.all_from(self.start)
-            further = {at for at, one in enumerate(top) if at not in chosen and not kept(one)}
+            further = {
+                at for at, one in enumerate(top) if at not in chosen and not kept(one)
+            }
             if not further:
                 return
             chosen |= further
@@ -124,7 +141,9 @@ class Pruning:
         for at in reversed(self._lead):
             message, cost = self.history[at], self._cost(at)
             if cost > self._rest and not self._led:
-                message = shrunk(message, max(self._rest, SUMMARY_TOKENS_MIN), self._counter.text)
+                message = shrunk(
+                    message, max(self._rest, SUMMARY_TOKENS_MIN), self._counter.text
+                )
                 cost = self._counter.message(message)
                 if cost >= self._cost(at):
                     message, cost = self.history[at], self._cost(at)
@@ -184,7 +203,9 @@ class _Told:
             return False
         if self._first.date() > begin.date():
             return False  # some of it is older than the conversation that was given
-        within = (at for at, said in enumerate(self._times) if said and begin <= said <= end)
+        within = (
+            at for at, said in enumerate(self._times) if said and begin <= said <= end
+        )
         return next(within, -1) >= start
 
 
@@ -197,7 +218,11 @@ def _moment(value: str | date | None, *, last: bool = False) -> datetime | None:
     """An instant; a day stands for its beginning, or with `last` for its end."""
     if isinstance(value, str):
         try:
-            value = date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value)
+            value = (
+                date.fromisoformat(value)
+                if len(value) == 10
+                else datetime.fromisoformat(value)
+            )
         except ValueError:
             return None
     if isinstance(value, datetime):

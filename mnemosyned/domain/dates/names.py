@@ -16,7 +16,9 @@ _MONTH_NAMES = (
     "november nov noviembre novembre novembro ноября ноябрь ноябре",
     "december dec dezember dez diciembre décembre dicembre dezembro декабря декабрь декабре",
 )
-MONTHS = {name: at for at, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
+MONTHS = {
+    name: at for at, names in enumerate(_MONTH_NAMES, 1) for name in names.split()
+}
 _DAY_NAMES = (
     "monday mon montag lunes lundi lunedì понедельник понедельника",
     "tuesday tue tues dienstag martes mardi martedì вторник вторника",

@@ -20,11 +20,18 @@ SPANS_MAX = 4
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _COUNTS = {
     word: value
-    for value, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
+    for value, word in enumerate(
+        "one two three four five six seven eight nine ten".split(), 1
+    )
 } | {"a": 1, "an": 1, "couple": 2, "couple of": 2, "few": 3}
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The month each begins with, in the north."""
-_HOURS = {"morning": (5, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+_HOURS = {
+    "morning": (5, 12),
+    "afternoon": (12, 18),
+    "evening": (17, 24),
+    "night": (18, 30),
+}
 """A night runs into the next day."""
 
 _MONTH_NUMBER = {
@@ -69,7 +76,9 @@ _HINTS = frozenset(
 @lru_cache(maxsize=1)
 def _rules() -> tuple[re.Pattern[str], ...]:
     """Compiled for the first question: a client that asks elsewhere must not wait for it."""
-    return tuple(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE) for pattern in _PATTERNS)
+    return tuple(
+        re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE) for pattern in _PATTERNS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +118,11 @@ def times(text: str, now: datetime) -> Times:
     left = rest = english
     for rule in _rules():
         for match in rule.finditer(left):
-            groups = {name: value.lower() for name, value in match.groupdict().items() if value}
+            groups = {
+                name: value.lower()
+                for name, value in match.groupdict().items()
+                if value
+            }
             span = _span(groups, now)
             if span is None or len(spans) == SPANS_MAX:
                 continue
@@ -127,7 +140,9 @@ def times(text: str, now: datetime) -> Times:
 def _may_say_when(text: str) -> bool:
     """Whether it is worth reading for times: most questions are not, and have no need of a rule."""
     words = WORD.findall(text.casefold())
-    return not _HINTS.isdisjoint(words) or any(len(word) == 4 and word.isdigit() for word in words)
+    return not _HINTS.isdisjoint(words) or any(
+        len(word) == 4 and word.isdigit() for word in words
+    )
 
 
 def _vague(word: str) -> bool:
@@ -148,7 +163,10 @@ def _span(said: dict[str, str], now: datetime) -> Span | None:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         span = _dated(said, today) or _counted(said, now, today) or _named(said, today)
-    except (ValueError, OverflowError):  # 31 April, or a year beyond the calendar's ends
+    except (
+        ValueError,
+        OverflowError,
+    ):  # 31 April, or a year beyond the calendar's ends
         return None
     if span is None:
         return None
@@ -175,7 +193,9 @@ def _season(said: dict[str, str], today: datetime) -> Span:
     begin = today.replace(month=_SEASONS[said["season"]], day=1)
     if "year" in said:
         begin = begin.replace(year=int(said["year"]))
-    elif begin > today or (said.get("step") == "last" and shift_months(begin, 3) > today):
+    elif begin > today or (
+        said.get("step") == "last" and shift_months(begin, 3) > today
+    ):
         begin = begin.replace(year=begin.year - 1)
     return Span(begin, shift_months(begin, 3))
 
@@ -208,11 +228,15 @@ def _named(said: dict[str, str], today: datetime) -> Span | None:
     elif "weekday" in said:
         ahead = (_WEEKDAYS.index(said["weekday"]) - today.weekday()) % 7
         day = today + ahead * _DAY
-        if said.get("step") not in ("this", "next") and (ahead or said.get("step") == "last"):
+        if said.get("step") not in ("this", "next") and (
+            ahead or said.get("step") == "last"
+        ):
             day -= 7 * _DAY
     else:
         return None
-    first, last = _HOURS.get(said.get("part") or ("night" if "tonight" in said else ""), (0, 24))
+    first, last = _HOURS.get(
+        said.get("part") or ("night" if "tonight" in said else ""), (0, 24)
+    )
     return Span(day + timedelta(hours=first), shift(day, timedelta(hours=last)))
 
 

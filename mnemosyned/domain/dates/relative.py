@@ -7,14 +7,14 @@ from datetime import MAXYEAR, MINYEAR, date, datetime
 
 from mnemosyned.domain.instants import day_at
 
-MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
+MONTHS = "January February March April May June July August September October November December".split()
 QUOTES = '`"'
 WEEKDAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
 _NUMBERS = {
     word: value
-    for value, word in enumerate("a two three four five six seven eight nine ten".split(), start=1)
+    for value, word in enumerate(
+        "a two three four five six seven eight nine ten".split(), start=1
+    )
 } | {"an": 1, "one": 1}
 _RELATIVE = re.compile(
     r"(?<![^\s(])(?:(?P<day>yesterday|tomorrow|last night)"

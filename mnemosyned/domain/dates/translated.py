@@ -59,14 +59,18 @@ def in_english(text: str) -> str:
 @lru_cache(maxsize=1)
 def _hints() -> frozenset[str]:
     """One of these words is in every such expression."""
-    fixed = {word for forms in _FIXED.values() for word in re.findall(r"[^\W\d_]{3,}", forms)}
+    fixed = {
+        word for forms in _FIXED.values() for word in re.findall(r"[^\W\d_]{3,}", forms)
+    }
     return frozenset({*fixed, *MONTHS, *WEEKDAYS, *"vor il hace fa".split()})
 
 
 @lru_cache(maxsize=1)
 def _rules() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
     days = [name for name in WEEKDAYS if len(name) >= WHOLE]  # no "I am sat"
-    month, weekday, count = ("|".join(map(re.escape, names)) for names in (MONTHS, days, COUNTS))
+    month, weekday, count = (
+        "|".join(map(re.escape, names)) for names in (MONTHS, days, COUNTS)
+    )
     units = "|".join(f"(?P<{unit}>{forms})" for unit, forms in _UNITS.items())
 
     def dated(said: re.Match[str]) -> str:
@@ -88,12 +92,16 @@ def _rules() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     shapes += [
         (rf"(?:vor|il y a|hace) (?P<count>\d{{1,3}}|{count}) (?:{units})", counted),
         (rf"(?P<count>\d{{1,3}}|{count}) (?:{units}) fa", counted),
-        (rf"(?:am|den|vom|le|el|il) (?P<day>\d{{1,2}})\.? {_OF}(?P<month>{month}){_YEAR}", dated),
+        (
+            rf"(?:am|den|vom|le|el|il) (?P<day>\d{{1,2}})\.? {_OF}(?P<month>{month}){_YEAR}",
+            dated,
+        ),
         (rf"(?P<day>\d{{1,2}})(?:\.| de) (?P<month>{month}){_YEAR}", dated),
         (rf"(?:im|en|nel|à) (?P<month>{month}){_YEAR}", dated),
         (rf"(?:am |letzten |vorigen )+(?P<weekday>{weekday})", last),
         (rf"(?:le |el |il )?(?P<weekday>{weekday}) (?:dernier|pasado|scorso)", last),
     ]
     return [
-        (re.compile(rf"(?<!\w)(?:{shape})(?!\w)", re.IGNORECASE), said) for shape, said in shapes
+        (re.compile(rf"(?<!\w)(?:{shape})(?!\w)", re.IGNORECASE), said)
+        for shape, said in shapes
     ]

@@ -78,10 +78,16 @@ class Holding:
             for other in range(len(CHOICES[group])):
                 if other != choice:
                     yield from self._having(("choice", group, other, ours.negative))
-        opposed = [self._ids.get(("about", word, not ours.negative), {}) for word in ours.about]
+        opposed = [
+            self._ids.get(("about", word, not ours.negative), {}) for word in ours.about
+        ]
         shared = Counter(chain.from_iterable(opposed))
         having = {id: other for ids in opposed for id, other in ids.items()}
-        yield from (having[id] for id, words in shared.items() if words >= ALIKE * len(ours.about))
+        yield from (
+            having[id]
+            for id, words in shared.items()
+            if words >= ALIKE * len(ours.about)
+        )
 
     def _having(self, key: Hashable) -> Iterable[Learning]:
         return self._ids.get(key, {}).values()
@@ -120,7 +126,10 @@ def contradict(new: Learning, old: Learning) -> bool:
         opposed
         or turned
         or bool(ours.slot and ours.slot == theirs.slot)
-        or any(_differ(ours, theirs, group) for group in ours.choices.keys() & theirs.choices)
+        or any(
+            _differ(ours, theirs, group)
+            for group in ours.choices.keys() & theirs.choices
+        )
     )
 
 

@@ -59,7 +59,9 @@ _HINTS = {
         "呼んで|名前は|覚えて|忘|ほうが|方が|常に|いつも|必ず|毎回|絶対|二度と|決して|これから|"
         "今後|以後|以降|もう"
     ),
-    "korean": ("불러|이름은|선호|더 좋아|기억해|알아|항상|언제나|절대|앞으로|이제부터|다시는|매번"),
+    "korean": (
+        "불러|이름은|선호|더 좋아|기억해|알아|항상|언제나|절대|앞으로|이제부터|다시는|매번"
+    ),
     REQUEST: (
         "always|never|stop |default|going forward|henceforth|future|from now on|from here on|"
         "from today on|from this point|starting now|starting today|as a rule|immer|nie|ab jetzt|"
@@ -111,7 +113,9 @@ def _hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
     if ascii_only:
         hints = {hint for hint in hints if hint.isascii()}
     shortest = {
-        hint for hint in hints if not any(hint != one and hint.startswith(one) for one in hints)
+        hint
+        for hint in hints
+        if not any(hint != one and hint.startswith(one) for one in hints)
     }
     pattern = _branching(sorted(shortest))
     return _Hints(

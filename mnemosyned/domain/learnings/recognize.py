@@ -27,7 +27,9 @@ CLAUSES_MAX = 8
 """Whoever puts so many words before an instruction gives none."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_CODE_LINE = re.compile(r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE)
+_CODE_LINE = re.compile(
+    r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE
+)
 _QUOTED = re.compile(
     r"\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|„[^“”\n]{0,300}[“”]|«[^»\n]{0,300}»|「[^」\n]{0,300}」|『[^』\n]{0,300}』"
     r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
@@ -40,7 +42,8 @@ _SENTENCE = re.compile(
     r"[.!?…](?<!\bDr.)(?<!\bMr.)(?<!\bMs.)(?<!\bMrs.)[.!?…]*(?=\s|$)|[。！？]+|\n"
 )
 _CLAUSE = re.compile(
-    r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)", re.IGNORECASE
+    r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)",
+    re.IGNORECASE,
 )
 _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
@@ -93,7 +96,9 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
     if _QUOTE.search(plain):
-        blanked = _QUOTED.sub(lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain)
+        blanked = _QUOTED.sub(
+            lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain
+        )
     start = 0
     ends = [found.end() for found in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
     for end in [*ends, len(blanked)]:
@@ -113,7 +118,12 @@ def _kind(sentence: str, spoken: Collection[str]) -> LearningKind | None:
         return LearningKind.INSTRUCTION if asked else None
     if common.told_after.search(sentence):
         return None
-    rules = [rule for language in LANGUAGES if language in spoken for rule in rules_of(language)]
+    rules = [
+        rule
+        for language in LANGUAGES
+        if language in spoken
+        for rule in rules_of(language)
+    ]
     for before, clause in _clauses(sentence, common):
         if common.told.search(before):
             return None

@@ -16,7 +16,10 @@ _PART = re.compile(r"<([a-z_]+)>")
 def _lines(table: str) -> list[tuple[str, str]]:
     """Names and patterns, with what is set in joined to the line it goes on from."""
     joined = table.strip().replace("\n    ", "")
-    return [(name, text) for name, _, text in (line.partition(": ") for line in joined.split("\n"))]
+    return [
+        (name, text)
+        for name, _, text in (line.partition(": ") for line in joined.split("\n"))
+    ]
 
 
 Rules = Sequence[tuple[LearningKind, re.Pattern[str]]]
@@ -42,7 +45,9 @@ def rules_of(language: str) -> Rules:
 
     Read on first use: English takes 20 ms, which no start should wait for.
     """
-    return tuple((LearningKind(kind), _whole(rule)) for kind, rule in _lines(LANGUAGES[language]))
+    return tuple(
+        (LearningKind(kind), _whole(rule)) for kind, rule in _lines(LANGUAGES[language])
+    )
 
 
 @cache

@@ -105,7 +105,9 @@ CHOICES = (
     _either(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
 )  # fmt: skip
 """Few things of which one holds at a time."""
-_ANY_CHOICE = re.compile("|".join(words.pattern for group in CHOICES for words in group))
+_ANY_CHOICE = re.compile(
+    "|".join(words.pattern for group in CHOICES for words in group)
+)
 OF_SOMETHING = frozenset({6, 7, 8, 9})
 """Those that say nothing without what they are of: a long answer is not a long walk."""
 

@@ -55,7 +55,11 @@ class TextModel(Protocol):
         ...
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, temperature: float
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
     ) -> str:
         """The answer to a conversation of role and content. Raises `SummarizerFailed`.
 
@@ -133,12 +137,16 @@ class Summarizer(Protocol):
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Digests of groups as they were remembered; else like `summarize_each`."""
 
-        def readable() -> Iterator[tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]]:
+        def readable() -> Iterator[
+            tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
+        ]:
             for key, originals in groups:
                 lasting, details = spoken_of(originals)
                 yield (key, details), lasting
 
-        for (key, details), outcome in self.summarize_each(readable(), expected=expected):
+        for (key, details), outcome in self.summarize_each(
+            readable(), expected=expected
+        ):
             if isinstance(outcome, Exception):
                 yield key, outcome
             else:
@@ -181,7 +189,9 @@ class Summarizer(Protocol):
         return
 
 
-def spoken_of(originals: Sequence[MemoryRecord]) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
+def spoken_of(
+    originals: Sequence[MemoryRecord],
+) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
     """What a summary may speak of, and the exact values of all.
 
     No summary, prompt or log row may hold a secret, nor what is superseded or expires while the
@@ -271,7 +281,9 @@ class VectorStore(Protocol):
         """The position of the memory that came in last."""
         ...
 
-    def without_vector(self, model: int, *, after: int, before: int, limit: int) -> list[Spoken]:
+    def without_vector(
+        self, model: int, *, after: int, before: int, limit: int
+    ) -> list[Spoken]:
         """Memories between two positions that have no vector of a model, newest first."""
         ...
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,8 +10,21 @@ from typing import Literal, Protocol
 
 from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.memory import Acknowledged, Episode, MemoryRecord, Tier, TierTotals
-from mnemosyned.domain.retention import Choice, Emptied, Prunable, Removal, Retention, Returned
+from mnemosyned.domain.memory import (
+    Acknowledged,
+    Episode,
+    MemoryRecord,
+    Tier,
+    TierTotals,
+)
+from mnemosyned.domain.retention import (
+    Choice,
+    Emptied,
+    Prunable,
+    Removal,
+    Retention,
+    Returned,
+)
 from mnemosyned.domain.rollup import Child, Level
 from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
@@ -138,7 +150,9 @@ class MemoryStore(Protocol):
         """A compaction and what is left of its messages, in the order of the conversation."""
         ...
 
-    def compaction_saying(self, text: str, *, session: str, source: str | None) -> str | None:
+    def compaction_saying(
+        self, text: str, *, session: str, source: str | None
+    ) -> str | None:
         """The id of the session's compaction whose summary says this, where one does."""
         ...
 
@@ -237,7 +251,12 @@ class MemoryStore(Protocol):
         ...
 
     def foldable(
-        self, *, to_level: Level, before: datetime, limit: int, opened: Iterable[datetime] = ()
+        self,
+        *,
+        to_level: Level,
+        before: datetime,
+        limit: int,
+        opened: Iterable[datetime] = (),
     ) -> Foldable:
         """What began before an instant and is not folded yet, or has to be folded anew.
 

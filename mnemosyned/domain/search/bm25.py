@@ -103,7 +103,9 @@ class Reader:
         `worth` is what all the words are worth that the text has, read or not.
         """
         read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
-        return max(0.0, worth - read) * (K1 + 1) / (1 + self._saturation(READ_CHARS_MAX))
+        return (
+            max(0.0, worth - read) * (K1 + 1) / (1 + self._saturation(READ_CHARS_MAX))
+        )
 
     def _saturation(self, chars: float) -> float:
         """How often a term must stand in a text of this length to be worth half of the most."""
@@ -115,7 +117,10 @@ class Reader:
 
     def _passage(self, where: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
         """How often each term stands in the best stretch of a long text."""
-        if max(map(max, where.values())) < min(map(min, where.values())) + self._stretch:
+        if (
+            max(map(max, where.values()))
+            < min(map(min, where.values())) + self._stretch
+        ):
             return {term: len(found) for term, found in where.items()}
         places = sorted((at, term) for term, found in where.items() for at in found)
         best: Mapping[int, int] = {}
@@ -172,7 +177,9 @@ def _forms(number: int, word: str) -> list[_Form]:
     other = CODE_STEM_ONLY if coded else STEM_ONLY
     forms = [_Form(number, tokens, tuple(map(stem, tokens)), other)]
     if len(tokens) == 1:
-        forms += [_Form(number, (kin,), (stem(kin),), other) for kin in other_forms(tokens[0])]
+        forms += [
+            _Form(number, (kin,), (stem(kin),), other) for kin in other_forms(tokens[0])
+        ]
     return forms
 
 
@@ -190,7 +197,9 @@ class _Known:
         if self._length == 1:
             key = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
         else:
-            key = tuple(token[0] for token in islice(WORD.finditer(text, at), self._length))
+            key = tuple(
+                token[0] for token in islice(WORD.finditer(text, at), self._length)
+            )
         met = self._met.get(key)
         if met is None:
             tokens = (key,) if isinstance(key, str) else key
@@ -207,7 +216,9 @@ def _worth(form: _Form, tokens: tuple[str, ...]) -> float:
     return form.other if tuple(map(stem, tokens)) == form.stems else 0.0
 
 
-def _phrase(text: str, scores: Sequence[float], where: Mapping[int, Sequence[int]]) -> float:
+def _phrase(
+    text: str, scores: Sequence[float], where: Mapping[int, Sequence[int]]
+) -> float:
     """The lesser score of each pair of neighboring terms that stand within a few words."""
     total = 0.0
     for number, places in where.items():
@@ -219,7 +230,9 @@ def _phrase(text: str, scores: Sequence[float], where: Mapping[int, Sequence[int
 
 def _stand_close(text: str, places: Sequence[int], following: Sequence[int]) -> bool:
     """Whether one of these places has one of the others within a few words after it."""
-    following = sorted(following)  # a term has other forms, which are looked for by themselves
+    following = sorted(
+        following
+    )  # a term has other forms, which are looked for by themselves
     for place in places:
         after = bisect_right(following, place)
         if after < len(following) and _close(text, place, following[after]):
@@ -228,4 +241,7 @@ def _stand_close(text: str, places: Sequence[int], following: Sequence[int]) -> 
 
 
 def _close(text: str, one: int, other: int) -> bool:
-    return other - one <= CLOSE_CHARS and len(WORD.findall(text, one, other)) <= CLOSE_TOKENS
+    return (
+        other - one <= CLOSE_CHARS
+        and len(WORD.findall(text, one, other)) <= CLOSE_TOKENS
+    )

@@ -44,7 +44,9 @@ def _line(place: Place, above: Mapping[int, int]) -> list[int]:
     return line
 
 
-def folded(places: Sequence[Place], matches: Mapping[int, Match], *, limit: int) -> list[Place]:
+def folded(
+    places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
+) -> list[Place]:
     """The first places that say something new; what repeats one is counted on it.
 
     What differs in figures alone steps back for others, and is shown where there are none.
@@ -101,7 +103,11 @@ def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
         return place
     lines = list(place.lines)
     for repeat in repeats:
-        lines += [(repeat.memory, repeat.score)] if repeat.memory is not None else repeat.lines
+        lines += (
+            [(repeat.memory, repeat.score)]
+            if repeat.memory is not None
+            else repeat.lines
+        )
     shown = max(len(place.lines), LINES_MAX)
     return place._replace(lines=tuple(lines[:shown]), duplicates=len(repeats))
 

@@ -30,7 +30,10 @@ def _explanation(place: Place, query: Query) -> dict[str, float] | None:
 
 
 def _memory_hit(
-    memory: MemoryRecord, place: Place, memories: Mapping[int, MemoryRecord], query: Query
+    memory: MemoryRecord,
+    place: Place,
+    memories: Mapping[int, MemoryRecord],
+    query: Query,
 ) -> Hit:
     return Hit(
         id=memory.id,

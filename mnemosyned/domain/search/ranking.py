@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Set as AbstractSet
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import NamedTuple
@@ -12,7 +11,15 @@ from typing import NamedTuple
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX, Reader
 from mnemosyned.domain.search.dedup import folded, one_of_each_line
-from mnemosyned.domain.search.query import BEGINNING, LINES_MAX, Found, Match, Parts, Place, Query
+from mnemosyned.domain.search.query import (
+    BEGINNING,
+    LINES_MAX,
+    Found,
+    Match,
+    Parts,
+    Place,
+    Query,
+)
 from mnemosyned.domain.search.semantic import with_meaning
 from mnemosyned.domain.search.source_hints import asked_of, is_asked_of
 
@@ -86,13 +93,17 @@ def rank(query: Query, found: Found) -> list[Place]:
             score = sum(parts)
             place = Place(score, position, None, (), parts)
             places.append(_Dated(score, match.created_at, position, place))
-    matched = found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
+    matched = (
+        found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
+    )
     owed = _owed(worth, query.limit) if matched else frozenset()
     for episode in matched:
         own = found.episodes.get(episode, 0.0)
         place = _episode_place(episode, own, lines.get(episode, []), owed)
         shown = (by_position[position].created_at for position, _ in place.lines)
-        places.append(_Dated(place.score, max(shown, default=BEGINNING), -episode, place))
+        places.append(
+            _Dated(place.score, max(shown, default=BEGINNING), -episode, place)
+        )
     places.sort(reverse=True)
     told = one_of_each_line([dated.place for dated in places], found.above)
     return folded(told, by_position, limit=query.limit)
@@ -174,7 +185,9 @@ def _own(read: _Read, names: set[int]) -> tuple[float, ...]:
     """What it says of each term, a name in the words of somebody else counting less."""
     if not names or read.match.role.lower() in NOBODY:
         return read.own
-    return tuple(score * SPOKEN_TO if at in names else score for at, score in enumerate(read.own))
+    return tuple(
+        score * SPOKEN_TO if at in names else score for at, score in enumerate(read.own)
+    )
 
 
 def _about(read: _Read, names: set[int]) -> bool:
@@ -231,7 +244,9 @@ def _sittings(
     """
     by_session: dict[tuple[str, str | None], list[Match]] = {}
     for read in reads.values():
-        by_session.setdefault((read.match.session, read.match.source), []).append(read.match)
+        by_session.setdefault((read.match.session, read.match.source), []).append(
+            read.match
+        )
     sums = dict(words)
     for matches in by_session.values():
         if len(matches) == 1:
@@ -269,7 +284,9 @@ def _with_priors(
     """The parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = read.match
     score = words + phrase + neighbors + session
-    asks = -ASKING_SHARE * score if match.content.rstrip().endswith(("?", "？")) else 0.0
+    asks = (
+        -ASKING_SHARE * score if match.content.rstrip().endswith(("?", "？")) else 0.0
+    )
     score += asks
     speaker = SPEAKER_SHARE * score * about + ROLE_WEIGHT * read.roles
     score += speaker
@@ -280,7 +297,16 @@ def _with_priors(
     recency = RECENCY_SHARE * _recency(query, match) * score
     importance = IMPORTANCE_SHARE * (match.importance - 0.5) * score
     return Parts(
-        words, phrase, neighbors, session, asks, speaker, source, time, recency, importance
+        words,
+        phrase,
+        neighbors,
+        session,
+        asks,
+        speaker,
+        source,
+        time,
+        recency,
+        importance,
     )
 
 
@@ -312,12 +338,16 @@ def _episode_place(
 
     What was shown before a sleep is so shown after it, however much of it one episode holds.
     """
-    ranked = sorted(((sum(parts), position, parts) for position, parts in lines), reverse=True)
+    ranked = sorted(
+        ((sum(parts), position, parts) for position, parts in lines), reverse=True
+    )
     best = [line for at, line in enumerate(ranked) if at < LINES_MAX or line[1] in owed]
     if not best:
         parts = Parts(summary=SUMMARY_ALONE * own)
         return Place(sum(parts), episode=episode, parts=parts)
     further = sum(score for score, _, _ in best[1:LINES_MAX])
-    parts = best[0][2]._replace(summary=SUMMARY_SHARE * own, further=FURTHER_LINES * further)
+    parts = best[0][2]._replace(
+        summary=SUMMARY_SHARE * own, further=FURTHER_LINES * further
+    )
     shown = tuple((position, score) for score, position, _ in best)
     return Place(sum(parts), episode=episode, lines=shown, parts=parts)

@@ -33,14 +33,17 @@ def with_meaning(worth: Mapping[int, Parts], nearness: Nearness) -> dict[int, Pa
         if position not in worth and cosine >= nearness.alone_min
     }
     nearest = max(
-        (cosines[position] for position in (*worth, *alone) if position in cosines), default=0.0
+        (cosines[position] for position in (*worth, *alone) if position in cosines),
+        default=0.0,
     )
     if nearest <= 0:
         return blended
     best = max(map(sum, worth.values()), default=0.0) or 1.0
     most = MEANING_SHARE * best
     known = [max(0.0, cosines[position]) for position in worth if position in cosines]
-    usual = sum(known) / max(1, len(known))  # what has no vector yet must not sink for it
+    usual = sum(known) / max(
+        1, len(known)
+    )  # what has no vector yet must not sink for it
     for position, parts in worth.items():
         cosine = max(0.0, cosines.get(position, usual))
         blended[position] = parts._replace(meaning=most * (cosine / nearest))

@@ -24,7 +24,11 @@ _CALLED = (
 
 @lru_cache(maxsize=1)
 def _kinds() -> dict[str, int]:
-    return {stem(fold(word)): kind for kind, words in enumerate(_CALLED) for word in words.split()}
+    return {
+        stem(fold(word)): kind
+        for kind, words in enumerate(_CALLED)
+        for word in words.split()
+    }
 
 
 def asked_of(terms: Terms) -> frozenset[str | int]:

@@ -53,10 +53,10 @@ _MONTH_FIRST = (
     rf"{_MONTHS}\.? (?:\d\d?(?:st|nd|rd|th)?(?![\d:.])(?:, ?\d{{4}}(?!\d)| \d{{4}}(?!\d))?"
     r"|\d{4}(?!\d))"
 )
-_EMAIL = (
-    rf"[{_LATIN}0-9._%+-]{{1,64}}+@[{_LATIN}0-9-]{{1,63}}+(?:\.[{_LATIN}0-9-]{{1,63}}+){{1,8}}+"
+_EMAIL = rf"[{_LATIN}0-9._%+-]{{1,64}}+@[{_LATIN}0-9-]{{1,63}}+(?:\.[{_LATIN}0-9-]{{1,63}}+){{1,8}}+"
+_URL = (
+    r"(?:[A-Za-z][A-Za-z0-9+.-]{1,15}+://|www\.)[^\s<>\"“”「」『』。、，（）]{1,2000}+"
 )
-_URL = r"(?:[A-Za-z][A-Za-z0-9+.-]{1,15}+://|www\.)[^\s<>\"“”「」『』。、，（）]{1,2000}+"
 _FILE = r"[\w.@-]{1,100}+/(?:[\w.@-]{1,100}+/){0,30}+[\w@-]{1,100}+\.[A-Za-z]\w{0,9}"
 _FROM_LETTER = (
     rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<date>{_MONTH_FIRST})"
@@ -137,7 +137,9 @@ def details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
         sensitive = False
         if hidden:
             stop = start + len(value)
-            near = hidden[max(0, bisect_right(starts, start) - 1) : bisect_left(starts, stop)]
+            near = hidden[
+                max(0, bisect_right(starts, start) - 1) : bisect_left(starts, stop)
+            ]
             clash = [secret for secret in near if start < secret.stop]
             if any(start >= secret.start or stop < secret.stop for secret in clash):
                 continue  # it lies in a secret, or across its border
@@ -173,11 +175,15 @@ def without_secrets(
         return list(memories), together
     known_secrets = KnownSecrets(secret)
     return (
-        [replace(memory, content=known_secrets.masked(memory.content)) for memory in memories],
+        [
+            replace(memory, content=known_secrets.masked(memory.content))
+            for memory in memories
+        ],
         tuple(
             replace(
                 detail,
-                sensitive=detail.sensitive or known_secrets.masked(detail.value) != detail.value,
+                sensitive=detail.sensitive
+                or known_secrets.masked(detail.value) != detail.value,
             )
             for detail in together
         ),
@@ -190,7 +196,9 @@ def masked_episode(episode: Episode) -> Episode:
         return episode
     known_secrets = KnownSecrets(episode.details)
     details = tuple(
-        replace(detail, value=known_secrets.masked(detail.value)) if detail.sensitive else detail
+        replace(detail, value=known_secrets.masked(detail.value))
+        if detail.sensitive
+        else detail
         for detail in episode.details
     )
     return replace(episode, details=details)
@@ -201,7 +209,8 @@ def current(episode: Episode) -> Episode:
     if not any(detail.superseded for detail in episode.details):
         return episode
     return replace(
-        episode, details=tuple(detail for detail in episode.details if not detail.superseded)
+        episode,
+        details=tuple(detail for detail in episode.details if not detail.superseded),
     )
 
 

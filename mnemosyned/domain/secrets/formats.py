@@ -70,7 +70,9 @@ _COOKIE = re.compile(
     r"(?:\b[Cc]ookie:|\s-b\s|\s--cookie[ =])[ \"']{0,3}(?P<pairs>[^\"'\n]{1,4000})"
 )
 _PAIR = re.compile(r"(?P<name>[\w.-]{1,64}+)=(?P<cookie>[^;\s\"']{8,1000}+)")
-_COOKIE_NAMES = re.compile(r"sess|sid|auth|token|jwt|csrf|xsrf|remember|login", re.IGNORECASE)
+_COOKIE_NAMES = re.compile(
+    r"sess|sid|auth|token|jwt|csrf|xsrf|remember|login", re.IGNORECASE
+)
 _MARKUP = re.compile(
     r"<(?P<tag>\w{0,40}?(?:[Pp]ass(?:word|wd|phrase)?|PASSWORD|[Ss]ecret|[Tt]oken|[Aa]pi[Kk]ey))>"
     r"(?P<a>[^<>\s]{4,256}+)</"
@@ -85,7 +87,9 @@ _PGPASS = re.compile(
     r"^[^\s:]{1,100}+:(?:\d{4,5}+|\*):[^\s:]{1,64}+:[^\s:]{1,64}+:(?P<password>[^\s:]{4,256}+)$",
     re.MULTILINE,
 )
-_WIFI_QR = re.compile(r"\bWIFI:(?:[A-OQ-Z]:[^;\n]{0,64};){0,4}P:(?P<password>[^;\n]{4,64})")
+_WIFI_QR = re.compile(
+    r"\bWIFI:(?:[A-OQ-Z]:[^;\n]{0,64};){0,4}P:(?P<password>[^;\n]{4,64})"
+)
 
 _VALUE = r"[\"']?(?P<password>[^\s\"'$<>{}`|;][^\s\"'|]{3,127}+)"
 _STRONG = (
@@ -149,7 +153,9 @@ def formed(text: str) -> Iterator[Secret]:
         yield from _spans(_TOKENS, text)
     if "J" in text and "eyJ" in text:  # "J" is rare, and found faster
         tokens = _JWT.finditer(text)
-        yield from (Secret(DetailKind.JWT, *match.span()) for match in tokens if match["jwt"])
+        yield from (
+            Secret(DetailKind.JWT, *match.span()) for match in tokens if match["jwt"]
+        )
     if ":" in text:
         yield from _after_colons(text)
     if "=" in text or "</" in text:
@@ -261,4 +267,8 @@ def _iban_chars(text: str) -> int:
         return 0
     number = text[: places[-1]].replace(" ", "")
     turned = number[4:] + number[:4]
-    return places[-1] if int("".join(str(int(char, 36)) for char in turned)) % 97 == 1 else 0
+    return (
+        places[-1]
+        if int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+        else 0
+    )

@@ -68,7 +68,9 @@ def secrets(text: str) -> list[Secret]:
         last = apart[-1]
         if secret.start >= last.stop:
             apart.append(secret)
-        elif secret.stop > last.stop:  # what two rules see of one secret is masked together
+        elif (
+            secret.stop > last.stop
+        ):  # what two rules see of one secret is masked together
             apart[-1] = last._replace(stop=secret.stop)
     return apart
 
@@ -80,7 +82,9 @@ def masked(text: str, known: Iterable[Detail] = ()) -> str:
     be of the secret or of its sentence: elsewhere it is masked with and without.
     """
     found = secrets(text)
-    values = {detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS}
+    values = {
+        detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS
+    }
     if not found and not values:
         return text
     if found:
@@ -102,7 +106,9 @@ def mask(kind: DetailKind) -> str:
     return f"[secret:{kind.value}]"
 
 
-def masked_values(metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX) -> dict[str, Any]:
+def masked_values(
+    metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX
+) -> dict[str, Any]:
     """The same object with the secrets in its strings masked, its keys telling what they are.
 
     What is nested deeper than `levels` is left out; requests that deep are refused.

@@ -65,7 +65,9 @@ class Link(NamedTuple):
 
 def words_of(*tables: Mapping[str, str]) -> frozenset[str]:
     """The words of all languages in these tables."""
-    return frozenset(word for table in tables for row in table.values() for word in row.split())
+    return frozenset(
+        word for table in tables for row in table.values() for word in row.split()
+    )
 
 
 @cache
@@ -92,7 +94,16 @@ _BOUNDED = frozenset(Label) - {
 """Part of a longer word, these are another word: "shopping", "encode"."""
 _COLON_ONLY = ("pass", "psk")
 """Verbs and the like, where no colon follows. Scripts without spaces need one, too."""
-_ROMANCE = ("mot de passe", "mdp", "contrase", "senha", "phrase", "frase", "cl", "parola")
+_ROMANCE = (
+    "mot de passe",
+    "mdp",
+    "contrase",
+    "senha",
+    "phrase",
+    "frase",
+    "cl",
+    "parola",
+)
 """After these a noun or adjective may follow: "mot de passe NETFLIX"."""
 _COLON = re.compile(
     r"[\"'`”»)\]]{0,2}\s{0,3}(?::=|=>|->|[:=：＝→]|(?:は|是|为|為|가|는|은)(?=[!-~「『“]))"

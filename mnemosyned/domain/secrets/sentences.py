@@ -75,7 +75,9 @@ _NAMED = re.compile(
     r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
     r"|refresh|session|deploy|webhook|master|zugangs|app|bot|lizenz|product|activation)[ _-]?$"
 )
-_BEARER_VALUE = re.compile(r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}+=*)")
+_BEARER_VALUE = re.compile(
+    r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}+=*)"
+)
 _KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}+")
 _CODE = re.compile(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
 _GROUPS = re.compile(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")
@@ -85,8 +87,12 @@ _LOGIN_CODE = re.compile(
     r"|(?=[A-Z]{0,60}[2-7])[A-Z2-7]{16,64}(?!\w)|[A-Z2-7]{32,64}(?!\w)"
     r"|(?=[a-z ]{0,30}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}(?!\w)"
 )
-_NEXT_CODE = re.compile(r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?")
-_SEED_LINK = re.compile(r"[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?")
+_NEXT_CODE = re.compile(
+    r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?"
+)
+_SEED_LINK = re.compile(
+    r"[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?"
+)
 _SEED = re.compile(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w-])")
 _AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
 
@@ -95,7 +101,10 @@ def spoken(text: str) -> Iterator[Secret]:
     """The secrets of a text that follow a name for them, in order of the names."""
     done, fruitless = 0, 0
     for name in names(text):
-        if name.start < done or fruitless > FRUITLESS_MAX + name.start // CHARS_PER_NAME:
+        if (
+            name.start < done
+            or fruitless > FRUITLESS_MAX + name.start // CHARS_PER_NAME
+        ):
             continue
         fruitless += 1
         for secret in _RULES[name.label](name):
@@ -155,7 +164,9 @@ def _is_password(text: str, value: Value, link: Link, *, short: bool) -> bool:
 def _is_bare_password(text: str, value: Value, link: Link) -> bool:
     """Whether digits alone or a word alone stand where a password should."""
     words = value.text
-    ends = not text[value.stop : value.stop + 2].strip(".,;:!?)]}>\"'`“”’»」』。、，\n ")
+    ends = not text[value.stop : value.stop + 2].strip(
+        ".,;:!?)]}>\"'`“”’»」』。、，\n "
+    )
     if words.isdigit():
         return not link.apart or link.sign == ":" or ends or text[value.stop] in ",."
     if link.sign == ":":
@@ -201,10 +212,14 @@ def _successors(name: Name, stop: int) -> Iterator[Secret]:
 
 def _before(name: Name) -> Value | None:
     """The value in "use X as the password" or "X is my password"."""
-    tokens = list(TOKEN.finditer(name.low, max(0, name.start - BEFORE_CHARS), name.start))
+    tokens = list(
+        TOKEN.finditer(name.low, max(0, name.start - BEFORE_CHARS), name.start)
+    )
     for back in range(1, min(4, len(tokens))):
         word = tokens[-back][0]
-        if word in _AS or (back > 1 and word in _COPULAS and tokens[-back + 1][0] in _DETERMINERS):
+        if word in _AS or (
+            back > 1 and word in _COPULAS and tokens[-back + 1][0] in _DETERMINERS
+        ):
             return value_at(name.text, tokens[-back - 1].start())
     return None
 
@@ -225,7 +240,9 @@ def _keys(name: Name) -> Iterator[Secret]:
             continue
         if not value.quoted or " " in value.text:
             value = _key_at(text, value.start, KEY_CHARS)
-        if is_random(value.text, least if link.sign else max(least, UNLINKED_KEY_CHARS_MIN)):
+        if is_random(
+            value.text, least if link.sign else max(least, UNLINKED_KEY_CHARS_MIN)
+        ):
             stop = value.stop if value.quoted else _key_at(text, value.start, None).stop
             yield Secret(kind, value.start, stop)
             return
@@ -248,7 +265,11 @@ def _key_at(text: str, start: int, chars: int | None) -> Value:
 
 def _codes(name: Name) -> Iterator[Secret]:
     """A PIN or the code of a door."""
-    least = CHECK_DIGITS if name.word.startswith(("cv", "pr", "cr", "kart")) else CODE_DIGITS_MIN
+    least = (
+        CHECK_DIGITS
+        if name.word.startswith(("cv", "pr", "cr", "kart"))
+        else CODE_DIGITS_MIN
+    )
     for link in links(name):
         for pattern in (_GROUPS, _CODE):
             value = pattern.match(name.text, link.start)

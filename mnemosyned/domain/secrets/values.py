@@ -26,7 +26,9 @@ _QUOTES = {
 }  # fmt: skip
 _RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}+")
 _REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}+")
-_NEXT = re.compile(r"(?<=[!-~])[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|[;&][\w ]{1,40}=")
+_NEXT = re.compile(
+    r"(?<=[!-~])[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|[;&][\w ]{1,40}="
+)
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 SIGNS = "!#$%&*+@^~?_=|\\"
@@ -79,7 +81,9 @@ def value_at(text: str, start: int) -> Value | None:
     begin, words = start, run[0]
     while words and begin < start + QUOTES_MAX and words[0] in "\"'`“”„‘’«<(「『":
         begin, words = begin + 1, words[1:]
-    if following := _NEXT.search(words, 1):  # another script, or the next of several settings
+    if following := _NEXT.search(
+        words, 1
+    ):  # another script, or the next of several settings
         words = words[: following.start()]
     elif begin + len(words) == start + JUDGED_CHARS:
         return Value(words, begin, begin + len(words), quoted=False)
@@ -139,6 +143,12 @@ def phrase_at(text: str, start: int, *, named: bool) -> Value | None:
     if named:
         good = len(words) in PHRASE_WORDS and low[1] not in PROSE
     else:
-        good = len(words) in BARE_PHRASE_WORDS and words == low and min(map(len, words)) > 2
-        good = good and not PROSE.intersection(low) and not NO_PASSWORDS.intersection(low)
+        good = (
+            len(words) in BARE_PHRASE_WORDS
+            and words == low
+            and min(map(len, words)) > 2
+        )
+        good = (
+            good and not PROSE.intersection(low) and not NO_PASSWORDS.intersection(low)
+        )
     return Value(match[0], *match.span(), quoted=False) if good else None

@@ -37,7 +37,10 @@ def whole(memory: MemoryRecord) -> Piece:
 
 
 def parts(
-    memories: Iterable[MemoryRecord], *, count_tokens: Callable[[Piece], int], tokens_max: int
+    memories: Iterable[MemoryRecord],
+    *,
+    count_tokens: Callable[[Piece], int],
+    tokens_max: int,
 ) -> list[list[Piece]]:
     """The memories in their order, in parts of at most so many tokens and of like size.
 
@@ -91,7 +94,11 @@ def _fitting(
     piece: Piece, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> Iterator[tuple[Piece, int]]:
     """The piece with its size, or the stretches of it that fit."""
-    size = count_tokens(piece) if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX else None
+    size = (
+        count_tokens(piece)
+        if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX
+        else None
+    )
     if size is not None and size <= tokens_max:
         yield piece, size
         return
@@ -107,7 +114,9 @@ def _fitting(
         rest = rest[stop:].lstrip()
 
 
-def _longest(piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int) -> int:
+def _longest(
+    piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int
+) -> int:
     """How many characters of a text fit, at least one."""
     low, high = 1, len(text)
     while low < high:

@@ -71,7 +71,16 @@ _CLOSING = re.compile(
 )
 _RULE = re.compile(r"\A(?:[-*_=]{3,}\s*\n)+|(?:\n\s*[-*_=]{3,})+\s*\Z")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)|[。！？]|\n")
-_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』", "„": "“"}
+_PAIRS = {
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "‘": "’",
+    "«": "»",
+    "「": "」",
+    "『": "』",
+    "„": "“",
+}
 
 
 def clean(output: str) -> str:
@@ -105,7 +114,11 @@ def _unwrapped(text: str) -> str:
     if affirmed and _introduces(text[affirmed.end() :]):
         text = text[affirmed.end() :]
     preamble = _PREAMBLE.match(text)
-    if preamble and preamble.end() <= PREAMBLE_CHARS_MAX and _speaks_of_itself(preamble[0]):
+    if (
+        preamble
+        and preamble.end() <= PREAMBLE_CHARS_MAX
+        and _speaks_of_itself(preamble[0])
+    ):
         return text[preamble.end() :].strip()
     return _HEADING.sub("", text).strip()
 
@@ -118,7 +131,9 @@ def _inside(text: str) -> bool:
 
 def _introduces(rest: str) -> bool:
     """Whether what follows "Sure!" is talk of the summary, or the summary after a line break."""
-    return bool(_PREAMBLE.match(rest) or _HEADING.match(rest) or not _CONTINUES.match(rest))
+    return bool(
+        _PREAMBLE.match(rest) or _HEADING.match(rest) or not _CONTINUES.match(rest)
+    )
 
 
 _CONTINUES = re.compile(r"\A[a-zа-яäöüéñ]")

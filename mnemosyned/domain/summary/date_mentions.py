@@ -13,7 +13,9 @@ from mnemosyned.domain.instants import day_at
 SPAN_DAYS_MAX = 62
 LEAP_YEAR = 2024
 
-_AMBIGUOUS = frozenset(("may", "march", "mar", "mars", "mai", "sat", "sun", "wed", "mon", "sep"))
+_AMBIGUOUS = frozenset(
+    ("may", "march", "mar", "mars", "mai", "sat", "sun", "wed", "mon", "sep")
+)
 """In lower case, and alone, other words."""
 
 _NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
@@ -39,7 +41,9 @@ _DAY_SHORT = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)")
 _ALONE = re.compile(rf"(?<!\w)({_NAMES})(?!\w)", re.IGNORECASE)
 _WEEKDAY = re.compile(rf"(?<!\w)({'|'.join(WEEKDAYS)})s?(?!\w)", re.IGNORECASE)
 
-_COUNT = rf"(?P<n>\d{{1,3}}|{'|'.join(sorted(COUNTS, key=len, reverse=True))})(?:\s+of)?"
+_COUNT = (
+    rf"(?P<n>\d{{1,3}}|{'|'.join(sorted(COUNTS, key=len, reverse=True))})(?:\s+of)?"
+)
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _UNITS = (
     ("day", "days? tage?n? días? jours? дней день дня 日".split()),
@@ -48,7 +52,8 @@ _UNITS = (
     ("year", "years? jahre?n? años? ans? год(?:а|ов)? лет 年".split()),
 )
 _U, _U2 = (
-    "|".join(f"(?P<{name}{mark}>{'|'.join(words)})" for name, words in _UNITS) for mark in ("", "2")
+    "|".join(f"(?P<{name}{mark}>{'|'.join(words)})" for name, words in _UNITS)
+    for mark in ("", "2")
 )
 _COUNT2 = _COUNT.replace("<n>", "<n2>")
 _AGO = re.compile(
@@ -82,7 +87,11 @@ _NEARBY: tuple[tuple[re.Pattern[str], int, int], ...] = tuple(
                 r"|一昨日|前天|그저께"
             ),
         ),
-        (1, 1, r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일"),
+        (
+            1,
+            1,
+            r"\b(?:tomorrow|morgen|mañana|demain|domani|amanhã|завтра)\b|明日|明天|내일",
+        ),
         (
             2,
             2,
@@ -195,7 +204,9 @@ class Calendar:
             return year in self.years
         if day is None:
             return (year, month) in self.months or (near and (month, None) in self.bare)
-        return _valid(year, month, day) in self.days or (near and (month, day) in self.bare)
+        return _valid(year, month, day) in self.days or (
+            near and (month, day) in self.bare
+        )
 
     def _take(self, year: int | None, month: int | None, day: int | None) -> None:
         if year is None:
@@ -208,7 +219,9 @@ class Calendar:
         elif found := _valid(year, month, day):
             self._days(found, 0, 0)
 
-    def _days(self, today: date, first: int, last: int, *, only: int | None = None) -> None:
+    def _days(
+        self, today: date, first: int, last: int, *, only: int | None = None
+    ) -> None:
         """Take in the days of the calendar from `first` to `last`, counted from today."""
         for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
             one = day_at(today, step)
@@ -307,7 +320,9 @@ def _in_words(text: str) -> Iterator[Mention]:
     """Months and weekdays by themselves."""
     for match in _ALONE.finditer(text):
         name = match[1].lower()
-        if match[1][0].isupper() and not (name in _AMBIGUOUS and _opens(text, match.start())):
+        if match[1][0].isupper() and not (
+            name in _AMBIGUOUS and _opens(text, match.start())
+        ):
             yield Mention(match[0], *match.span(), ((None, MONTHS[name], None),))
     for match in _WEEKDAY.finditer(text):
         name = match[1].lower()

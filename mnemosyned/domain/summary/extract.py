@@ -13,7 +13,14 @@ from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, keywords
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, Token, emphasis, sentences, tokens
+from mnemosyned.domain.text.tokenizer import (
+    EXACT_KINDS,
+    Kind,
+    Token,
+    emphasis,
+    sentences,
+    tokens,
+)
 
 # Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
 SHARE = 0.35
@@ -108,7 +115,9 @@ class _Unit(NamedTuple):
     clipped: bool = False
 
 
-def extract(memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC) -> Extract:
+def extract(
+    memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC
+) -> Extract:
     """Keep about `ratio` of the group's characters, heading and keywords included.
 
     Very short groups may keep more than that, but the result is never longer than its sources;
@@ -128,7 +137,8 @@ def extract(memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UT
     if room >= SMALL_CHARS:
         return _filled(units, known, room=room, share=SHARE, heading=heading)[0]
     tried = [
-        _filled(units, known, room=room, share=share, heading=heading) for share in SHARES_SMALL
+        _filled(units, known, room=room, share=share, heading=heading)
+        for share in SHARES_SMALL
     ]
     return max(tried, key=lambda one: _gain(known, *one))[0]
 
@@ -143,7 +153,9 @@ def _filled(
     told = {token.stem for token in tokens(heading)}
     told.update(*[unit.stems for unit in kept])
     found = keywords(
-        known, covered=told, chars_max=min(room - body, body) - len(KEYWORDS) - len(SEPARATOR)
+        known,
+        covered=told,
+        chars_max=min(room - body, body) - len(KEYWORDS) - len(SEPARATOR),
     )
     return Extract(heading, tuple(lines), found), gain
 
@@ -154,8 +166,13 @@ def _gain(known: Vocabulary, kept: Extract, gain: float) -> float:
     return gain + KEYWORD_GAIN * sum([known.worth.get(word, 0.0) for word in named])
 
 
-def _heading(memories: Sequence[MemoryRecord], roles: Sequence[str], zone: tzinfo) -> str:
-    days = [in_zone(memory.created_at, zone).date() for memory in (memories[0], memories[-1])]
+def _heading(
+    memories: Sequence[MemoryRecord], roles: Sequence[str], zone: tzinfo
+) -> str:
+    days = [
+        in_zone(memory.created_at, zone).date()
+        for memory in (memories[0], memories[-1])
+    ]
     telling = not SILENT_ROLES.issuperset(map(str.lower, roles))
     who = ", ".join(roles[:ROLES_SHOWN_MAX]) if telling else ""
     return " · ".join(part for part in (dates.period(*days), who) if part)
@@ -176,7 +193,11 @@ def _units(
     units: list[_Unit] = []
     for index, memory in enumerate(memories):
         content = memory.content
-        said = in_zone(memory.created_at, zone) if zone and dates.relative(content) else None
+        said = (
+            in_zone(memory.created_at, zone)
+            if zone and dates.relative(content)
+            else None
+        )
         role = memory.role if named else ""
         for sentence, starts_line in sentences(content):
             key = sentence.casefold()
@@ -189,7 +210,9 @@ def _units(
             weight = _emphasis(sentence, words, stamped=stamp is not None)
             weight *= 0.5 + memory.importance
             stems = known.add(words)
-            units.append(_Unit(len(units), index, role, text, starts_line, stems, weight))
+            units.append(
+                _Unit(len(units), index, role, text, starts_line, stems, weight)
+            )
     return units, known
 
 
@@ -199,7 +222,9 @@ def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
     kinds = [word.kind for word in words]
     if stamped:
         factor *= LISTING
-    elif kinds.count(_STOP) < PROSE_STOP_SHARE * len(words) and _listing(sentence, kinds):
+    elif kinds.count(_STOP) < PROSE_STOP_SHARE * len(words) and _listing(
+        sentence, kinds
+    ):
         factor *= LISTING_TOLD if factor > 1 else LISTING
     elif (
         factor == 1
@@ -219,7 +244,9 @@ def _listing(sentence: str, kinds: Sequence[Kind]) -> bool:
     if _SIGNS.search(sentence):
         return True
     exact = sum(kind in EXACT_KINDS for kind in kinds)
-    return exact > len(kinds) / 2 or not (sentence.endswith(SENTENCE_ENDS) or "," in sentence)
+    return exact > len(kinds) / 2 or not (
+        sentence.endswith(SENTENCE_ENDS) or "," in sentence
+    )
 
 
 class _Selection:
@@ -261,7 +288,9 @@ class _Selection:
             return None
         self._clips += 1
         size = len(unit.text) - (self.cost(unit) - self.room) - 1
-        stop = max((at.start() for at in _CLAUSE.finditer(unit.text, 0, size + 1)), default=0)
+        stop = max(
+            (at.start() for at in _CLAUSE.finditer(unit.text, 0, size + 1)), default=0
+        )
         return _cut(unit, stop) if stop >= CLIP_CHARS_MIN else None
 
 
@@ -305,7 +334,8 @@ def _cut(unit: _Unit, stop: int) -> _Unit:
     return unit._replace(
         text=text,
         stems=tuple([root for root in unit.stems if root in said]),
-        emphasis=_emphasis(text, words, stamped=_STAMP.match(text) is not None) * CLIPPED,
+        emphasis=_emphasis(text, words, stamped=_STAMP.match(text) is not None)
+        * CLIPPED,
         clipped=True,
     )
 

@@ -147,7 +147,9 @@ class Sources:
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
         for piece in self.pieces:
             said = in_zone(piece.created_at, self._zone)
-            found.update((f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}"))
+            found.update(
+                (f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}")
+            )
         for _, readings in numbers(self.text):
             found |= readings
         found.update(value for _, value in number_words(self.text))
@@ -172,14 +174,19 @@ class Sources:
         wanted = value.casefold()
         at = self.folded.find(wanted)
         while at >= 0:
-            before, after = self.folded[at - 1 : at], self.folded[at + len(wanted) :][:1]
+            before, after = (
+                self.folded[at - 1 : at],
+                self.folded[at + len(wanted) :][:1],
+            )
             if not _joined(before, wanted[0]) and not _joined(after, wanted[-1]):
                 return True
             at = self.folded.find(wanted, at + 1)
         return False
 
 
-def check(summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC) -> Verdict:
+def check(
+    summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
+) -> Verdict:
     """Judge a summary by its sources: by its shape, its language, and all that is exact in it.
 
     `zone` is where the sources were said, and so which day "yesterday" was.
@@ -187,8 +194,12 @@ def check(summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinf
     text = _folded(summary).strip()
     if not text or not any(char.isalnum() for char in text):
         return Verdict((Problem(Fault.EMPTY, ""),))
-    too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (len(text) > chars_max)
-    if len(text) > RUNAWAY * chars_max:  # what it says is of no interest, and takes long to read
+    too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (
+        len(text) > chars_max
+    )
+    if (
+        len(text) > RUNAWAY * chars_max
+    ):  # what it says is of no interest, and takes long to read
         return Verdict(tuple(too_long))
     known = Sources(sources, zone=zone)
     problems = dict.fromkeys([*too_long, *_shape(text, known), *_values(text, known)])
@@ -230,7 +241,11 @@ def _values(text: str, known: Sources) -> Iterator[Problem]:
 
 def _stated(kind: Fault, value: str, known: Sources) -> bool:
     """Whether an exact value stands in the sources as it is; an URL with or without its scheme."""
-    return not value or known.quote(value) or (kind is Fault.URL and known.quote(_bare(value)))
+    return (
+        not value
+        or known.quote(value)
+        or (kind is Fault.URL and known.quote(_bare(value)))
+    )
 
 
 def _figures(text: str, known: Sources) -> Iterator[str]:
@@ -255,7 +270,9 @@ def looping(text: str, source: str = "") -> bool:
         for one, count in told.items()
     ):
         return True
-    least = min(GRAMS_DISTINCT_MIN, _distinct(_GRAM.findall(source.casefold())) * SOURCE_SHARE)
+    least = min(
+        GRAMS_DISTINCT_MIN, _distinct(_GRAM.findall(source.casefold())) * SOURCE_SHARE
+    )
     if len(words) >= GRAMS_MIN and _distinct(words) < least:
         return True
     return any(_in_a_row(words, size) for size in range(1, ROW_WORDS_MAX + 1))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.domain.text.cue_words import CONNECTORS, COPULAS, CURRENCIES, SECRETS
@@ -123,10 +122,14 @@ class Vocabulary:
 
     def discount(self, names: Iterable[str]) -> None:
         """Let names that the reader sees anyway, such as the speakers', be worth nothing."""
-        self.worth.update([(stem(part), 0.0) for name in names for part in name.split()])
+        self.worth.update(
+            [(stem(part), 0.0) for name in names for part in name.split()]
+        )
 
 
-def _exact(words: Sequence[Token], place: int, value: float, *, labelled: bool) -> float:
+def _exact(
+    words: Sequence[Token], place: int, value: float, *, labelled: bool
+) -> float:
     """What an exact value counts where it stands; `value` is what its kind does."""
     label = _label(words, place) if labelled else None
     if label is not None:
@@ -173,7 +176,9 @@ def _secret(words: Sequence[Token], place: int) -> bool:
     return at < place - 1 or words[at].closes or words[place].capital
 
 
-def keywords(known: Vocabulary, *, covered: AbstractSet[str], chars_max: int) -> tuple[str, ...]:
+def keywords(
+    known: Vocabulary, *, covered: AbstractSet[str], chars_max: int
+) -> tuple[str, ...]:
     """The most telling words not yet covered, as they were written: exact values, then the rest.
 
     A value brings its label and unit. Neighbors become one phrase ("support group"), which
@@ -188,7 +193,9 @@ def keywords(known: Vocabulary, *, covered: AbstractSet[str], chars_max: int) ->
     words: list[_Candidate] = []
     if room >= ROOM_MIN:
         worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
-        words = _fitting(_words(known, seen, worth_min, chars_max=room - len(SEPARATOR)), room)
+        words = _fitting(
+            _words(known, seen, worth_min, chars_max=room - len(SEPARATOR)), room
+        )
     written = [_written(value.tokens) for value in values]
     return (*dict.fromkeys(written), *_phrases(words))
 
@@ -294,7 +301,9 @@ def _follows(words: Sequence[Token], place: int) -> bool:
 
 def _telling(span: Sequence[Token], size: int) -> bool:
     """A small number says nothing by itself, and a blob nothing to anyone."""
-    return size <= SURFACE_CHARS_MAX and (len(span) > 1 or span[0].kind is not _NUMBER or size > 2)
+    return size <= SURFACE_CHARS_MAX and (
+        len(span) > 1 or span[0].kind is not _NUMBER or size > 2
+    )
 
 
 def _size(span: Sequence[Token]) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
@@ -71,7 +70,9 @@ _NOUN_ENDINGS = (
     "ung", "ungen", "heit", "keit", "schaft", "tion", "tionen", "tät", "ment", "nis", "ing", "tum",
     "zeit", "ion", "ik", "keiten", "heiten", "är", "eur", "ling", "plan", "weise",
 )  # fmt: skip
-_AUXILIARIES = frozenset("is was has had will would can could should did does also then".split())
+_AUXILIARIES = frozenset(
+    "is was has had will would can could should did does also then".split()
+)
 _THING_ENDINGS = (
     "ing", "ly", "ion", "ment", "ness", "ity", "ship", "ance", "ence", "age", "ism", "ist", "er",
     "or", "ed", "s", "one", "body",
@@ -180,7 +181,11 @@ def _familiar(word: str, known: AbstractSet[str]) -> bool:
     lower = word.casefold().removesuffix("'s")
     if not forms.isdisjoint(known) or lower in MONTHS or lower in WEEKDAYS:
         return True
-    if lower in ORDINARY or lower in STOP_WORDS or lower in COMMON_WORDS | FOREIGN_COMMON:
+    if (
+        lower in ORDINARY
+        or lower in STOP_WORDS
+        or lower in COMMON_WORDS | FOREIGN_COMMON
+    ):
         return True
     parts = _parts(word)
     if len(parts) > 1 and all(_ordinary(part) or part in known for part in parts):
@@ -201,7 +206,9 @@ def _misspelled(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _ordinary(word: str) -> bool:
-    return word in STOP_WORDS or word in COMMON_WORDS or word in ORDINARY or len(word) == 1
+    return (
+        word in STOP_WORDS or word in COMMON_WORDS or word in ORDINARY or len(word) == 1
+    )
 
 
 def _declined(word: str, known: AbstractSet[str]) -> bool:
@@ -216,7 +223,9 @@ def _declined(word: str, known: AbstractSet[str]) -> bool:
             return True
     cyrillic = any("а" <= char <= "я" for char in word)
     endings = (
-        ("а", "я", "ы", "и", "у", "ю", "е", "ой", "ей", "ом", "ем") if cyrillic else ("s", "n")
+        ("а", "я", "ы", "и", "у", "ю", "е", "ой", "ей", "ом", "ем")
+        if cyrillic
+        else ("s", "n")
     )
     roots = (word, word[:-1], word[:-2]) if cyrillic else (word,)
     return any(
@@ -227,7 +236,9 @@ def _declined(word: str, known: AbstractSet[str]) -> bool:
     )
 
 
-def _somebody(words: list[_Word], at: int, known: AbstractSet[str], *, german: bool) -> bool:
+def _somebody(
+    words: list[_Word], at: int, known: AbstractSet[str], *, german: bool
+) -> bool:
     """Whether a capitalized word that may be an ordinary one stands where a name does."""
     word = words[at]
     before = words[at - 1] if at and not word.opens else None
@@ -243,11 +254,19 @@ def _somebody(words: list[_Word], at: int, known: AbstractSet[str], *, german: b
         return True
     if after and after.capital and not _familiar(after.text, known):
         return True
-    return _german(words, at, before, after, known) if german else _opening(words, at, after)
+    return (
+        _german(words, at, before, after, known)
+        if german
+        else _opening(words, at, after)
+    )
 
 
 def _german(
-    words: list[_Word], at: int, before: _Word | None, after: _Word | None, known: AbstractSet[str]
+    words: list[_Word],
+    at: int,
+    before: _Word | None,
+    after: _Word | None,
+    known: AbstractSet[str],
 ) -> bool:
     """Whether a German noun is a place after "in" without an article, or joined to a person."""
     if before is None:
@@ -270,7 +289,9 @@ def _acting(lower: str, after: str) -> bool:
     if lower.endswith(_THING_ENDINGS) or not after.islower():
         return False
     return after in _AUXILIARIES or (
-        len(after) > STEM_CHARS_MIN and after.endswith(("ed", "s")) and not after.endswith("ss")
+        len(after) > STEM_CHARS_MIN
+        and after.endswith(("ed", "s"))
+        and not after.endswith("ss")
     )
 
 

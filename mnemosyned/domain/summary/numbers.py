@@ -40,7 +40,10 @@ def numbers(text: str) -> list[tuple[str, frozenset[str]]]:
     """Every number in figures, with the ways in which it may be read: 1,000 is 1000 or 1.0."""
     plain = unicodedata.normalize("NFKC", text)
     return [
-        (match[0], frozenset(_readings(match[0], plain[match.end() : match.end() + 12])))
+        (
+            match[0],
+            frozenset(_readings(match[0], plain[match.end() : match.end() + 12])),
+        )
         for match in _DIGITS.finditer(plain)
     ]
 
@@ -65,11 +68,17 @@ def _readings(written: str, after: str) -> Iterator[str]:
         scale = _SCALE.match(after)
         if scale:
             unit = (scale[1] or scale[2]).lower()
-            yield _plain(float(value) * _SCALES.get(unit, 1e6)) if _floats(value) else value
+            yield (
+                _plain(float(value) * _SCALES.get(unit, 1e6))
+                if _floats(value)
+                else value
+            )
 
 
 def _value(written: str) -> str:
-    plain = written.replace(",", ".").replace("’", ".").replace("'", ".").replace("·", ".")
+    plain = (
+        written.replace(",", ".").replace("’", ".").replace("'", ".").replace("·", ".")
+    )
     whole, _, rest = plain.rpartition(".")
     if _GROUPED.fullmatch(written):
         return _plain(float(f"{whole.replace('.', '')}.{rest}"))

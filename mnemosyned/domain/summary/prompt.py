@@ -56,18 +56,25 @@ def summary_messages(
     pieces: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
     """The request to summarize memories, each given with its time and role."""
-    blocks = "\n".join(shown(piece, zone=zone) for piece in pieces if piece.text.strip())
+    blocks = "\n".join(
+        shown(piece, zone=zone) for piece in pieces if piece.text.strip()
+    )
     return _messages(blocks, given="memories", chars_max=chars_max)
 
 
 def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Message]:
     """The request to make one summary of partial ones, in their order."""
-    blocks = "\n".join(shown_summary(text, at) for at, text in enumerate(summaries, start=1))
+    blocks = "\n".join(
+        shown_summary(text, at) for at, text in enumerate(summaries, start=1)
+    )
     return _messages(f"{_PARTS}\n{blocks}", given="summaries", chars_max=chars_max)
 
 
 def retry_messages(
-    messages: Sequence[Message], *, ungrounded: Sequence[str], otherwise: Sequence[str] = ()
+    messages: Sequence[Message],
+    *,
+    ungrounded: Sequence[str],
+    otherwise: Sequence[str] = (),
 ) -> list[Message]:
     """The same request once more, naming what was wrong with the first answer.
 

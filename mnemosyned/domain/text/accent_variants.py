@@ -24,7 +24,9 @@ def spellings(word: str) -> tuple[str, ...]:
     plain = fold(word)
     forms: Iterator[str]
     if any(letter in _ACCENTED for letter in plain):
-        forms = chain.from_iterable(_each(parted, _ACCENTED) for parted in _parted(plain))
+        forms = chain.from_iterable(
+            _each(parted, _ACCENTED) for parted in _parted(plain)
+        )
     else:
         forms = _each(lower.replace("ё", "е"), {"е": "ё"})
     return tuple(islice((form for form in forms if form != lower), SPELLINGS_MAX))

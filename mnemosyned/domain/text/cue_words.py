@@ -47,7 +47,9 @@ _EVENTS = _words(
 )
 """Words that announce something worth telling: a plan, a failure, its cause, a change."""
 
-ORDERS = frozenset(("never", "always", "don't", "don’t", "do not", "avoid", "ensure", "no more"))
+ORDERS = frozenset(
+    ("never", "always", "don't", "don’t", "do not", "avoid", "ensure", "no more")
+)
 """Words that bind when a sentence or clause opens with them; "it never ran" only tells."""
 
 RULING_PAIRS = _pairs(
@@ -58,9 +60,7 @@ RULING_PAIRS = _pairs(
 )
 """Two words in a row that announce what binds later."""
 
-HAN_RULINGS = (
-    "決定|决定|必ず|必须|禁止|締切|締め切り|期限|截止|原因|暗証番号|予約番号|密码|过敏|決ま|決め"
-)
+HAN_RULINGS = "決定|决定|必ず|必须|禁止|締切|締め切り|期限|截止|原因|暗証番号|予約番号|密码|过敏|決ま|決め"
 """Parts of words in Chinese and Japanese that announce what binds later."""
 
 CUES = dict.fromkeys(_EVENTS, EVENT) | dict.fromkeys(_RULINGS, RULING)
@@ -173,5 +173,7 @@ FOREIGN_COMMON = _words(
     son sa ses mon ma mes notre votre leur aussi tout tous toute toutes aujourd'hui demain hier
     two three four five six seven eight nine ten half twice once
     """
-) - _words("war hat die man son sin con mal y o on plus pour sobre dieses sale tu ma mon un de")
+) - _words(
+    "war hat die man son sin con mal y o on plus pour sobre dieses sale tu ma mon un de"
+)
 """Little words of other languages, and numbers in words; none that says more in English."""

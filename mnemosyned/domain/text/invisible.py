@@ -23,7 +23,9 @@ _UNSEEN = f"{_CONTROLS}{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}"
 _LONE_JOINER = "(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 """Joiners belong between letters of some scripts and between emoji, not beside ASCII."""
 _ANY_UNSEEN = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
-_IN_JSON = re.compile(f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}")
+_IN_JSON = re.compile(
+    f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}"
+)
 _ANY_BREAK = re.compile(f"\r\n|[\r{BREAKS}]")
 _CONTROL = re.compile(f"[{_CONTROLS}]")
 _ASCII_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e]")
@@ -38,12 +40,20 @@ def visible(text: str, *, one_line: bool = False) -> str:
     if text.isprintable():
         return text
     text = _ANY_UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
-    return re.sub("[\n\t]", lambda match: _LINE_FEEDS[match[0]], text) if one_line else text
+    return (
+        re.sub("[\n\t]", lambda match: _LINE_FEEDS[match[0]], text)
+        if one_line
+        else text
+    )
 
 
 def visible_json(text: str) -> str:
     """JSON with the same characters as escapes of JSON's own: it says what it said."""
-    return text if text.isascii() and "\x7f" not in text else _IN_JSON.sub(_json_escape, text)
+    return (
+        text
+        if text.isascii() and "\x7f" not in text
+        else _IN_JSON.sub(_json_escape, text)
+    )
 
 
 def plain_lines(text: str) -> str:
@@ -54,7 +64,11 @@ def plain_lines(text: str) -> str:
     if text.isprintable():
         return text
     if text.isascii():
-        return _CONTROL.sub("", _ASCII_BREAK.sub("\n", text)) if _CONTROL.search(text) else text
+        return (
+            _CONTROL.sub("", _ASCII_BREAK.sub("\n", text))
+            if _CONTROL.search(text)
+            else text
+        )
     return _ANY_UNSEEN.sub("", _ANY_BREAK.sub("\n", text))
 
 

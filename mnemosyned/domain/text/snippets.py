@@ -40,7 +40,9 @@ def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
     begin = 0
     best = -1
     for start, _ in matches:
-        seen = len({text for at, text in matches if start <= at < start + width * 3 // 4})
+        seen = len(
+            {text for at, text in matches if start <= at < start + width * 3 // 4}
+        )
         if seen > best:
             begin, best = max(0, start - width // 5), seen
     begin = min(begin, len(content) - width)
@@ -51,4 +53,8 @@ def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
     if end < len(content):
         space = content.rfind(" ", end - 20, end)
         end = space if space >= 0 else end
-    return ("…" if begin else "") + content[begin:end] + ("…" if end < len(content) else "")
+    return (
+        ("…" if begin else "")
+        + content[begin:end]
+        + ("…" if end < len(content) else "")
+    )

@@ -72,7 +72,10 @@ def terms(text: str) -> Terms:
 def telling(text: str) -> Terms:
     """The same without words that carry no content of their own, even if there is nothing else."""
     found = terms(text)
-    return Terms(tuple(word for word in found.words if word.lower() not in STOP_WORDS), found.grams)
+    return Terms(
+        tuple(word for word in found.words if word.lower() not in STOP_WORDS),
+        found.grams,
+    )
 
 
 def grams(text: str) -> str:

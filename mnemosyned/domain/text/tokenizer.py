@@ -80,7 +80,9 @@ PATTERNS: dict[Kind, str] = {
 
 EXACT_KINDS = frozenset(PATTERNS)
 
-_EXACT = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items()))
+_EXACT = re.compile(
+    "|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items())
+)
 _BOUNDARY = re.compile(
     r"[.!?…。！？｡．](?:(?<![.!?…][.!?…])(?<=[.!?…])[.!?…]*+[\"'”’»)\]*_]*+\s+"
     r"|(?<=[。！？｡．])[。！？｡．]*+[」』”’）】]*+\s*)"
@@ -117,7 +119,20 @@ _INNER = re.compile(
     rf"|{_LETTER}+(?:[_.'’]{_LETTER}+)*"
 )
 HAN_WORD_MAX = 6
-_SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s")
+_SUFFIXES = (
+    "ingly",
+    "edly",
+    "ings",
+    "ing",
+    "ied",
+    "ies",
+    "ers",
+    "ed",
+    "es",
+    "er",
+    "ly",
+    "s",
+)
 STEM_CHARS_MIN = 3
 
 
@@ -166,7 +181,11 @@ def _split(line: str) -> list[str]:
     start = 0
     for match in _BOUNDARY.finditer(line):
         at, end = match.span()
-        if line[at] == "." and line[at + 1] not in _ENDS and _abbreviated(line, start, at):
+        if (
+            line[at] == "."
+            and line[at + 1] not in _ENDS
+            and _abbreviated(line, start, at)
+        ):
             continue
         found.append(line[start:end].rstrip())
         start = end
@@ -229,7 +248,9 @@ def _binding(words: Sequence[Token]) -> bool:
             lower = word.surface.lower()
             before = words[at - 1].surface.lower() if at else ""
             opens = not at or words[at - 1].closes
-            if (opens and lower in ORDERS) or (at == 1 and f"{before} {lower}" in ORDERS):
+            if (opens and lower in ORDERS) or (
+                at == 1 and f"{before} {lower}" in ORDERS
+            ):
                 return True
             if (before, lower) in RULING_PAIRS:
                 return True
@@ -267,7 +288,9 @@ _NUMBER = Kind.NUMBER
 _STOP = Kind.STOP
 _WORD = Kind.WORD
 _KINDS = {str(kind): kind for kind in Kind}
-_BINDING = {words.split(" ")[-1] for words in ORDERS} | {second for _, second in RULING_PAIRS}
+_BINDING = {words.split(" ")[-1] for words in ORDERS} | {
+    second for _, second in RULING_PAIRS
+}
 _BESIDES = dict.fromkeys(UNITS, Kind.UNIT) | dict.fromkeys(TITLES, Kind.TITLE)
 
 
@@ -282,7 +305,9 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
     lower = core.lower().replace("’", "'")
     if _is_word(core, lower):
         return (_plain(core, closes=closes),)
-    whole = len(core) <= SENTENCE_CHARS_MAX and (core.isascii() or not _CJK.search(core))
+    whole = len(core) <= SENTENCE_CHARS_MAX and (
+        core.isascii() or not _CJK.search(core)
+    )
     exact = _EXACT.fullmatch(core) if whole else None
     if exact and exact.lastgroup:
         kind = _KINDS[exact.lastgroup]
@@ -362,11 +387,19 @@ def _kind(word: str, lower: str, root: str) -> Kind:
         return _CALENDAR
     if lower in _BESIDES:
         return _BESIDES[lower]
-    if lower in STOP_WORDS or root in STOP_WORDS or lower.partition("'")[0] in STOP_WORDS:
+    if (
+        lower in STOP_WORDS
+        or root in STOP_WORDS
+        or lower.partition("'")[0] in STOP_WORDS
+    ):
         return _STOP
     if word.isdigit():
         return _NUMBER
-    if root in _COMMON_STEMS or lower in FOREIGN_COMMON or (len(word) == 1 and word.isascii()):
+    if (
+        root in _COMMON_STEMS
+        or lower in FOREIGN_COMMON
+        or (len(word) == 1 and word.isascii())
+    ):
         return _COMMON
     return _WORD
 

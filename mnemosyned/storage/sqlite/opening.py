@@ -36,7 +36,8 @@ def open_store(
             store = _store(file, migrations)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
-                f"{database} cannot be opened as a memory: {reason(error)}", reason=reason(error)
+                f"{database} cannot be opened as a memory: {reason(error)}",
+                reason=reason(error),
             ) from error
         stack.callback(store.close)
         yield store
@@ -55,7 +56,9 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
             for index in heal_indexes(file.path)
         ]
         if upgrade(connection, migrations):
-            _fold_in(connection)  # the file is a database with tables from its first moment on
+            _fold_in(
+                connection
+            )  # the file is a database with tables from its first moment on
         file.know_companions()
         file.tighten()
         for warning in warnings:

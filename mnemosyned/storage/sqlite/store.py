@@ -21,7 +21,14 @@ from mnemosyned.domain.ports.store import (
     Promotion,
     Remembered,
 )
-from mnemosyned.domain.retention import Choice, Emptied, Prunable, Removal, Retention, Returned
+from mnemosyned.domain.retention import (
+    Choice,
+    Emptied,
+    Prunable,
+    Removal,
+    Retention,
+    Returned,
+)
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.search.query import Found, Place, Query, Shown
 from mnemosyned.domain.timekeeping import Sighting
@@ -40,14 +47,18 @@ from mnemosyned.storage.sqlite.fulltext.segments import failing_indexes
 from mnemosyned.storage.sqlite.search import selection
 from mnemosyned.storage.sqlite.search.candidates import Frequencies
 from mnemosyned.storage.sqlite.search.search import search
-from mnemosyned.storage.sqlite.tables import clock, compactions, learnings
-from mnemosyned.storage.sqlite.tables import consolidation as changes
-from mnemosyned.storage.sqlite.tables import deletion as forgetting
-from mnemosyned.storage.sqlite.tables import memories as tiers
-from mnemosyned.storage.sqlite.tables import rewrites as emptying
-from mnemosyned.storage.sqlite.tables import rollups as levels
-from mnemosyned.storage.sqlite.tables import state as marks
-from mnemosyned.storage.sqlite.tables import undo as returning
+from mnemosyned.storage.sqlite.tables import (
+    clock,
+    compactions,
+    consolidation as changes,
+    deletion as forgetting,
+    learnings,
+    memories as tiers,
+    rewrites as emptying,
+    rollups as levels,
+    state as marks,
+    undo as returning,
+)
 from mnemosyned.storage.sqlite.tables.activity import activity
 from mnemosyned.storage.sqlite.tables.insert import remember
 from mnemosyned.storage.sqlite.tables.purge import Purge
@@ -81,7 +92,9 @@ class SqliteStore:
         self._writer = Writer(connection, secured=self._custody.secured)
         self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._checkpoints = Checkpoints(database, check=self._custody.check)
-        self._purge = Purge(self._writer, self._readers, checkpoint=self._checkpoints.run)
+        self._purge = Purge(
+            self._writer, self._readers, checkpoint=self._checkpoints.run
+        )
         self._custody.renewed = self._renew
         self._frequencies = Frequencies()
         self._warnings = tuple(warnings)
@@ -131,7 +144,10 @@ class SqliteStore:
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
         return self._writer.write_each(
-            [partial(changes.consolidate, promotions=promotions) for promotions in groups],
+            [
+                partial(changes.consolidate, promotions=promotions)
+                for promotions in groups
+            ],
             durable=durable,
         )
 
@@ -160,13 +176,19 @@ class SqliteStore:
         return self._writer.write(lambda connection: forgetting.forget(connection, ids))
 
     def unlearn(self, learned: Sequence[str]) -> Removal:
-        return self._writer.write(lambda connection: forgetting.unlearn(connection, learned))
+        return self._writer.write(
+            lambda connection: forgetting.unlearn(connection, learned)
+        )
 
     def compact(self, compactings: Sequence[Compacting]) -> list[str]:
-        return self._writer.write(lambda connection: compactions.keep(connection, compactings))
+        return self._writer.write(
+            lambda connection: compactions.keep(connection, compactings)
+        )
 
     def learn(self, learning: Learning) -> tuple[Learning, list[str]]:
-        return self._writer.write(lambda connection: learnings.keep(connection, learning))
+        return self._writer.write(
+            lambda connection: learnings.keep(connection, learning)
+        )
 
     def edit_learning(self, id: str, text: str) -> None:
         self._writer.write(lambda connection: learnings.edit(connection, id, text))
@@ -180,10 +202,14 @@ class SqliteStore:
         )
 
     def rewrite(self, mark: int, episode: Episode) -> None:
-        self._writer.write(lambda connection: emptying.rewrite(connection, mark, episode))
+        self._writer.write(
+            lambda connection: emptying.rewrite(connection, mark, episode)
+        )
 
     def pin(self, id: str, *, pinned: bool) -> bool:
-        return self._writer.write(lambda connection: marks.pin(connection, id, pinned=pinned))
+        return self._writer.write(
+            lambda connection: marks.pin(connection, id, pinned=pinned)
+        )
 
     def restore(self, id: str) -> Removal:
         return self._writer.write(lambda connection: returning.restore(connection, id))
@@ -205,7 +231,9 @@ class SqliteStore:
             self._writer.write(lambda connection: clock.note_future(connection, now))
 
     def prune(self, ids: Sequence[str], *, now: datetime) -> int:
-        return self._writer.write(lambda connection: returning.prune(connection, ids, now))
+        return self._writer.write(
+            lambda connection: returning.prune(connection, ids, now)
+        )
 
     def scrub_due(self) -> bool:
         return self._purge.due()
@@ -222,7 +250,8 @@ class SqliteStore:
             )
         if found is None:
             raise NotFound(
-                f"nothing has the id {id!r}; `recall` shows the ids that exist", field="id"
+                f"nothing has the id {id!r}; `recall` shows the ids that exist",
+                field="id",
             )
         return found
 
@@ -230,7 +259,9 @@ class SqliteStore:
         with self._readers.snapshot() as connection:
             return compactions.read(connection, id)
 
-    def compaction_saying(self, text: str, *, session: str, source: str | None) -> str | None:
+    def compaction_saying(
+        self, text: str, *, session: str, source: str | None
+    ) -> str | None:
         with self._readers.snapshot() as connection:
             return compactions.saying(connection, text, session=session, source=source)
 
@@ -247,10 +278,17 @@ class SqliteStore:
                     f"WHERE id IN ({', '.join('?' * len(chunk))})",
                     chunk,
                 ).fetchall()
-        return sorted(map(episode_from, rows), key=lambda one: (one.covers_from, one.id))
+        return sorted(
+            map(episode_from, rows), key=lambda one: (one.covers_from, one.id)
+        )
 
     def foldable(
-        self, *, to_level: Level, before: datetime, limit: int, opened: Iterable[datetime] = ()
+        self,
+        *,
+        to_level: Level,
+        before: datetime,
+        limit: int,
+        opened: Iterable[datetime] = (),
     ) -> Foldable:
         with self._readers.snapshot() as connection:
             return levels.foldable(
@@ -322,7 +360,12 @@ class SqliteStore:
     ) -> list[Pending]:
         with self._readers.snapshot() as connection:
             return tiers.pending(
-                connection, before=before, session=session, sources=sources, now=now, limit=limit
+                connection,
+                before=before,
+                session=session,
+                sources=sources,
+                now=now,
+                limit=limit,
             )
 
     def count_due(
@@ -336,7 +379,12 @@ class SqliteStore:
     ) -> int:
         with self._readers.snapshot() as connection:
             return tiers.count_due(
-                connection, before=before, session=session, sources=sources, now=now, limit=limit
+                connection,
+                before=before,
+                session=session,
+                sources=sources,
+                now=now,
+                limit=limit,
             )
 
     def activity(self, *, fresh: datetime, now: datetime, limit: int) -> Activity:
@@ -375,7 +423,11 @@ class SqliteStore:
     ) -> list[Learning]:
         with self._readers.snapshot() as connection:
             return learnings.listed(
-                connection, sources=sources, kind=kind, superseded=superseded, limit=limit
+                connection,
+                sources=sources,
+                kind=kind,
+                superseded=superseded,
+                limit=limit,
             )
 
     def log(

@@ -33,7 +33,9 @@ class SqliteVectors(VectorStore):
             ).fetchone()[0]
         return found
 
-    def without_vector(self, model: int, *, after: int, before: int, limit: int) -> list[Spoken]:
+    def without_vector(
+        self, model: int, *, after: int, before: int, limit: int
+    ) -> list[Spoken]:
         with self._readers.snapshot() as connection:
             rows: list[Spoken] = []
             for table in ("working_memory", "archive"):
@@ -95,7 +97,9 @@ def _model(connection: sqlite3.Connection, name: str, identity: str) -> int:
     return number
 
 
-def _keep(connection: sqlite3.Connection, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+def _keep(
+    connection: sqlite3.Connection, model: int, vectors: Mapping[int, bytes]
+) -> list[int]:
     """What was forgotten or pruned while the model worked must not come back as a vector."""
     kept = []
     for seq, vector in vectors.items():

@@ -44,7 +44,9 @@ class Checkpoints:
             try:
                 if self._connection is None:
                     self._connection = self._connect()
-                row = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                row = self._connection.execute(
+                    "PRAGMA wal_checkpoint(PASSIVE)"
+                ).fetchone()
             except (OSError, sqlite3.Error) as error:
                 raise storage_failed(error, NOT_CLEANED) from error
         pages: int = row[1]
@@ -68,7 +70,11 @@ class Checkpoints:
         with self._lock:
             try:
                 self._connection = self._connect()
-            except (StorageFailed, OSError, sqlite3.Error) as error:  # the next run tries again
+            except (
+                StorageFailed,
+                OSError,
+                sqlite3.Error,
+            ) as error:  # the next run tries again
                 log.warning("checkpoints_not_connected", reason=str(error))
 
     def close(self) -> None:
@@ -88,7 +94,9 @@ class Checkpoints:
             check_same_thread=False,
         )
         try:
-            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+            connection.execute(
+                "SELECT 1 FROM sqlite_schema"
+            ).fetchone()  # opens the log
             self._check()
         except BaseException:
             connection.close()

@@ -94,7 +94,9 @@ class _Ticket(Generic[T]):
 
     __slots__ = ("done", "durable", "error", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T], *, durable: bool) -> None:
+    def __init__(
+        self, work: Callable[[sqlite3.Connection], T], *, durable: bool
+    ) -> None:
         self.work = work
         self.durable = durable
         self.done = False
@@ -118,7 +120,9 @@ class Writer:
         self,
         connection: sqlite3.Connection,
         *,
-        secured: Callable[[sqlite3.Connection], sqlite3.Connection] = lambda usual: usual,
+        secured: Callable[[sqlite3.Connection], sqlite3.Connection] = lambda usual: (
+            usual
+        ),
     ) -> None:
         self._connection = connection
         self._secured = secured
@@ -140,14 +144,20 @@ class Writer:
         return ticket.outcome()
 
     def write_each(
-        self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool = True
+        self,
+        works: Sequence[Callable[[sqlite3.Connection], T]],
+        *,
+        durable: bool = True,
     ) -> list[T | Exception]:
         """Run each of `works` by itself, all or nothing, with as few commits as can be.
 
         What one raised stands in its place; the others are on disk, and where they need not be
         `durable`, with the next commit that is: a failure of power takes them back whole.
         """
-        return [ticket.error or ticket.outcome() for ticket in self._commit(works, durable=durable)]
+        return [
+            ticket.error or ticket.outcome()
+            for ticket in self._commit(works, durable=durable)
+        ]
 
     def _commit(
         self, works: Sequence[Callable[[sqlite3.Connection], T]], *, durable: bool
@@ -176,10 +186,14 @@ class Writer:
             self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         except BaseException as error:
             failure = storage_failed(error, NOTHING_KEPT)
-            for ticket in tickets:  # first of all: a ticket without an error counts as kept
+            for (
+                ticket
+            ) in tickets:  # first of all: a ticket without an error counts as kept
                 ticket.error = ticket.error or failure
             self._roll_back()
-            if not isinstance(error, Exception):  # an interrupt belongs to this thread alone
+            if not isinstance(
+                error, Exception
+            ):  # an interrupt belongs to this thread alone
                 raise
         finally:
             for ticket in tickets:
@@ -187,7 +201,9 @@ class Writer:
 
     def _begin(self, *, durable: bool) -> None:
         self._secure()
-        if self._connection.in_transaction:  # an earlier one that could not be rolled back
+        if (
+            self._connection.in_transaction
+        ):  # an earlier one that could not be rolled back
             self._connection.execute("ROLLBACK")
         self._flush_at_commit(durable=durable)
         self._connection.execute("BEGIN IMMEDIATE")
@@ -221,7 +237,9 @@ class Writer:
     def _flush_at_commit(self, *, durable: bool) -> None:
         """Have commits wait for the disk, or not; the engine is told only where that changes."""
         if durable is not self._durable:
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._connection.execute(
+                f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
+            )
             self._durable = durable
 
     def _run(self, ticket: _Ticket[object], *, alone: bool) -> None:
@@ -232,7 +250,9 @@ class Writer:
         try:
             ticket.result = ticket.work(self._connection)
         except Exception as error:
-            if not self._connection.in_transaction:  # SQLite gave the whole transaction up
+            if (
+                not self._connection.in_transaction
+            ):  # SQLite gave the whole transaction up
                 raise
             self._connection.execute("ROLLBACK TO share")
             ticket.error = storage_failed(error, NOTHING_KEPT)
@@ -268,9 +288,13 @@ class Writer:
     def _checkpoint(self, wait_s: float) -> bool:
         self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
         try:
-            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            busy = self._connection.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            ).fetchone()[0]
         finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+            self._connection.execute(
+                f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}"
+            )
         return not busy
 
     def shrink(self) -> None:
@@ -364,7 +388,9 @@ class Readers:
         self._check()
         connection = open_reader(self._path)
         try:
-            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+            connection.execute(
+                "SELECT 1 FROM sqlite_schema"
+            ).fetchone()  # opens the log
             self._check()
         except BaseException:
             connection.close()
@@ -388,7 +414,9 @@ class Readers:
         try:
             with suppress(queue.Empty):
                 while len(idle) < self._size:
-                    idle.append(self._pool.get(timeout=max(0.0, ends - time.monotonic())))
+                    idle.append(
+                        self._pool.get(timeout=max(0.0, ends - time.monotonic()))
+                    )
             yield len(idle) == self._size
         finally:
             for connection in idle:

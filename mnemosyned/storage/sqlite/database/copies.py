@@ -23,7 +23,9 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     """
     partial = target.with_name(target.name + PARTIAL)
     partial.unlink(missing_ok=True)
-    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
+    os.close(
+        os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+    )
     try:
         source.execute("VACUUM INTO ?", (str(partial),))
         flush(partial)
@@ -40,7 +42,9 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> int
     sqlite3.Error and OSError too; what was at `target` stays then.
     """
     uri = f"{database.absolute().as_uri()}?mode=ro"
-    connecting = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    connecting = sqlite3.connect(
+        uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
+    )
     with closing(connecting) as source:
         source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
         check()

@@ -100,7 +100,9 @@ class Custody:
             else:
                 self.problem = _folded(connection, path, presence)
             self._saved = True
-        except FileExistsError:  # another file has come meanwhile: the next look sees it
+        except (
+            FileExistsError
+        ):  # another file has come meanwhile: the next look sees it
             self.problem = f"{path} was deleted, and another file is being put there"
         except (OSError, sqlite3.Error) as error:
             self._tried = time.monotonic()
@@ -124,7 +126,9 @@ class Custody:
         try:
             place(copy, path)
         except FileExistsError:
-            copy.unlink(missing_ok=True)  # what is there is set aside from the connection again
+            copy.unlink(
+                missing_ok=True
+            )  # what is there is set aside from the connection again
             raise
         self._file.adopt(path)
         self._reconnect = True
@@ -145,7 +149,9 @@ class Custody:
 
     def _set_aside(self, connection: sqlite3.Connection) -> str:
         path = self._file.path
-        aside = path.with_name(f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+        aside = path.with_name(
+            f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        )
         copy_beside(connection, aside).rename(aside)
         flush(path.parent)
         self._file.remove_companions()  # a log beside a file that it is not of would damage that

@@ -11,7 +11,9 @@ NOTHING_KEPT = "nothing of this request was kept"
 NOT_ANSWERED = "the question was not answered"
 _FULL = "the disk is full: free space, then try again"
 _DAMAGED = "the database file is damaged: stop what uses it and restore a backup"
-_CANNOT_WRITE = "the file cannot be opened for writing: check its permissions and its folder"
+_CANNOT_WRITE = (
+    "the file cannot be opened for writing: check its permissions and its folder"
+)
 _FAILING = "the disk fails: check it and the system's log, then try again"
 _ADVICE = {
     sqlite3.SQLITE_FULL: _FULL,
@@ -42,8 +44,12 @@ def reason(error: BaseException) -> str:
     """Why something failed and what to do, with the engine's own words at the end."""
     advice = _UNKNOWN
     if isinstance(error, sqlite3.Error):
-        code = getattr(error, "sqlite_errorcode", None)  # absent where Python itself raised it
-        advice = _ADVICE.get(code & _PRIMARY, _UNKNOWN) if code is not None else _UNKNOWN
+        code = getattr(
+            error, "sqlite_errorcode", None
+        )  # absent where Python itself raised it
+        advice = (
+            _ADVICE.get(code & _PRIMARY, _UNKNOWN) if code is not None else _UNKNOWN
+        )
         return f"{advice} (SQLite says: {error})"
     if isinstance(error, OSError):
         advice = _ADVICE_OF_SYSTEM.get(error.errno or 0, _UNKNOWN)

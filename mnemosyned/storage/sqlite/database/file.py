@@ -67,7 +67,9 @@ class DatabaseFile:
         """Have this file from now on, instead of the one before."""
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
-            if _identity(path) in _owned:  # looked at first: to open and close it costs its locks
+            if (
+                _identity(path) in _owned
+            ):  # looked at first: to open and close it costs its locks
                 raise DatabaseInUse(_IN_USE.format(path))
             descriptor = os.open(path, flags, PRIVATE)
             try:
@@ -93,7 +95,9 @@ class DatabaseFile:
     def know_companions(self) -> None:
         """Remember which log SQLite writes; it has it open by now and keeps it to the end."""
         seen = {str(path): _identity(path) for path in self._beside()}
-        self._companions = {path: identity for path, identity in seen.items() if identity}
+        self._companions = {
+            path: identity for path, identity in seen.items() if identity
+        }
 
     def presence(self) -> Presence:
         """What the path leads to now: a few microseconds, so before each commit."""
@@ -112,7 +116,10 @@ class DatabaseFile:
         """Whether another log with something in it has taken the place of ours."""
         wal = self._beside()[0]
         identity = _identity(wal)
-        return identity not in (None, self._companions.get(str(wal))) and wal.stat().st_size > 0
+        return (
+            identity not in (None, self._companions.get(str(wal)))
+            and wal.stat().st_size > 0
+        )
 
     def remove_companions(self) -> None:
         """Delete our log and its index by name, where the names are still ours."""
@@ -140,15 +147,24 @@ class DatabaseFile:
                 if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
                     path.chmod(PRIVATE)
                     before = f"{stat.S_IMODE(status.st_mode):04o}"
-                    log.warning("permissions_tightened", file=str(path), before=before, now="0600")
+                    log.warning(
+                        "permissions_tightened",
+                        file=str(path),
+                        before=before,
+                        now="0600",
+                    )
             except FileNotFoundError:
                 continue
-            except PermissionError as error:  # it belongs to someone else, who let us write it
+            except (
+                PermissionError
+            ) as error:  # it belongs to someone else, who let us write it
                 log.warning("permissions_kept", file=str(path), reason=error.strerror)
 
     def _beside(self) -> tuple[Path, ...]:
         """The log and its index, by name."""
-        return tuple(self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS)
+        return tuple(
+            self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS
+        )
 
     def close(self) -> None:
         """Let go of the file; SQLite has closed it by now."""

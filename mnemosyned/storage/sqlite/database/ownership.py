@@ -47,7 +47,9 @@ def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFil
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
             yield file
-            with suppress(OSError):  # of a failing disk: what an earlier owner left does not count
+            with suppress(
+                OSError
+            ):  # of a failing disk: what an earlier owner left does not count
                 os.ftruncate(descriptor, 0)
         finally:
             file.close()
@@ -99,8 +101,13 @@ def _lock_file(database: Path, flags: int) -> Iterator[int]:
 def _resolved(database: Path) -> Path:
     try:
         return database.resolve()
-    except (RuntimeError, OSError) as error:  # before Python 3.13 a loop is a RuntimeError
-        raise StorageFailed(f"{database} is a loop of symbolic links: name another file") from error
+    except (
+        RuntimeError,
+        OSError,
+    ) as error:  # before Python 3.13 a loop is a RuntimeError
+        raise StorageFailed(
+            f"{database} is a loop of symbolic links: name another file"
+        ) from error
 
 
 def _in_use(database: Path) -> str:

@@ -34,7 +34,9 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
         return
     tables = {
         name
-        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table'"
+        )
     }
     if application or (_OURS not in tables and tables - _BEFORE):
         some = ", ".join(sorted(tables - _BEFORE)[:3])
@@ -96,7 +98,9 @@ def _statements(script: str) -> Iterator[str]:
             yield statement
             statement = ""
     if statement.strip():
-        raise StorageFailed(f"a migration ends in the middle of a statement: {statement[:80]!r}")
+        raise StorageFailed(
+            f"a migration ends in the middle of a statement: {statement[:80]!r}"
+        )
 
 
 def _number(file: Path) -> int:

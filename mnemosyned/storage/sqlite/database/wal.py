@@ -48,12 +48,16 @@ def frames_left(database: Path) -> LeftLog | None:
         if page_size not in PAGE_SIZES:
             page_size = USUAL_PAGE_SIZE
         if not _sound(header):  # its frames tell which ones belong together
-            salts = list(FRAME.unpack(os.pread(descriptor, FRAME.size, HEADER.size))[2:4])
+            salts = list(
+                FRAME.unpack(os.pread(descriptor, FRAME.size, HEADER.size))[2:4]
+            )
         step = FRAME.size + page_size
         count = min((size - HEADER.size) // step, FRAMES_MAX)
         commits = []
         for number in range(count):
-            frame = FRAME.unpack(os.pread(descriptor, FRAME.size, HEADER.size + number * step))
+            frame = FRAME.unpack(
+                os.pread(descriptor, FRAME.size, HEADER.size + number * step)
+            )
             if list(frame[2:4]) == salts and frame[1]:
                 commits.append(number + 1)
     return LeftLog(path, tuple(commits))
@@ -87,7 +91,9 @@ def _sound(header: bytes) -> bool:
 @contextmanager
 def _opened(path: Path) -> Iterator[int | None]:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        )
     except OSError:  # none, or none that SQLite would read: it says so itself
         yield None
         return

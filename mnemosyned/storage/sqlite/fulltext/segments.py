@@ -78,9 +78,13 @@ def heal_indexes(database: Path) -> list[str]:
         connection.execute("BEGIN")
         known = {
             name
-            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for (name,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            )
         }
-        depths = {index: index_depth(connection, index) for index in INDEXES if index in known}
+        depths = {
+            index: index_depth(connection, index) for index in INDEXES if index in known
+        }
         failing = failing_indexes(connection) if len(depths) == len(INDEXES) else []
         connection.execute("ROLLBACK")
     unsafe = [
@@ -104,7 +108,8 @@ def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
     for table in ("data", "idx", "docsize"):
         connection.execute(f"DELETE FROM {index}_{table}")
     connection.execute(
-        f"INSERT INTO {index}_data VALUES (1, x''), (?, x'00000000000000')", (_STRUCTURE_ROW,)
+        f"INSERT INTO {index}_data VALUES (1, x''), (?, x'00000000000000')",
+        (_STRUCTURE_ROW,),
     )
 
 

@@ -28,7 +28,9 @@ _FIGURES = re.compile(r"\d+")
 
 _Row = tuple[float, str, int, str | None, str]
 """Importance, when it happened, where it stands, its source and how its text begins."""
-_COLUMNS = "importance, created_at, {0}seq, session_id, source, substr(content, 1, ?) AS text"
+_COLUMNS = (
+    "importance, created_at, {0}seq, session_id, source, substr(content, 1, ?) AS text"
+)
 _FIRST_OF_EACH = (
     "SELECT importance, created_at, seq, source, text FROM (SELECT *, row_number() OVER "
     "(PARTITION BY source ORDER BY importance DESC, length(text) DESC, seq) AS place "
@@ -54,7 +56,8 @@ def listed(
             "WHERE created_at >= ? AND created_at < ? ORDER BY created_at LIMIT ?"
         )
         found += connection.execute(
-            _FIRST_OF_EACH % (fresh, where), (TELLING_CHARS, *reach, WALKED_MAX, *values, limit)
+            _FIRST_OF_EACH % (fresh, where),
+            (TELLING_CHARS, *reach, WALKED_MAX, *values, limit),
         )
     if query.tier is not Tier.WORKING:
         archived = (

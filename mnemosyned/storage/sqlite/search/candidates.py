@@ -92,7 +92,9 @@ class Frequencies:
                 (newest,) = connection.execute(
                     "SELECT max(rowid) FROM memory_fts_docsize"
                 ).fetchone()
-                frequencies[word] = min(count, SAMPLE * newest // max(1, newest - min(found) + 1))
+                frequencies[word] = min(
+                    count, SAMPLE * newest // max(1, newest - min(found) + 1)
+                )
             if found:  # else it is looked for again: the next memory may have it
                 self._keep(word.lower(), frequencies[word], count)
         return frequencies, rows
@@ -117,7 +119,12 @@ def _rows(connection: sqlite3.Connection, match: str, *, limit: int) -> set[int]
 
 
 def scored(
-    connection: sqlite3.Connection, table: str, match: str, narrow: Narrow, *, limit: int
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    narrow: Narrow,
+    *,
+    limit: int,
 ) -> dict[int, float]:
     """The best rows of an index for an expression, with their bm25, higher is better."""
     rows = connection.execute(
@@ -143,7 +150,9 @@ def best(
     far as they have been looked up.
     """
     frequencies = corpus.frequencies
-    words = sorted((word for word in terms.words if frequencies[word]), key=frequencies.__getitem__)
+    words = sorted(
+        (word for word in terms.words if frequencies[word]), key=frequencies.__getitem__
+    )
     if not words or narrow.only == []:
         return {}, False
     search = _Words(connection, narrow, words, terms=terms, corpus=corpus)
@@ -157,7 +166,9 @@ def best(
     return strong, search.partial or len(strong) < len(found)
 
 
-def _strong(found: Mapping[int, float], room: Room, *, whole: float) -> dict[int, float]:
+def _strong(
+    found: Mapping[int, float], room: Room, *, whole: float
+) -> dict[int, float]:
     """The best, the newest among equals, as far as there is room for them.
 
     `whole` is what all the words are worth.
@@ -165,7 +176,9 @@ def _strong(found: Mapping[int, float], room: Room, *, whole: float) -> dict[int
     if not found:
         return {}
     least = _nth(found, room.limit)
-    ranked = sorted(((worth, seq) for seq, worth in found.items() if worth >= least), reverse=True)
+    ranked = sorted(
+        ((worth, seq) for seq, worth in found.items() if worth >= least), reverse=True
+    )
     most = ranked[0][0]
     kept = room.kept
     if most >= whole * (1 - ROUNDING):
@@ -173,7 +186,9 @@ def _strong(found: Mapping[int, float], room: Room, *, whole: float) -> dict[int
     return {
         seq: worth
         for at, (worth, seq) in enumerate(ranked[: room.limit])
-        if at < room.sure or worth >= WEAK * most or (at < kept and worth >= WEAKEST * most)
+        if at < room.sure
+        or worth >= WEAK * most
+        or (at < kept and worth >= WEAKEST * most)
     }
 
 
@@ -209,7 +224,9 @@ def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
     widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
     begins = [0, *sorted(widest)]
     ends = [*begins[1:], len(rows)]
-    return [(rows[begin], rows[end - 1]) for begin, end in zip(begins, ends, strict=True)]
+    return [
+        (rows[begin], rows[end - 1]) for begin, end in zip(begins, ends, strict=True)
+    ]
 
 
 class _Words:
@@ -276,7 +293,9 @@ class _Words:
         self.partial = True
         found: dict[int, float] = {}
         cut = len(self._words) <= PAIR
-        for step, (operator, words) in enumerate(_steps(self._words, self._frequencies)):
+        for step, (operator, words) in enumerate(
+            _steps(self._words, self._frequencies)
+        ):
             if len(found) >= room.kept or step == STEPS_MAX:
                 break
             if operator == "OR" and len(words) > 1:
@@ -324,7 +343,12 @@ def _steps(
 
 
 def newest(
-    connection: sqlite3.Connection, table: str, match: str, narrow: Narrow, *, limit: int
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    narrow: Narrow,
+    *,
+    limit: int,
 ) -> list[tuple[int, float]]:
     """The best of the newest rows of an index for an expression."""
     return connection.execute(

@@ -83,7 +83,9 @@ def narrowed(connection: sqlite3.Connection, query: Query) -> Narrow:
     narrow = memory_filter(query)
     if not query.sessions:
         return narrow
-    clauses, values = _named_and_dated(query, column="+{}", first="created_at", last="created_at")
+    clauses, values = _named_and_dated(
+        query, column="+{}", first="created_at", last="created_at"
+    )
     holds, moment = in_force(query, seq="seq")
     where = " AND ".join(clauses) + holds
     rows: list[int] = []

@@ -54,16 +54,18 @@ LENDER_WEAK = 0.5
 BESIDE_REACH = 8
 """So far off in the order of arrival, as sessions may come in interleaved."""
 
-_MATCH_FIELDS = (
-    f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
-)
+_MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 
 
-def search(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> Found:
+def search(
+    connection: sqlite3.Connection, query: Query, frequencies: Frequencies
+) -> Found:
     """Candidates from the tiers asked for, within one snapshot."""
     stock = _stock(connection, query, frequencies)
     if not stock.states:
-        query = replace(query, valid_at=None, superseded=True)  # there is nothing to leave out
+        query = replace(
+            query, valid_at=None, superseded=True
+        )  # there is nothing to leave out
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
     room = Room(limit, CANDIDATES_KEPT_PER_HIT * query.limit, query.limit)
     matches, more = _matches(connection, query, stock, room)
@@ -94,7 +96,9 @@ class _Stock(NamedTuple):
     """All memories with a word of the question, for the words that had to be looked up."""
 
 
-def _stock(connection: sqlite3.Connection, query: Query, frequencies: Frequencies) -> _Stock:
+def _stock(
+    connection: sqlite3.Connection, query: Query, frequencies: Frequencies
+) -> _Stock:
     totals = connection.execute(
         "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
         "FROM tier_totals"
@@ -113,7 +117,9 @@ def _stock(connection: sqlite3.Connection, query: Query, frequencies: Frequencie
 
 def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
     """Every episode that can take a place, whatever matched in it."""
-    return {match.episode for match in memories if match.episode is not None}.union(episodes)
+    return {match.episode for match in memories if match.episode is not None}.union(
+        episodes
+    )
 
 
 def _matches(
@@ -124,7 +130,9 @@ def _matches(
     asked = partial(best, connection, query.terms, stock.corpus, rows=stock.rows)
     words, more = ({}, False) if query.only_then else asked(narrow, room=room)
     for span in query.spans:
-        then = narrowed(connection, _during(query, span if query.only_then else span.around()))
+        then = narrowed(
+            connection, _during(query, span if query.only_then else span.around())
+        )
         told, _ = asked(then, room=room._replace(limit=CANDIDATES_THEN))
         words = {**told, **words}
     grams: dict[int, float] = {}
@@ -162,7 +170,9 @@ def matches_at(
 
 def _names_something(query: Query) -> bool:
     """Whether it asks for a name or a number: where nothing has that, a list would be no answer."""
-    return any(char.isupper() or char.isdigit() for word in query.terms.words for char in word)
+    return any(
+        char.isupper() or char.isdigit() for word in query.terms.words for char in word
+    )
 
 
 def _during(query: Query, span: Span) -> Query:
@@ -175,24 +185,33 @@ def _during(query: Query, span: Span) -> Query:
 def _gram_scores(
     connection: sqlite3.Connection, table: str, query: Query, narrow: Narrow, limit: int
 ) -> dict[int, float]:
-    every = (*query.terms.words, *query.terms.grams)  # parts of names stand in the second index
+    every = (
+        *query.terms.words,
+        *query.terms.grams,
+    )  # parts of names stand in the second index
     found = newest(connection, table, any_of(every), narrow, limit=limit)
     return {seq: GRAM_WEIGHT * score for seq, score in found}
 
 
-def _episode_scores(connection: sqlite3.Connection, query: Query, limit: int) -> dict[int, float]:
+def _episode_scores(
+    connection: sqlite3.Connection, query: Query, limit: int
+) -> dict[int, float]:
     narrow = episode_filter(query)
     forms = [form for word in query.terms.words for form in query.terms.forms(word)]
     found: dict[int, float] = {}
     if forms:
         found = scored(connection, "episode_fts", any_of(forms), narrow, limit=limit)
-    for seq, score in _gram_scores(connection, "episode_gram_fts", query, narrow, limit).items():
+    for seq, score in _gram_scores(
+        connection, "episode_gram_fts", query, narrow, limit
+    ).items():
         found[seq] = found.get(seq, 0.0) + score
     return found
 
 
 def _read(
-    connection: sqlite3.Connection, scores: Mapping[int, float], grams: Mapping[int, float]
+    connection: sqlite3.Connection,
+    scores: Mapping[int, float],
+    grams: Mapping[int, float],
 ) -> list[Match]:
     """The candidates, in the order of their scores."""
     matches: dict[int, Match] = {}
@@ -201,7 +220,8 @@ def _read(
         if len(matches) == len(scores):
             break
         for row in connection.execute(
-            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {SEQ_AMONG}", (positions,)
+            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {SEQ_AMONG}",
+            (positions,),
         ).fetchall():
             matches[row[0]] = _match(row, scores[row[0]], grams.get(row[0], 0.0))
     return [matches[seq] for seq in scores if seq in matches]
@@ -210,7 +230,9 @@ def _read(
 def _match(row: Sequence[Any], score: float, grams: float) -> Match:
     seq, episode, session, importance, source, role, content, created_at = row
     moment = instant(created_at)
-    return Match(seq, score, session, importance, episode, source, role, content, moment, grams)
+    return Match(
+        seq, score, session, importance, episode, source, role, content, moment, grams
+    )
 
 
 def _beside(
@@ -245,14 +267,20 @@ def _around(
     connection: sqlite3.Connection, query: Query, match: Match, *, slept: bool
 ) -> list[Sequence[Any]]:
     """The rows of its session that came in around a match, within the filters, in order."""
-    reach = (match.position - BESIDE_REACH, match.position + BESIDE_REACH, match.session)
+    reach = (
+        match.position - BESIDE_REACH,
+        match.position + BESIDE_REACH,
+        match.session,
+    )
     holds, moment = in_force(query, seq="seq")
     rows: list[Sequence[Any]] = []
     for tier, table, episode in (
         (Tier.WORKING, "working_memory", "NULL"),
         (Tier.ARCHIVE, "archive", "episode_seq"),
     ):
-        if query.tier is not None and (query.tier is Tier.WORKING) != (tier is Tier.WORKING):
+        if query.tier is not None and (query.tier is Tier.WORKING) != (
+            tier is Tier.WORKING
+        ):
             continue
         if tier is Tier.ARCHIVE and not slept:
             continue

@@ -33,7 +33,11 @@ def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
             else "iif(content != '', content, ifnull("
             "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))"
         )
-        columns = f"id, role, session_id, ifnull(source, ''), metadata, {text}" if named else "id"
+        columns = (
+            f"id, role, session_id, ifnull(source, ''), metadata, {text}"
+            if named
+            else "id"
+        )
         for narrowed, further in _narrowed(where, values, having):
             rows = connection.execute(
                 f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
@@ -46,7 +50,9 @@ def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
 
 def _conditions(choice: Choice) -> tuple[str, list[Any]]:
     named, names = among(choice.sessions, choice.sources)
-    dated, moments = within(choice.since, choice.until, first="created_at", last="created_at")
+    dated, moments = within(
+        choice.since, choice.until, first="created_at", last="created_at"
+    )
     return " AND ".join(["1", *named, *dated]), [*names, *moments]
 
 

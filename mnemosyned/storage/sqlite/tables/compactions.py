@@ -23,7 +23,9 @@ ABOUT = timedelta(hours=1)
 """So far apart an agent's own clock and ours may put the same words."""
 
 
-def keep(connection: sqlite3.Connection, compactings: Sequence[Compacting]) -> list[str]:
+def keep(
+    connection: sqlite3.Connection, compactings: Sequence[Compacting]
+) -> list[str]:
     """Insert what is not known yet; the ids of the memories that hold the messages, in order."""
     taken = {
         part.draft.memory.id: part
@@ -32,23 +34,32 @@ def keep(connection: sqlite3.Connection, compactings: Sequence[Compacting]) -> l
         if isinstance(part, Taken)
     }
     homes = {id: _home(connection, part) for id, part in taken.items()}
-    remember(connection, [taken[id].draft for id, home in homes.items() if home is None])
+    remember(
+        connection, [taken[id].draft for id, home in homes.items() if home is None]
+    )
     places = {id: home or id for id, home in homes.items()}
     for one in compactings:
         _insert(connection, one, places)
     return list(dict.fromkeys(places.values()))
 
 
-def read(connection: sqlite3.Connection, id: str) -> tuple[Compacted, list[MemoryRecord]] | None:
+def read(
+    connection: sqlite3.Connection, id: str
+) -> tuple[Compacted, list[MemoryRecord]] | None:
     """A compaction and what is left of its messages; None where the id is no compaction's."""
     row = connection.execute(
-        "SELECT id, session_id, source, policy, created_at FROM compaction WHERE id = ?", (id,)
+        "SELECT id, session_id, source, policy, created_at FROM compaction WHERE id = ?",
+        (id,),
     ).fetchone()
     if row is None:
         return None
     *_, session, source, policy, created_at = row
     compacted = Compacted(
-        id=id, session=session, source=source, policy=policy, created_at=instant(created_at)
+        id=id,
+        session=session,
+        source=source,
+        policy=policy,
+        created_at=instant(created_at),
     )
     ids = list(dict.fromkeys(_leaves(_below(connection, id), id)))
     memories = _memories(connection, ids)
@@ -154,7 +165,9 @@ def _leaves(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
             waiting += reversed(below[part])
 
 
-def _memories(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+def _memories(
+    connection: sqlite3.Connection, ids: Sequence[str]
+) -> dict[str, MemoryRecord]:
     found: dict[str, MemoryRecord] = {}
     for start in range(0, len(ids), IDS_PER_QUERY):
         some = ids[start : start + IDS_PER_QUERY]

@@ -23,17 +23,21 @@ def _marks(columns: str) -> str:
     return ", ".join("?" for _ in columns.split(", "))
 
 
-_INSERT_EPISODE = (
-    f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({_marks(EPISODE_COLUMNS)})"
+_INSERT_EPISODE = f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({_marks(EPISODE_COLUMNS)})"
+_INSERT_LOG = (
+    f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({_marks(LOG_COLUMNS)})"
 )
-_INSERT_LOG = f"INSERT INTO consolidation_log ({LOG_COLUMNS}) VALUES ({_marks(LOG_COLUMNS)})"
 
 
-def consolidate(connection: sqlite3.Connection, promotions: Sequence[Promotion]) -> None:
+def consolidate(
+    connection: sqlite3.Connection, promotions: Sequence[Promotion]
+) -> None:
     """Promote, evict and log. The index keeps its rows: a memory's `seq` goes with it."""
     for promotion in promotions:
         episode = promotion.episode
-        episode_seq = connection.execute(_INSERT_EPISODE, episode_row(episode)).lastrowid
+        episode_seq = connection.execute(
+            _INSERT_EPISODE, episode_row(episode)
+        ).lastrowid
         index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
         _check_in_force(connection, promotion.spoken)
         _evict(connection, episode.summary_of, episode_seq)
@@ -48,10 +52,14 @@ def _check_in_force(connection: sqlite3.Connection, ids: Collection[str]) -> Non
         f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({', '.join('?' * len(ids))})",
         tuple(ids),
     ).fetchone():
-        raise BatchChanged("a memory of this group was superseded meanwhile; plan it again")
+        raise BatchChanged(
+            "a memory of this group was superseded meanwhile; plan it again"
+        )
 
 
-def _evict(connection: sqlite3.Connection, ids: Sequence[str], episode_seq: int | None) -> None:
+def _evict(
+    connection: sqlite3.Connection, ids: Sequence[str], episode_seq: int | None
+) -> None:
     marks = ", ".join("?" * len(ids))
     moved = connection.execute(
         f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
@@ -60,7 +68,9 @@ def _evict(connection: sqlite3.Connection, ids: Sequence[str], episode_seq: int 
         (episode_seq, *ids),
     ).rowcount
     if moved != len(ids):
-        raise BatchChanged("a memory of this group was forgotten or moved; plan the group again")
+        raise BatchChanged(
+            "a memory of this group was forgotten or moved; plan the group again"
+        )
     connection.execute(f"DELETE FROM working_memory WHERE id IN ({marks})", ids)
 
 
@@ -68,9 +78,13 @@ def _insert_details(
     connection: sqlite3.Connection, details: Sequence[Detail], episode_seq: int | None
 ) -> None:
     seqs: dict[str, int] = dict(
-        connection.execute("SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,))
+        connection.execute(
+            "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,)
+        )
     )
-    kinds: dict[str, int] = dict(connection.execute("SELECT name, number FROM detail_kind"))
+    kinds: dict[str, int] = dict(
+        connection.execute("SELECT name, number FROM detail_kind")
+    )
     for kind in {detail.kind for detail in details} - kinds.keys():
         kinds[kind] = connection.execute(
             "INSERT INTO detail_kind (name) VALUES (?) RETURNING number", (kind,)

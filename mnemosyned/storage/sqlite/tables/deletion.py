@@ -34,7 +34,9 @@ def below(connection: sqlite3.Connection, episode: str) -> list[str]:
 # --------------------------------------------------------------- what would go
 
 
-def foreseen(connection: sqlite3.Connection, ids: Sequence[str], learned: Iterable[str]) -> Removal:
+def foreseen(
+    connection: sqlite3.Connection, ids: Sequence[str], learned: Iterable[str]
+) -> Removal:
     """What forgetting these would take away, found without changing anything.
 
     `learned` are learnings that go whatever they were learned from.
@@ -79,7 +81,8 @@ def _untold(connection: sqlite3.Connection, leaving: dict[int, int]) -> int:
     """How many pruned originals stay in these episodes when so many others leave them."""
     return sum(
         connection.execute(
-            "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
+            "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''",
+            (episode,),
         ).fetchone()[0]
         - count
         for episode, count in leaving.items()
@@ -215,14 +218,18 @@ def forget_names(
 
     Every archived memory has an episode of its session and source, so that two tables tell.
     """
-    for column, names, nameless in (("session_id", sessions, ""), ("source", sources, None)):
+    for column, names, nameless in (
+        ("session_id", sessions, ""),
+        ("source", sources, None),
+    ):
         for chunk in _chunks(sorted(names)):
             marks = ", ".join("?" * len(chunk))
             alive = {
                 name
                 for table in ("working_memory", "episodic_memory")
                 for (name,) in connection.execute(
-                    f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks})", chunk
+                    f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks})",
+                    chunk,
                 )
             }
             gone = [name for name in chunk if name not in alive]

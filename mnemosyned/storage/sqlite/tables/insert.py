@@ -13,7 +13,12 @@ from mnemosyned.domain.ports.store import Draft, Remembered
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables import learnings
 from mnemosyned.storage.sqlite.tables.memories import working_count
-from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant, instant_text, memory_row
+from mnemosyned.storage.sqlite.tables.rows import (
+    MEMORY_COLUMNS,
+    instant,
+    instant_text,
+    memory_row,
+)
 from mnemosyned.storage.sqlite.tables.state import note, supersede
 
 T = TypeVar("T")
@@ -73,7 +78,9 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembe
             known[memory.id] = (memory.content, memory.created_at, None)
             for learning in draft.learnings:
                 keeper.keep(learning)
-            answer = Acknowledged(id=memory.id, created_at=memory.created_at, stored=True)
+            answer = Acknowledged(
+                id=memory.id, created_at=memory.created_at, stored=True
+            )
         if draft.supersedes:
             rows.insert()
             supersede(connection, old=draft.supersedes, new=answer.id)
@@ -96,11 +103,20 @@ class _Rows:
         before = len(self._inserted)
         for some in _shares(self.waiting):
             values = [value for memory in some for value in memory_row(memory)]
-            last = cast("int", self._connection.execute(_INSERT[len(some)], values).lastrowid)
-            self._inserted += zip(range(last - len(some) + 1, last + 1), some, strict=True)
+            last = cast(
+                "int", self._connection.execute(_INSERT[len(some)], values).lastrowid
+            )
+            self._inserted += zip(
+                range(last - len(some) + 1, last + 1), some, strict=True
+            )
         for seq, memory in self._inserted[before:]:
             if memory.valid_until:
-                note(self._connection, seq, "valid_until", instant_text(memory.valid_until))
+                note(
+                    self._connection,
+                    seq,
+                    "valid_until",
+                    instant_text(memory.valid_until),
+                )
         self.waiting = []
 
     def index(self) -> None:
@@ -118,7 +134,9 @@ def _known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Know
     return {
         id: (content, instant(created_at), said)
         for some in _shares(ids)
-        for id, content, created_at, said in connection.execute(_HAVING_ID[len(some)], some)
+        for id, content, created_at, said in connection.execute(
+            _HAVING_ID[len(some)], some
+        )
     }
 
 
@@ -135,11 +153,18 @@ def _again(memory: MemoryRecord, known: Known, *, field: str) -> Acknowledged:
     return Acknowledged(id=memory.id, created_at=created_at, stored=False)
 
 
-def _said_before(connection: sqlite3.Connection, memory: MemoryRecord) -> Acknowledged | None:
+def _said_before(
+    connection: sqlite3.Connection, memory: MemoryRecord
+) -> Acknowledged | None:
     row = connection.execute(
-        SAID_BEFORE, (memory.session, content_hash(memory.content), memory.content, memory.source)
+        SAID_BEFORE,
+        (memory.session, content_hash(memory.content), memory.content, memory.source),
     ).fetchone()
-    return Acknowledged(id=row[0], created_at=instant(row[1]), stored=False) if row else None
+    return (
+        Acknowledged(id=row[0], created_at=instant(row[1]), stored=False)
+        if row
+        else None
+    )
 
 
 def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:

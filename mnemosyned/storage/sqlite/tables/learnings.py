@@ -19,7 +19,9 @@ COMPARED_MAX = 300
 _FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
 
 
-def keep(connection: sqlite3.Connection, learning: Learning) -> tuple[Learning, list[str]]:
+def keep(
+    connection: sqlite3.Connection, learning: Learning
+) -> tuple[Learning, list[str]]:
     """Insert one learning, and mark what it supersedes; the ids of those."""
     return Keeper(connection).keep(learning)
 
@@ -43,7 +45,9 @@ class Keeper:
                 if other.memory is None and other.kind is learning.kind:
                     return other, []
         conflicting = holding.conflicting(learning)
-        newer = [other for other in conflicting if other.created_at > learning.created_at]
+        newer = [
+            other for other in conflicting if other.created_at > learning.created_at
+        ]
         by = max(newer, key=lambda other: other.created_at).id if newer else None
         learning = replace(learning, superseded_by=by)
         gone = [other for other in conflicting if other not in newer]
@@ -61,7 +65,9 @@ class Keeper:
         return self._holding[source]
 
 
-def _insert(connection: sqlite3.Connection, learning: Learning, *, gone: Sequence[str]) -> None:
+def _insert(
+    connection: sqlite3.Connection, learning: Learning, *, gone: Sequence[str]
+) -> None:
     connection.execute(
         f"INSERT INTO learning ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -107,7 +113,9 @@ def listed(
 
 def edit(connection: sqlite3.Connection, id: str, text: str) -> None:
     """Replace the words of a learning. Raises `NotFound`."""
-    _found(connection.execute("UPDATE learning SET text = ? WHERE id = ?", (text, id)), id)
+    _found(
+        connection.execute("UPDATE learning SET text = ? WHERE id = ?", (text, id)), id
+    )
     request_purge(connection)
 
 
@@ -120,13 +128,16 @@ def remove(connection: sqlite3.Connection, id: str) -> None:
 def remove_known(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
     """Delete those of these that are there; answers with how many."""
     return sum(
-        connection.execute("DELETE FROM learning WHERE id = ?", (id,)).rowcount for id in ids
+        connection.execute("DELETE FROM learning WHERE id = ?", (id,)).rowcount
+        for id in ids
     )
 
 
 def remove_of_memory(connection: sqlite3.Connection, memory: str) -> int:
     """Delete what was learned from a memory's words; answers with how many."""
-    return connection.execute("DELETE FROM learning WHERE memory_id = ?", (memory,)).rowcount
+    return connection.execute(
+        "DELETE FROM learning WHERE memory_id = ?", (memory,)
+    ).rowcount
 
 
 def _found(changed: sqlite3.Cursor, id: str) -> None:

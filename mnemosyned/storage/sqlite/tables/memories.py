@@ -98,7 +98,8 @@ def count_due(
     """How many of them there are, up to the limit."""
     where, values = _pending_filter(connection, before, session, sources, now)
     count: int = connection.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)", (*values, limit)
+        f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
+        (*values, limit),
     ).fetchone()[0]
     return count
 
@@ -124,7 +125,9 @@ def _pending_filter(
             values += [instant_text(now), instant_text(before)]
         clauses.append(aged)
     if now:
-        clauses.append("seq NOT IN (SELECT memory_seq FROM working_state WHERE held_until > ?)")
+        clauses.append(
+            "seq NOT IN (SELECT memory_seq FROM working_state WHERE held_until > ?)"
+        )
         values.append(instant_text(now))
     if session is not None:
         clauses.append("session_id = ?")
@@ -186,7 +189,8 @@ def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
     positions = json.dumps(asked)
     memories: dict[int, MemoryRecord] = {}
     for seq, *row in connection.execute(
-        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}", (positions,)
+        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}",
+        (positions,),
     ):
         memories[seq] = memory_from(row, tier=Tier.WORKING)
     if len(memories) < len(set(asked)):
@@ -198,7 +202,9 @@ def show(connection: sqlite3.Connection, places: Sequence[Place]) -> Shown:
             memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
     episodes: dict[int, Episode] = {}
     for place in places:
-        if place.episode is not None and (found := episode_at(connection, "seq", place.episode)):
+        if place.episode is not None and (
+            found := episode_at(connection, "seq", place.episode)
+        ):
             episodes[place.episode] = found
     return Shown(memories, episodes)
 

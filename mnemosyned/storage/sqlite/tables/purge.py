@@ -30,7 +30,9 @@ def request_purge(connection: sqlite3.Connection) -> None:
 
     Each deletion has a number of its own, so that a purge which began before it does not count.
     """
-    connection.execute("INSERT INTO scrub_due SELECT ifnull(max(asked), 0) + 1 FROM scrub_due")
+    connection.execute(
+        "INSERT INTO scrub_due SELECT ifnull(max(asked), 0) + 1 FROM scrub_due"
+    )
 
 
 class Purge:
@@ -48,13 +50,18 @@ class Purge:
     def due(self) -> bool:
         """Whether something was deleted that is still to be purged."""
         with self._readers.snapshot() as connection:
-            return connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone() is not None
+            return (
+                connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
+                is not None
+            )
 
     def run(self) -> bool:
         """Purge what was deleted before this call; False where another program forbids it."""
         with self._running:
             with self._readers.snapshot() as connection:
-                (newest,) = connection.execute("SELECT max(asked) FROM scrub_due").fetchone()
+                (newest,) = connection.execute(
+                    "SELECT max(asked) FROM scrub_due"
+                ).fetchone()
             if newest is None:
                 return True
             for index in INDEXES:

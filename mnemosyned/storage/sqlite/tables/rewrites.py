@@ -61,7 +61,9 @@ def empty(
     return frozenset(removed), frozenset(emptied)
 
 
-def _blank(connection: sqlite3.Connection, seq: int, id: str, content: str, originals: int) -> None:
+def _blank(
+    connection: sqlite3.Connection, seq: int, id: str, content: str, originals: int
+) -> None:
     _leave(connection, seq, id, content)
     connection.execute(
         "UPDATE episodic_memory SET content = '', item_count = iif(?1, ?1, item_count) "
@@ -71,7 +73,9 @@ def _blank(connection: sqlite3.Connection, seq: int, id: str, content: str, orig
     connection.execute("INSERT INTO emptied_episode (episode_seq) VALUES (?)", (seq,))
 
 
-def delete_episode(connection: sqlite3.Connection, seq: int, id: str, content: str) -> None:
+def delete_episode(
+    connection: sqlite3.Connection, seq: int, id: str, content: str
+) -> None:
     """Delete an episode that has no originals and no children, and its words in the log."""
     _leave(connection, seq, id, content)
     connection.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))

@@ -48,7 +48,9 @@ ABOVE = """
 """The same upwards: a summary, and those it went into."""
 
 _BEGINS = "ifnull(period_from, covers_from)"
-_CHILD = f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM episodic_memory"
+_CHILD = (
+    f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM episodic_memory"
+)
 
 
 def foldable(
@@ -88,8 +90,16 @@ def foldable(
 
 def _children(connection: sqlite3.Connection, where: str, values: Row) -> list[Child]:
     return [
-        Child(id=id, covers_from=instant(begins), item_count=items, parent=parent, chars=chars)
-        for id, begins, items, parent, chars in connection.execute(f"{_CHILD} {where}", values)
+        Child(
+            id=id,
+            covers_from=instant(begins),
+            item_count=items,
+            parent=parent,
+            chars=chars,
+        )
+        for id, begins, items, parent, chars in connection.execute(
+            f"{_CHILD} {where}", values
+        )
     ]
 
 
@@ -126,7 +136,8 @@ def _check_unchanged(connection: sqlite3.Connection, change: Fold) -> None:
     seen = 0
     for chunk in chunks(list(change.members)):
         for id, content in connection.execute(
-            f"SELECT id, content FROM episodic_memory WHERE id IN ({_marks(chunk)})", chunk
+            f"SELECT id, content FROM episodic_memory WHERE id IN ({_marks(chunk)})",
+            chunk,
         ):
             seen += content == change.members[id]
     if seen != len(change.members):
@@ -137,7 +148,9 @@ def _rewrite(connection: sqlite3.Connection, episode: Episode, row: Row) -> int:
     seq: int = row[0]
     _, id, content, parent = row
     if id != episode.id:
-        raise BatchChanged("the summary of this period was written anew meanwhile; fold it again")
+        raise BatchChanged(
+            "the summary of this period was written anew meanwhile; fold it again"
+        )
     unindex_grams(connection, "episode_gram_fts", seq, content)
     connection.execute(
         "UPDATE episodic_memory SET stale = 0, session_id = ?, source = ?, content = ?, "

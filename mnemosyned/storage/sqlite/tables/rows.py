@@ -10,14 +10,21 @@ import msgspec
 
 from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier, content_hash
+from mnemosyned.domain.memory import (
+    Detail,
+    DetailKind,
+    Episode,
+    MemoryRecord,
+    Tier,
+    content_hash,
+)
 
 Row = tuple[Any, ...]
 
-MEMORY_COLUMNS = (
-    "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
+MEMORY_COLUMNS = "id, session_id, source, role, content, importance, pinned, metadata, created_at, content_hash"
+_FIELDS = (
+    "id, session_id, source, role, content, importance, pinned, metadata, created_at"
 )
-_FIELDS = "id, session_id, source, role, content, importance, pinned, metadata, created_at"
 _STATE = (
     "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at, ("
     "SELECT n.id FROM working_memory AS n WHERE n.seq = s.superseded_by UNION ALL "
@@ -55,7 +62,9 @@ def instant(text: str) -> datetime:
 
 def memory_row(memory: MemoryRecord) -> Row:
     """Values for MEMORY_COLUMNS."""
-    metadata = msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
+    metadata = (
+        msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
+    )
     return (
         memory.id,
         memory.session,
@@ -70,9 +79,22 @@ def memory_row(memory: MemoryRecord) -> Row:
     )
 
 
-def memory_from(row: Sequence[Any], *, tier: Tier, episode: str | None = None) -> MemoryRecord:
+def memory_from(
+    row: Sequence[Any], *, tier: Tier, episode: str | None = None
+) -> MemoryRecord:
     """A memory from MEMORY_FIELDS."""
-    id, session, source, role, content, importance, pinned, metadata, created_at, state = row
+    (
+        id,
+        session,
+        source,
+        role,
+        content,
+        importance,
+        pinned,
+        metadata,
+        created_at,
+        state,
+    ) = row
     valid_until, superseded_at, pruned_at, superseded_by = (
         msgspec.json.decode(state) if state else (None,) * 4
     )
@@ -99,7 +121,11 @@ def pending_from(row: Row) -> Pending:
     """A pending memory from id, session_id, source, created_at, length(content)."""
     id, session, source, created_at, chars = row
     return Pending(
-        id=id, session=session, source=source, created_at=instant(created_at), chars=chars
+        id=id,
+        session=session,
+        source=source,
+        created_at=instant(created_at),
+        chars=chars,
     )
 
 
@@ -163,7 +189,9 @@ def episode_from(
 def detail_from(row: Row) -> Detail:
     """A detail from its kind's name, value, sensitive, the memory's id, and superseded."""
     kind, value, sensitive, memory, superseded = row
-    return Detail(DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded))
+    return Detail(
+        DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded)
+    )
 
 
 def log_row(entry: LogEntry) -> Row:

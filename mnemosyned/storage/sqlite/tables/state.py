@@ -9,7 +9,11 @@ from typing import Literal
 from mnemosyned.domain.errors import InvalidRequest, NotFound
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.storage.sqlite.tables.rewrites import empty
-from mnemosyned.storage.sqlite.tables.rows import ARCHIVE_FIELDS, MEMORY_FIELDS, memory_from
+from mnemosyned.storage.sqlite.tables.rows import (
+    ARCHIVE_FIELDS,
+    MEMORY_FIELDS,
+    memory_from,
+)
 
 HISTORY_MAX = 100
 """How far a chain of memories that superseded each other is followed."""
@@ -65,7 +69,9 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
     """
     found, successor = _place(connection, old), _place(connection, new)
     if found is None or successor is None:
-        raise NotFound(f"no memory has the id {old!r}, so none supersedes it", field="supersedes")
+        raise NotFound(
+            f"no memory has the id {old!r}, so none supersedes it", field="supersedes"
+        )
     seq, episode = found
     for _ in range(HISTORY_MAX):
         if seq == successor[0]:  # it does already: the same call again
@@ -79,7 +85,8 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
         episode = _episode_of(connection, seq)
     else:
         raise InvalidRequest(
-            f"{old} was superseded over {HISTORY_MAX} times; forget it first", field="supersedes"
+            f"{old} was superseded over {HISTORY_MAX} times; forget it first",
+            field="supersedes",
         )
     moment = connection.execute(
         "SELECT created_at FROM working_memory WHERE seq = ?1 "
@@ -104,7 +111,9 @@ def _place(connection: sqlite3.Connection, id: str) -> tuple[int, int | None] | 
 
 
 def _episode_of(connection: sqlite3.Connection, seq: int) -> int | None:
-    row = connection.execute("SELECT episode_seq FROM archive WHERE seq = ?", (seq,)).fetchone()
+    row = connection.execute(
+        "SELECT episode_seq FROM archive WHERE seq = ?", (seq,)
+    ).fetchone()
     return row[0] if row else None
 
 

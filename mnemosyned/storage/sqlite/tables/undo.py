@@ -14,7 +14,12 @@ from mnemosyned.storage.sqlite.fulltext.indexing import unindex_memory
 from mnemosyned.storage.sqlite.tables.deletion import leave_secrets
 from mnemosyned.storage.sqlite.tables.rewrites import delete_episode, empty
 from mnemosyned.storage.sqlite.tables.rollups import ABOVE
-from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, Row, instant, instant_text
+from mnemosyned.storage.sqlite.tables.rows import (
+    MEMORY_COLUMNS,
+    Row,
+    instant,
+    instant_text,
+)
 from mnemosyned.storage.sqlite.tables.state import has_pruned, note
 
 
@@ -52,7 +57,10 @@ def returning(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Return
 
 
 def undo(
-    connection: sqlite3.Connection, ids: Sequence[str], now: datetime, held_until: datetime
+    connection: sqlite3.Connection,
+    ids: Sequence[str],
+    now: datetime,
+    held_until: datetime,
 ) -> list[Returned]:
     """Put the originals of these episodes back as they were, and delete the episodes.
 
@@ -98,7 +106,9 @@ def _returned(id: str, standing: Row | None) -> Returned:
     )
 
 
-def _undo(connection: sqlite3.Connection, id: str, now: str, held_until: str) -> Returned:
+def _undo(
+    connection: sqlite3.Connection, id: str, now: str, held_until: str
+) -> Returned:
     standing = _standing(connection, id)
     returned = _returned(id, standing)
     if returned.pruned:
@@ -118,7 +128,9 @@ def _undo(connection: sqlite3.Connection, id: str, now: str, held_until: str) ->
             (held_until, seq),
         )
         connection.execute("DELETE FROM archive WHERE episode_seq = ?", (seq,))
-        above = connection.execute(f"{ABOVE} SELECT id, seq FROM above", (parent,)).fetchall()
+        above = connection.execute(
+            f"{ABOVE} SELECT id, seq FROM above", (parent,)
+        ).fetchall()
         delete_episode(connection, seq, id, content)
         removed, _ = empty(connection, [seq for _, seq in above[:1]])
         gone += [upper for upper, seq in above if seq in removed]
@@ -137,7 +149,9 @@ def prunable(
     An episode's go together: where some of them were left, taking one back would cost the others
     the summary, which is all that is left of their words.
     """
-    before = instant_text(shift(now, -retention.keep)) if retention.keep is not None else ""
+    before = (
+        instant_text(shift(now, -retention.keep)) if retention.keep is not None else ""
+    )
     over = 0
     if retention.characters_max is not None:
         (kept,) = connection.execute(
@@ -174,7 +188,8 @@ def prune(connection: sqlite3.Connection, ids: Sequence[str], now: datetime) -> 
     pruned = 0
     for id in ids:
         row = connection.execute(
-            "SELECT seq, content, role FROM archive WHERE id = ? AND content != ''", (id,)
+            "SELECT seq, content, role FROM archive WHERE id = ? AND content != ''",
+            (id,),
         ).fetchone()
         if row is None:  # forgotten or restored meanwhile
             continue
