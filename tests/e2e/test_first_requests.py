@@ -33,7 +33,7 @@ LIFE_S = 30.0
 SCRIPT = Path(__file__).with_name("first_requests.py")
 PROGRAM = (
     f"import sys; sys.setswitchinterval({SWITCH_S})\n"
-    "from mnemosyned import daemon\n"
+    "from mnemosyned.daemon import main as daemon\n"
     f"daemon.SWITCH_S = {SWITCH_S}\n"
     "daemon.main()"
 )

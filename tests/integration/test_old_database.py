@@ -1,0 +1,102 @@
+"""A database that an earlier version wrote opens, recalls and sleeps.
+
+`tests/data/schema_11.db.gz` was written before the code was laid out anew: twelve days of
+tickets, slept on every other day, rolled up to days, weeks and a month, with a superseded
+fact, a pin, a secret, two learnings, a compaction and a forgotten memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from fakes import FakeClock
+
+from mnemosyned import Memory
+
+FILE = Path(__file__).parents[1] / "data" / "schema_11.db.gz"
+TICKETS = [number for number in range(100, 148) if number != 105]
+FORGOTTEN = 105
+COMPACTION = "c-ac65ed7a95a6ca05"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(datetime(2026, 4, 20, 9, tzinfo=UTC))
+
+
+@pytest.fixture
+def memory(tmp_path: Path, clock: FakeClock) -> Iterator[Memory]:
+    database = tmp_path / "memory.db"
+    database.write_bytes(gzip.decompress(FILE.read_bytes()))
+    with Memory(database, clock=clock) as opened:
+        yield opened
+
+
+def first(memory: Memory, question: str) -> str:
+    return memory.recall(question, limit=1).hits[0].content
+
+
+def assert_every_ticket_is_found(memory: Memory) -> None:
+    for number in TICKETS:
+        assert f"OPS-{number}" in first(memory, f"OPS-{number}")
+
+
+def test_it_opens_whole(memory: Memory) -> None:
+    status = memory.status()
+
+    counts = {tier.value: totals.count for tier, totals in status.tiers.items()}
+    assert counts == {"working": 2, "episodic": 67, "archive": 77}
+    assert status.problems == []
+
+
+def test_it_recalls_the_same_as_the_version_that_wrote_it(memory: Memory) -> None:
+    assert first(memory, "office") == "The office is in Milan."
+    assert first(memory, "東京") == "日本の会議は東京で十時に始まる。"
+    assert first(memory, "parcel 7788") == "Bert waits for the parcel 7788 at the gate."
+    assert "tr0ub4dor" not in str(memory.recall("deployment password"))
+    assert_every_ticket_is_found(memory)
+
+
+def test_a_summary_leads_to_its_exact_words(memory: Memory) -> None:
+    (hit,) = memory.recall("roof garden opens").hits
+
+    words = {original.content for original in memory.expand(COMPACTION).originals}
+
+    assert hit.id
+    assert "Answer 11: the roof garden opens at 11:15." in words
+    assert len(words) == 26
+
+
+def test_what_was_forgotten_stays_so(memory: Memory) -> None:
+    assert f"OPS-{FORGOTTEN}" not in str(memory.recall(f"OPS-{FORGOTTEN}"))
+
+
+def test_it_sleeps_and_recalls_the_same_afterwards(
+    memory: Memory, clock: FakeClock
+) -> None:
+    clock.advance(days=40)
+
+    report = memory.sleep()
+
+    assert report.failed == 0
+    assert report.evicted >= 1
+    assert_every_ticket_is_found(memory)
+    assert "7788" in first(memory, "parcel 7788")
+
+
+def test_it_forgets(memory: Memory) -> None:
+    receipt = memory.forget("m17")
+
+    assert receipt.complete
+    assert not re.search("OPS-117", str(memory.recall("OPS-117")))
+
+
+def test_its_learnings_hold(memory: Memory) -> None:
+    texts = {learning.text for learning in memory.learnings().learnings}
+
+    assert texts == {"Deploys happen on Tuesdays.", "Always answer in short sentences."}
