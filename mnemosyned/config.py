@@ -58,16 +58,16 @@ class SleepConfig(_Section, frozen=True):
     on_bytes: Annotated[int, Meta(ge=1_000)] | None = None
     on_idle_minutes: Minutes | None = None
     on_session_tokens: Annotated[int, Meta(ge=100)] | None = None
-    gain_min: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
-    fresh_minutes: Minutes = 10.0
+    idle_min_entries: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
+    min_age_minutes: Minutes = 10.0
     tick_s: Annotated[float, Meta(ge=0.01, le=3_600)] = 30.0
-    when: Literal["any", "idle", "ac_power"] = "any"
+    model_policy: Literal["any", "idle", "ac_power"] = "any"
     quiet_hours: QuietHours | None = None
     load_max: Annotated[float, Meta(gt=0, le=1_000)] | None = None
     cycle_minutes: Minutes | None = 60.0
     cycle_tokens: Annotated[int, Meta(ge=1_000)] | None = None
-    fold_grace_hours: Annotated[float, Meta(ge=0, le=24 * 366)] = 6.0
-    fold_min: Annotated[int, Meta(ge=2, le=100)] = 3
+    rollup_delay_hours: Annotated[float, Meta(ge=0, le=24 * 366)] = 6.0
+    rollup_min_items: Annotated[int, Meta(ge=2, le=100)] = 3
     on_shutdown: bool = True
     shutdown_deadline_s: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
 

@@ -44,7 +44,8 @@ def sleep_policy(config: Config) -> SleepPolicy:
             pause=timedelta(hours=sleep.group_pause_hours),
         ),
         levels=LevelPolicy(
-            grace=timedelta(hours=sleep.fold_grace_hours), minimum=sleep.fold_min
+            grace=timedelta(hours=sleep.rollup_delay_hours),
+            minimum=sleep.rollup_min_items,
         ),
         budget=Budget(
             time=timedelta(minutes=sleep.cycle_minutes)
@@ -66,12 +67,12 @@ def background_policy(config: Config) -> BackgroundPolicy:
     )
     return BackgroundPolicy(
         model=ModelWork(
-            on_battery=sleep.when != "ac_power",
-            idle_only=sleep.when == "idle",
+            on_battery=sleep.model_policy != "ac_power",
+            idle_only=sleep.model_policy == "idle",
             load_max=sleep.load_max,
             quiet_hours=hours,
         ),
-        fresh=timedelta(minutes=sleep.fresh_minutes),
+        fresh=timedelta(minutes=sleep.min_age_minutes),
     )
 
 
@@ -80,7 +81,7 @@ def sleep_triggers(config: Config) -> list[SleepTrigger]:
     if not config.auto_sleep:
         return []
     sleep = config.sleep
-    fresh = timedelta(minutes=sleep.fresh_minutes)
+    fresh = timedelta(minutes=sleep.min_age_minutes)
     found: list[SleepTrigger] = [Size(rows_max=config.wm_max, bytes_max=sleep.on_bytes)]
     if sleep.on_age:
         slack = timedelta(minutes=sleep.age_slack_minutes)
@@ -91,7 +92,7 @@ def sleep_triggers(config: Config) -> list[SleepTrigger]:
         found.append(Count(entries=sleep.on_count, fresh=fresh))
     if sleep.on_idle_minutes:
         quiet = timedelta(minutes=sleep.on_idle_minutes)
-        found.append(Idle(quiet=quiet, gain_min=sleep.gain_min, fresh=fresh))
+        found.append(Idle(quiet=quiet, gain_min=sleep.idle_min_entries, fresh=fresh))
     return found
 
 

@@ -193,9 +193,9 @@ class ModelWork:
         if any(hours.hold(local.time()) for hours in self.quiet_hours):
             return "quiet hours (sleep.quiet_hours)"
         if machine.on_battery and not self.on_battery:
-            return "the machine runs on its battery (sleep.when)"
+            return "the machine runs on its battery (sleep.model_policy)"
         if self.idle_only and activity.quiet < self.idle_after:
-            return "the memory is in use (sleep.when)"
+            return "the memory is in use (sleep.model_policy)"
         if self.load_max is not None and machine.load > self.load_max:
             return f"the load is {machine.load:.1f} for each core (sleep.load_max)"
         return ""

@@ -35,7 +35,7 @@ def told(day: int, source: str, number: int) -> Remember:
 
 
 def summaries(
-    database: Path, *, forgotten: int, said: bool, fold_min: int
+    database: Path, *, forgotten: int, said: bool, rollup_min_items: int
 ) -> list[str]:
     """The summaries above the first day, with some forgotten after all sleep, or never said."""
     clock = FakeClock(MONDAY + timedelta(days=40))
@@ -47,7 +47,9 @@ def summaries(
     ]
     left = [one for one in everything if not (one.id or "").startswith("mail-0-")]
     mail = [one for one in everything if (one.id or "").startswith("mail-0-")]
-    with Memory(database, clock=clock, **{"sleep.fold_min": fold_min}) as memory:
+    with Memory(
+        database, clock=clock, **{"sleep.rollup_min_items": rollup_min_items}
+    ) as memory:
         memory.remember_many(left + (mail if said else mail[forgotten:]))
         memory.sleep()
         for one in mail[:forgotten] if said else ():
@@ -63,15 +65,23 @@ def summaries(
     return contents
 
 
-@pytest.mark.parametrize(("forgotten", "fold_min"), [(1, 3), (8, 3), (8, 4), (2, 5)])
+@pytest.mark.parametrize(
+    ("forgotten", "rollup_min_items"), [(1, 3), (8, 3), (8, 4), (2, 5)]
+)
 def test_what_is_rewritten_reads_as_if_it_had_never_been_said(
-    tmp_path: Path, forgotten: int, fold_min: int
+    tmp_path: Path, forgotten: int, rollup_min_items: int
 ) -> None:
     mended = summaries(
-        tmp_path / "a.db", forgotten=forgotten, said=True, fold_min=fold_min
+        tmp_path / "a.db",
+        forgotten=forgotten,
+        said=True,
+        rollup_min_items=rollup_min_items,
     )
     never = summaries(
-        tmp_path / "b.db", forgotten=forgotten, said=False, fold_min=fold_min
+        tmp_path / "b.db",
+        forgotten=forgotten,
+        said=False,
+        rollup_min_items=rollup_min_items,
     )
 
     assert len(mended) == 4

@@ -39,7 +39,11 @@ REQUESTS = [
 SETTINGS = [
     ("sleep.ttl_hours", "lots", "must be a number, not text; it says 'lots'"),
     ("sleep.ttl_hours", "0", "must be more than 0; it says 0"),
-    ("sleep.when", "never", "must be one of any, idle, ac_power; it says 'never'"),
+    (
+        "sleep.model_policy",
+        "never",
+        "must be one of any, idle, ac_power; it says 'never'",
+    ),
     ("sleep.quiet_hours", "22-7", 'must have the form "22:00-07:00"; it says '),
     ("sleep.interval_minutes", "null", "must be a number, not null; it says null"),
     (
