@@ -56,7 +56,7 @@ def kept() -> set[str]:
 
 
 def drop_in(home: Path, name: str, *lines: str) -> None:
-    folder = home / ".config" / "systemd" / "user" / "mnemosyned.service.service.d"
+    folder = home / ".config" / "systemd" / "user" / "mnemosyned.service.d"
     folder.mkdir(exist_ok=True)
     (folder / name).write_text("\n".join(["[Service]", *lines, ""]))
 

@@ -90,7 +90,7 @@ def test_a_misspelled_key_would_be_noticed(
 def test_the_drop_in_for_machines_without_user_namespaces_is_valid(
     analyze: str, units: Path
 ) -> None:
-    folder = units / "mnemosyned.service.service.d"
+    folder = units / "mnemosyned.service.d"
     folder.mkdir()
     (units / DROP_IN).rename(folder / DROP_IN)
 
@@ -100,7 +100,7 @@ def test_the_drop_in_for_machines_without_user_namespaces_is_valid(
 def test_a_misspelled_key_in_the_drop_in_would_be_noticed(
     analyze: str, units: Path
 ) -> None:
-    folder = units / "mnemosyned.service.service.d"
+    folder = units / "mnemosyned.service.d"
     folder.mkdir()
     (folder / DROP_IN).write_text("[Service]\nPrivateUser=no\n")
 
