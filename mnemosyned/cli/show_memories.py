@@ -35,7 +35,11 @@ from mnemosyned.domain.memory import (
     MemoryRecord,
     Tier,
 )
-from mnemosyned.domain.ports.models import EmbedderState, Standing, SummarizerState
+from mnemosyned.domain.ports.models import (
+    EmbedderState,
+    SummarizerState,
+    SummarizerStatus,
+)
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.terminal import (
     LINE_CHARS,
@@ -298,32 +302,34 @@ def _running(sleep: SleepStatus) -> str:
     return ", running now" if sleep.running else ""
 
 
-def _summaries(standing: Standing) -> str:
+def _summaries(status: SummarizerStatus) -> str:
     """How the model did since the start; nothing where there is none."""
-    if standing.state is SummarizerState.RULES:
+    if status.state is SummarizerState.RULES:
         return ""
     return (
-        f"{standing.accepted:,} by the model ({standing.retried:,} asked twice), "
-        f"{standing.rejected:,} of its own refused, {standing.fallbacks:,} by the fallback"
+        f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
+        f"{status.rejected:,} of its own refused, {status.fallbacks:,} by the fallback"
     )
 
 
 def _embedder(stats: Stats) -> str:
     """Whether recall goes by meaning too, and for how much of the memory."""
-    standing = stats.embedder
-    if standing.state is EmbedderState.OFF:
+    status = stats.embedder
+    if status.state is EmbedderState.OFF:
         return "none: recall goes by words alone (embedding.model_path names a model)"
-    if standing.state is not EmbedderState.READY:
-        reason = f": {standing.reason}" if standing.reason else ""
-        return f"{standing.name} is {standing.state.value}{reason}; recall goes by words alone"
+    if status.state is not EmbedderState.READY:
+        reason = f": {status.reason}" if status.reason else ""
+        return (
+            f"{status.name} is {status.state.value}{reason}; recall goes by words alone"
+        )
     total = sum(stats.tiers[tier].count for tier in (Tier.WORKING, Tier.ARCHIVE))
-    parts = [f"{standing.name}: {standing.embedded:,} of {total:,} memories embedded"]
-    if standing.searched < standing.embedded:
-        parts.append(f"the newest {standing.searched:,} found without a word in common")
-    if standing.failed:
-        parts.append(f"{standing.failed:,} that it could not read")
-    if standing.missed:
-        parts.append(f"{standing.missed:,} questions answered by words alone")
+    parts = [f"{status.name}: {status.embedded:,} of {total:,} memories embedded"]
+    if status.searched < status.embedded:
+        parts.append(f"the newest {status.searched:,} found without a word in common")
+    if status.failed:
+        parts.append(f"{status.failed:,} that it could not read")
+    if status.missed:
+        parts.append(f"{status.missed:,} questions answered by words alone")
     return ", ".join(parts)
 
 

@@ -234,7 +234,7 @@ class Contexts:
 
     def _retold(self) -> Summarize | None:
         """The model's words for messages, as long as its time for one compaction lasts."""
-        if self._cycle.summarizer.standing().state is SummarizerState.RULES:
+        if self._cycle.summarizer.status().state is SummarizerState.RULES:
             return None
         limit_s = self.settings.model_limit_s
         ends: float | None = None

@@ -16,7 +16,7 @@ from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
-from mnemosyned.domain.ports.models import EmbedderStanding
+from mnemosyned.domain.ports.models import EmbedderStatus
 from mnemosyned.domain.ports.store import Clock, Draft, MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
@@ -353,9 +353,9 @@ class MemoryService:
             tiers=dict(self._store.totals()),
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
-            summarizer=self._cycle.summarizer.standing(),
+            summarizer=self._cycle.summarizer.status(),
             counter=self.limits.window.counter.name,
-            embedder=self._vectors.standing() if self._vectors else EmbedderStanding(),
+            embedder=self._vectors.status() if self._vectors else EmbedderStatus(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             clock=self._forgetting.doubt(),

@@ -80,7 +80,7 @@ class Background:
 
     def refusal(self, activity: Activity | None = None) -> str:
         """Why a model may not write now; empty where it may, or where none is in force."""
-        if self._cycle.summarizer.standing().state is SummarizerState.RULES:
+        if self._cycle.summarizer.status().state is SummarizerState.RULES:
             return ""
         local = in_zone(datetime.now(UTC), self._zone)
         return self.policy.model.refuses(

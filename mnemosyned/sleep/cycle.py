@@ -23,9 +23,9 @@ from mnemosyned.domain.errors import SleepInProgress, StorageFailed, SummarizerF
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import MemoryRecord, new_id
 from mnemosyned.domain.ports.models import (
-    Standing,
     Summarizer,
     SummarizerState,
+    SummarizerStatus,
     Summary,
 )
 from mnemosyned.domain.ports.store import Clock, MemoryStore
@@ -176,9 +176,9 @@ class SleepCycle:
             )
         with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
             summarizer = self._at_work = self.summarizer
-            before_it = summarizer.standing()
-            active = summarizer.quick() if quick else summarizer
-            model = active.standing().state is not SummarizerState.RULES
+            before_it = summarizer.status()
+            active = summarizer.rule_based() if quick else summarizer
+            model = active.status().state is not SummarizerState.RULES
             last = trigger is Trigger.SHUTDOWN
             budget = Budget() if last else self.policy.budget
             meter = Meter(budget, deadline_s=deadline_s, model=model)
@@ -196,7 +196,7 @@ class SleepCycle:
                     trigger, wanted, active, meter, may_go_on, over=over, quick=quick
                 )
             finally:
-                summarizer.rest()
+                summarizer.release_workers()
         if summarizer is not self.summarizer:  # the settings changed meanwhile
             summarizer.close()
         log.info(
@@ -210,7 +210,7 @@ class SleepCycle:
             failed=report.failed,
             remaining=report.remaining,
             duration_s=round(report.duration_s, 3),
-            **_model_counts(before_it, summarizer.standing()),
+            **_model_counts(before_it, summarizer.status()),
         )
         return report
 
@@ -282,7 +282,7 @@ class SleepCycle:
             clock=self._clock,
             summarize_min=self.policy.groups.summarize_min,
             meter=meter,
-            durable=summarizer.standing().state is not SummarizerState.RULES,
+            durable=summarizer.status().state is not SummarizerState.RULES,
             company=None if quick or trigger in URGENT else self.company,
         )
         folds = FoldRun(
@@ -376,7 +376,7 @@ def _most(wanted: Selection) -> int:
     )
 
 
-def _model_counts(before: Standing, after: Standing) -> dict[str, int]:
+def _model_counts(before: SummarizerStatus, after: SummarizerStatus) -> dict[str, int]:
     """What became of a model's work in between; nothing where there is no model."""
     if after.state is SummarizerState.RULES:
         return {}

@@ -70,7 +70,7 @@ def dry_report(
     have is an estimate, as only writing it tells.
     """
     started = time.monotonic()
-    model = summarizer.standing().state is not SummarizerState.RULES
+    model = summarizer.status().state is not SummarizerState.RULES
     chars_left = bounds.tokens * CHARS_PER_TOKEN if bounds.tokens and model else None
     batches = _batches(pending, limits, bounds)
     begun = list(_begun(batches, limits, chars_left))
@@ -200,10 +200,10 @@ def _model_s(
 
     `least` says how many members a summary is written of: for an episode, and above.
     """
-    standing = summarizer.standing()
-    if standing.state is not SummarizerState.MODEL:
+    status = summarizer.status()
+    if status.state is not SummarizerState.MODEL:
         return None
-    pace = store.pace(standing.name) or MODEL_CHARS_PER_S
+    pace = store.pace(status.name) or MODEL_CHARS_PER_S
     read = sum(
         group.chars_before for group in groups if group.items >= least[group.level > 0]
     )

@@ -43,7 +43,7 @@ def mend(
         while mended < MENDED_MAX and (emptied := store.next_emptied(highest=highest)):
             try:
                 store.rewrite(
-                    emptied.mark, _rewritten(emptied, summarizer.quick(), levels)
+                    emptied.mark, _rewritten(emptied, summarizer.rule_based(), levels)
                 )
             except BatchChanged:  # more of it is gone: look again
                 tries_left -= 1

@@ -136,7 +136,7 @@ class FoldRun:
         works = self._works(due, standing, long, go_on)
         short = sum(period.chars for period in due if period.chars <= CHARS_MAX)
         self._summarize(works, chars=short)
-        rules = self._summarizer.standing().state is SummarizerState.RULES
+        rules = self._summarizer.status().state is SummarizerState.RULES
         # A model's work on a period is kept before it begins with the next.
         sizes = [_chars(memories) for _, memories in long]
         for begin, end in parts(sizes, chars_max=TOGETHER_CHARS if rules else 0):

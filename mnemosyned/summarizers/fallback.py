@@ -14,9 +14,9 @@ from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed, reason_
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import (
-    Standing,
     Summarizer,
     SummarizerState,
+    SummarizerStatus,
     Summary,
     TextModel,
 )
@@ -149,7 +149,7 @@ class ChainSummarizer(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summaries of a cycle, part by part; `rest` ends it.
+        """Summaries of a cycle, part by part; `release_workers` ends it.
 
         Once the model is out of it, they go the fallback's own, faster way.
         """
@@ -164,7 +164,7 @@ class ChainSummarizer(Summarizer):
             self._spent_s += time.monotonic() - began
             yield key, outcome
 
-    def standing(self) -> Standing:
+    def status(self) -> SummarizerStatus:
         until = self._breaker.until
         if self._stopping:
             state, reason = SummarizerState.FALLBACK, STOPPING
@@ -181,7 +181,7 @@ class ChainSummarizer(Summarizer):
             reason = f"it failed ({self._breaker.why}) and is tried again with the next group"
         else:
             state, reason = SummarizerState.MODEL, "in force, as configured"
-        return Standing(
+        return SummarizerStatus(
             name=self.name,
             reason=reason,
             state=state,
@@ -191,7 +191,7 @@ class ChainSummarizer(Summarizer):
             fallbacks=self._fallbacks,
         )
 
-    def quick(self) -> Summarizer:
+    def rule_based(self) -> Summarizer:
         return _Quick(self)
 
     def interrupt(self) -> None:
@@ -205,10 +205,10 @@ class ChainSummarizer(Summarizer):
     def resume(self) -> None:
         self._stopping = False
 
-    def rest(self) -> None:
+    def release_workers(self) -> None:
         """The cycle is over: the next one has its whole time again."""
         self._spent_s, self._used_up = 0.0, ""
-        self._fallback.rest()
+        self._fallback.release_workers()
 
     def close(self) -> None:
         self._model.close()

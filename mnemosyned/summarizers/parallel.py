@@ -125,13 +125,13 @@ class SharingSummarizer(AaakSummarizer):
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
-    def rest(self) -> None:
+    def release_workers(self) -> None:
         """End the helping processes."""
         while self._helpers:
             self._helpers.pop().close()
 
     def close(self) -> None:
-        self.rest()
+        self.release_workers()
 
     def _started(self) -> list[_Helper]:
         """The helpers, one at least, without those that are gone."""

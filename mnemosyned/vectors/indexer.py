@@ -18,8 +18,8 @@ from typing import Self
 from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
 from mnemosyned.domain.ports.models import (
     Embedder,
-    EmbedderStanding,
     EmbedderState,
+    EmbedderStatus,
     Spoken,
     VectorStore,
 )
@@ -92,11 +92,9 @@ class Vectors:
         self._retry_s = retry_s
         self._index: VectorIndex | None = None
         self._model = 0
-        self._standing = EmbedderStanding(
-            state=EmbedderState.LOADING, name=embedder.name
-        )
+        self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
         self._counting = threading.Lock()
-        """Held for an instant, around each change of the standing."""
+        """Held for an instant, around each change of the status."""
         self._questions: queue.Queue[Question] = queue.Queue(QUESTIONS_MAX)
         self._wake = threading.Event()
         self._forgot = threading.Event()
@@ -116,9 +114,9 @@ class Vectors:
 
     # -------------------------------------------------------------- from outside
 
-    def standing(self) -> EmbedderStanding:
+    def status(self) -> EmbedderStatus:
         """How far it is, and whether it can be asked."""
-        return self._standing
+        return self._status
 
     def remembered(self) -> None:
         """There are new memories; returns at once."""
@@ -131,7 +129,7 @@ class Vectors:
 
     def ask(self, text: str) -> Question | None:
         """Have a question made into a vector; None where the model cannot be asked now."""
-        if self._standing.state is not EmbedderState.READY:
+        if self._status.state is not EmbedderState.READY:
             return None
         question = Question(text, until=time.monotonic() + self._wait_s)
         try:
@@ -149,7 +147,7 @@ class Vectors:
         index = self._index
         if vector is None or index is None:
             self._count(missed=1)
-            state = self._standing.state
+            state = self._status.state
             ready = state is EmbedderState.READY
             return found, BUSY if ready else NOT_READY.format(state=state.value)
         cosines = index.cosines(vector, [match.position for match in found.memories])
@@ -201,7 +199,7 @@ class Vectors:
         log.info(
             "embedding_ready",
             model=self._embedder.name,
-            embedded=self._standing.embedded,
+            embedded=self._status.embedded,
         )
         spans: list[tuple[int, int]] = []
         top = 0
@@ -230,7 +228,7 @@ class Vectors:
             if left := self._embed(index, after=after, before=below):
                 spans.append((after, left))
             elif not spans:
-                log.info("embedding_complete", embedded=self._standing.embedded)
+                log.info("embedding_complete", embedded=self._status.embedded)
 
     def _gather(self) -> None:
         """Let what comes in one by one share a commit; questions are answered meanwhile."""
@@ -279,7 +277,7 @@ class Vectors:
             self._answer()
         kept = self._store.keep_vectors(self._model, vectors) if vectors else []
         index.put({position: vectors[position] for position in kept})
-        embedded = self._standing.embedded + len(kept)
+        embedded = self._status.embedded + len(kept)
         self._change(embedded=embedded, searched=len(index))
         return rows[-1].position if rows else None
 
@@ -324,12 +322,12 @@ class Vectors:
 
     def _change(self, **values: object) -> None:
         with self._counting:
-            self._standing = replace(self._standing, **values)  # type: ignore[arg-type]
+            self._status = replace(self._status, **values)  # type: ignore[arg-type]
 
     def _count(self, *, missed: int = 0, failed: int = 0) -> None:
         with self._counting:
-            old = self._standing
-            self._standing = replace(
+            old = self._status
+            self._status = replace(
                 old, missed=old.missed + missed, failed=old.failed + failed
             )
 

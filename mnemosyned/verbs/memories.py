@@ -18,7 +18,7 @@ from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
-from mnemosyned.domain.ports.models import EmbedderStanding, Standing
+from mnemosyned.domain.ports.models import EmbedderStatus, SummarizerStatus
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.verbs.conversation import Compact, Context, Learn, Learnings
 from mnemosyned.verbs.request import (
@@ -262,10 +262,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     tiers: dict[Tier, TierTotals]
     wm_max: int
     sleep: SleepStatus
-    summarizer: Standing
+    summarizer: SummarizerStatus
     counter: str
     """Who counts the tokens of contexts."""
-    embedder: EmbedderStanding
+    embedder: EmbedderStatus
     pid: int
     uptime_s: float
     longest_write_ms: float

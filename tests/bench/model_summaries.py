@@ -18,7 +18,7 @@ from bench.retention import Conversation, Session, characters, retention
 from mnemosyned.assembly.build import make_summarizer
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import preview
-from mnemosyned.domain.ports.models import Standing, Summarizer, SummarizerState
+from mnemosyned.domain.ports.models import Summarizer, SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.store import Clock
 
 USELESS = {"says nothing": "nothing", "repeats how it began": "begins"}
@@ -47,7 +47,7 @@ class Scored:
     """The episode of each session, by the session's own identity."""
     reasons: Counter[str]
     """Why rules wrote the others."""
-    standing: Standing
+    status: SummarizerStatus
     seconds: float
 
 
@@ -82,22 +82,22 @@ def written(
     reasons: Counter[str] = Counter()
     began = told = time.monotonic()
     for at, session in enumerate(sessions, start=1):
-        refused = summarizer.standing().rejected
+        refused = summarizer.status().rejected
         summary = summarizer.summarize(session)
         texts[id(session)] = summary.text
         if summary.fallback_reason:
             reasons[COUNTED.sub("", summary.fallback_reason)] += 1
-        standing = summarizer.standing()
-        if standing.rejected > refused:
+        status = summarizer.status()
+        if status.rejected > refused:
             clock.moment += PAST_COOL_DOWN
         if time.monotonic() - told >= SAY_EVERY_S or at == len(sessions):
             told = time.monotonic()
             say(
-                f"{at} of {len(sessions)} sessions: {standing.accepted} by the model, "
-                f"{standing.retried} asked twice, {standing.rejected} refused, "
+                f"{at} of {len(sessions)} sessions: {status.accepted} by the model, "
+                f"{status.retried} asked twice, {status.rejected} refused, "
                 f"{sum(reasons.values())} by rule"
             )
-    return Scored(texts, reasons, summarizer.standing(), time.monotonic() - began)
+    return Scored(texts, reasons, summarizer.status(), time.monotonic() - began)
 
 
 def score(
@@ -111,7 +111,7 @@ def score(
     """Report what the model of these settings keeps, and hold it to what the rules keep."""
     clock = StandingClock()
     summarizer = make_summarizer(load_config(file, overrides=settings), clock)
-    if summarizer.standing().state is SummarizerState.RULES:
+    if summarizer.status().state is SummarizerState.RULES:
         raise SystemExit("no model is configured in these settings")
     sessions = [session for one in conversations for session in one.sessions.values()]
     if not any(one.questions for one in conversations):
@@ -121,7 +121,7 @@ def score(
     say(f"{part}: {summarizer.name}, {len(sessions)} sessions")
     try:
         scored = written(summarizer, sessions, clock)
-        rules = summarizer.quick()
+        rules = summarizer.rule_based()
         by_rule = retention(
             conversations, lambda session: rules.summarize(session).text
         )
@@ -137,10 +137,10 @@ def score(
 
 def told(report: Report, part: str, scored: Scored, *, size: int) -> None:
     """Counts and sizes, and why rules wrote what they wrote."""
-    standing = scored.standing
-    report.figure(f"{part}/accepted", standing.accepted)
-    report.figure(f"{part}/retried", standing.retried)
-    report.figure(f"{part}/rejected", standing.rejected)
+    status = scored.status
+    report.figure(f"{part}/accepted", status.accepted)
+    report.figure(f"{part}/retried", status.retried)
+    report.figure(f"{part}/rejected", status.rejected)
     report.figure(f"{part}/by_rule", sum(scored.reasons.values()))
     report.figure(f"{part}/compression", sum(map(len, scored.texts.values())) / size)
     report.figure(f"{part}/s_per_session", scored.seconds / len(scored.texts))

@@ -22,7 +22,7 @@ from mnemosyned.domain.consolidation import (
     whole,
 )
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.models import Standing, SummarizerState
+from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.store import Promotion
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import (
@@ -40,8 +40,8 @@ from mnemosyned.verbs.memories import Sleep, Status
 class Slow(FakeSummarizer):
     """A model that is in force, and lets a clock of the cycle's own run."""
 
-    def standing(self) -> Standing:
-        return Standing(name=self.name, reason="", state=SummarizerState.MODEL)
+    def status(self) -> SummarizerStatus:
+        return SummarizerStatus(name=self.name, reason="", state=SummarizerState.MODEL)
 
 
 def backlog(store: SqliteStore, groups: int) -> None:

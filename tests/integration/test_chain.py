@@ -50,20 +50,22 @@ def test_the_model_writes_while_it_can(chain: ChainSummarizer) -> None:
     summary = chain.summarize(GROUP)
 
     assert (summary.summarizer, summary.fallback_reason) == ("fake:model", "")
-    standing = chain.standing()
-    assert (standing.name, standing.state) == ("fake:model", SummarizerState.MODEL)
-    assert (standing.accepted, standing.fallbacks) == (1, 0)
-    assert "in force" in standing.reason
+    status = chain.status()
+    assert (status.name, status.state) == ("fake:model", SummarizerState.MODEL)
+    assert (status.accepted, status.fallbacks) == (1, 0)
+    assert "in force" in status.reason
 
 
 def test_whoever_waits_gets_rules(chain: ChainSummarizer, primary: Primary) -> None:
-    one = chain.quick().summarize(GROUP)
-    outcomes = dict(chain.quick().summarize_each([(1, GROUP), (2, GROUP)], expected=2))
+    one = chain.rule_based().summarize(GROUP)
+    outcomes = dict(
+        chain.rule_based().summarize_each([(1, GROUP), (2, GROUP)], expected=2)
+    )
 
     assert primary.calls == 0
     assert (one.summarizer, one.fallback_reason) == ("aaak", WAITED_FOR)
     assert [outcomes[key] for key in (1, 2)] == [one, one]
-    assert chain.standing().fallbacks == 3
+    assert chain.status().fallbacks == 3
 
 
 # ------------------------------------------------------------ the model is gone
@@ -88,14 +90,14 @@ def test_status_says_what_failed_and_until_when(
     primary.does = DEAD
     chain.summarize(GROUP)
 
-    standing = chain.standing()
+    status = chain.status()
     until = (clock.now() + COOL_DOWN).astimezone()
-    assert standing.state is SummarizerState.FALLBACK
-    assert "it is gone" in standing.reason
-    assert f"until {until:%H:%M}" in standing.reason
+    assert status.state is SummarizerState.FALLBACK
+    assert "it is gone" in status.reason
+    assert f"until {until:%H:%M}" in status.reason
     clock.moment += COOL_DOWN
-    assert chain.standing().state is SummarizerState.MODEL
-    assert "tried again" in chain.standing().reason
+    assert chain.status().state is SummarizerState.MODEL
+    assert "tried again" in chain.status().reason
 
 
 def test_it_is_left_alone_twice_as_long_each_time_up_to_a_bound(
@@ -126,13 +128,11 @@ def test_a_model_that_is_back_writes_again(
     clock.moment += COOL_DOWN
 
     assert chain.summarize(GROUP).summarizer == "fake:model"
-    assert "in force" in chain.standing().reason
+    assert "in force" in chain.status().reason
     primary.does = DEAD
     chain.summarize(GROUP)
     clock.moment += COOL_DOWN
-    assert chain.standing().state is SummarizerState.MODEL, (
-        "the wait starts small again"
-    )
+    assert chain.status().state is SummarizerState.MODEL, "the wait starts small again"
 
 
 class Unplugged(FakeModel):
@@ -159,8 +159,8 @@ def test_a_group_too_short_for_the_model_does_not_bring_it_back(
     short = chain.summarize([memory("short", "aka Bob")])
 
     assert (short.summarizer, short.fallback_reason) == ("aaak", "")
-    standing = chain.standing()
-    assert (standing.accepted, "tried again" in standing.reason) == (0, True)
+    status = chain.status()
+    assert (status.accepted, "tried again" in status.reason) == (0, True)
 
 
 def test_a_clock_set_back_does_not_keep_the_model_out(
@@ -182,7 +182,7 @@ def test_an_error_nobody_foresaw_is_the_models_too_and_keeps_its_words(
     summary = chain.summarize(GROUP)
 
     assert (summary.summarizer, summary.fallback_reason) == ("aaak", "ValueError")
-    assert chain.standing().state is SummarizerState.FALLBACK
+    assert chain.status().state is SummarizerState.FALLBACK
 
 
 # -------------------------------------------------------- an answer is not kept
@@ -212,7 +212,7 @@ def test_several_in_a_row_are_a_failure_of_the_model(
     assert primary.calls == REJECTED_IN_A_ROW_MAX
     assert reasons[0] == "it names a stranger"
     assert "in a row" in reasons[-1]
-    assert chain.standing().state is SummarizerState.FALLBACK
+    assert chain.status().state is SummarizerState.FALLBACK
 
 
 def test_one_that_is_kept_starts_the_count_again(
@@ -268,7 +268,7 @@ def test_an_interrupt_ends_what_the_model_writes_and_blames_nobody(
     ]
     chain.summarize(GROUP)
     assert primary.calls == 1
-    assert chain.standing().reason == STOPPING
+    assert chain.status().reason == STOPPING
 
 
 def test_an_interrupt_insists_where_the_model_is_asked_again(

@@ -73,10 +73,10 @@ def test_a_slow_model_has_its_time_in_each_cycle_and_rules_write_the_rest() -> N
         chain = chain_with(endpoint.url, rules, cycle_budget_s=0.3)
         cycle = cycle_of(chain)
         summaries = [next(cycle) for _ in range(3)]
-        amid = chain.standing()
+        amid = chain.status()
         summaries += cycle
-        chain.rest()
-        after = chain.standing()
+        chain.release_workers()
+        after = chain.status()
         (first, *_) = cycle_of(chain)
 
     by_model = [one.summarizer == chain.name for one in summaries]
@@ -101,7 +101,7 @@ def test_the_steps_and_levels_of_a_cycle_share_one_time_of_the_model() -> None:
         steps = [
             [one.summarizer == chain.name for one in cycle_of(chain)] for _ in range(3)
         ]
-        chain.rest()
+        chain.release_workers()
         (next_cycle, *_) = cycle_of(chain)
 
     assert steps[0][0]

@@ -10,7 +10,7 @@ from compacting import compacted, missing, rounds
 from fakes import FakeClock, FakeSummarizer
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import Standing, SummarizerState
+from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
 from mnemosyned.service.conversation import WindowSettings
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
@@ -26,8 +26,10 @@ class Model(FakeSummarizer):
     def summarize(self, memories: Sequence[MemoryRecord]) -> Any:  # noqa: ANN401
         return replace(super().summarize(memories), text=self.answer)
 
-    def standing(self) -> Standing:
-        return Standing(name=self.name, reason=self.reason, state=SummarizerState.MODEL)
+    def status(self) -> SummarizerStatus:
+        return SummarizerStatus(
+            name=self.name, reason=self.reason, state=SummarizerState.MODEL
+        )
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from fakes import FakeClock, FakeSummarizer, keep, trio
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import (
-    Standing,
     Summarizer,
     SummarizerState,
+    SummarizerStatus,
     Summary,
 )
 from mnemosyned.sleep import shutdown as final
@@ -33,11 +33,11 @@ class Writing(FakeSummarizer):
         self.asked = 0
         self._hangs = hangs
 
-    def standing(self) -> Standing:
+    def status(self) -> SummarizerStatus:
         state = (
             SummarizerState.FALLBACK if self.stopped.is_set() else SummarizerState.MODEL
         )
-        return Standing(name=self.name, reason="", state=state)
+        return SummarizerStatus(name=self.name, reason="", state=state)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         self.asked += not self.stopped.is_set()
@@ -45,7 +45,7 @@ class Writing(FakeSummarizer):
             assert self.stopped.wait(30)
         return super().summarize(memories)
 
-    def quick(self) -> Summarizer:
+    def rule_based(self) -> Summarizer:
         return FakeSummarizer()
 
     def interrupt(self) -> None:

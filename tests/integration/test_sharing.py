@@ -86,7 +86,7 @@ def test_the_helping_processes_stay_for_the_next_stage_and_end_with_the_cycle(
     list(shared.summarize_each(many, expected=len(many)))
     first = children() - before
     few = [children() - before for _ in shared.summarize_each(groups(3), expected=3)]
-    shared.rest()
+    shared.release_workers()
 
     assert len(first) == HELPERS
     assert few == [first] * 3
@@ -123,9 +123,9 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
 
     list(by_itself.summarize_each(many, expected=len(many)))
     shared_out = len(alone)
-    by_itself.rest()
+    by_itself.release_workers()
     list(in_company.summarize_each(many, expected=len(many)))
-    in_company.rest()
+    in_company.release_workers()
 
     assert len(alone) - shared_out < shared_out
 
@@ -142,7 +142,7 @@ def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
     company[0] = False
     list(summarizer.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN))
     alone = children() - before
-    summarizer.rest()
+    summarizer.release_workers()
 
     assert len(in_company) == 1
     assert len(alone) == HELPERS

@@ -17,7 +17,7 @@ from mnemosyned.domain.consolidation import (
     Trigger,
 )
 from mnemosyned.domain.errors import SleepInProgress
-from mnemosyned.domain.ports.models import Standing, SummarizerState
+from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
 from mnemosyned.sleep import host as machine
 from mnemosyned.sleep.background import Background, BackgroundPolicy
 from mnemosyned.sleep.cycle import SleepCycle
@@ -270,10 +270,10 @@ class Modelled(FakeSummarizer):
 
     quickly = 0
 
-    def standing(self) -> Standing:
-        return Standing(name=self.name, reason="", state=SummarizerState.MODEL)
+    def status(self) -> SummarizerStatus:
+        return SummarizerStatus(name=self.name, reason="", state=SummarizerState.MODEL)
 
-    def quick(self) -> FakeSummarizer:
+    def rule_based(self) -> FakeSummarizer:
         self.quickly += 1
         return FakeSummarizer(name="rules")
 

@@ -206,8 +206,8 @@ def test_another_model_embeds_everything_anew_while_words_still_find_it(
     again = open_service(other, wait_s=0.05)
     eventually(lambda: bool(other.calls))
 
-    standing = again.call(Status()).embedder
-    assert (standing.name, standing.embedded) == ("other", 0)
+    status = again.call(Status()).embedder
+    assert (status.name, status.embedded) == ("other", 0)
     assert contents(again.call(Recall(query="tesla", limit=1)))
     go_on.set()
     embedded(again, 40)

@@ -83,7 +83,7 @@ class SummarizerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SummarizerStatus:
     """The summarizer in force as `status` shows it, with its counts since the start."""
 
     name: str
@@ -164,11 +164,11 @@ class Summarizer(Protocol):
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
-    def standing(self) -> Standing:
+    def status(self) -> SummarizerStatus:
         """Who writes the next summary, and how it went so far."""
-        return Standing(name=self.name, reason=self.reason)
+        return SummarizerStatus(name=self.name, reason=self.reason)
 
-    def quick(self) -> Summarizer:
+    def rule_based(self) -> Summarizer:
         """The one for whoever waits, at shutdown and when forgetting: it asks no model."""
         return self
 
@@ -180,7 +180,7 @@ class Summarizer(Protocol):
         """Take an interrupt back: a model may be asked again."""
         return
 
-    def rest(self) -> None:
+    def release_workers(self) -> None:
         """A cycle is over: end what helped with it."""
         return
 
@@ -241,7 +241,7 @@ class EmbedderState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedderStanding:
+class EmbedderStatus:
     """The embedding model as `status` shows it."""
 
     state: EmbedderState = EmbedderState.OFF
