@@ -16,7 +16,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 # pytest-xdist: three workers suit two cores, as many tests wait.
 # SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := fault or lifetime or packaging or systemd or llm or slow
+SLOW := fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -35,7 +35,7 @@ BENCHES := peer recall write sleep forget locomo start grounding summaries model
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-llm \
+.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-numpy test-llm \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm uninstall lock clean
 
 help: ## show this list
@@ -68,7 +68,7 @@ test-lifetime: $(READY) ## many long lives of a store against a plain model (slo
 test-sqlite: $(READY) ## the store on a newer SQLite than this machine's, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
 		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
-	PYTHONPATH=build/sqlite $(PYTEST) -p newer_sqlite -n 2 tests/contract tests/integration \
+	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 2 tests/contract tests/integration \
 		-m "not ($(SLOW))"
 
 test-packaging: $(READY) ## build, install and start the wheel (slow)
@@ -79,6 +79,13 @@ test-systemd: $(READY) ## the units, and a real systemd --user (needs root for t
 
 test-year: $(READY) ## a simulated year: 73,000 memories, slept on four times a day (slow)
 	$(PYTEST) -m slow
+
+test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
+	mkdir -p build
+	sed -n -e '/^numpy==/,/[^\\]$$/p' requirements-llm.lock > build/numpy.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --require-hashes \
+		--target build/numpy -r build/numpy.lock
+	PYTHONPATH=build/numpy $(PYTEST) -m numpy
 
 test-llm: install-llm ## the language model, on tiny models made here (slow)
 	$(PYTEST) -m llm

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes import FakeClock, FakeSummarizer
 from hypothesis import HealthCheck, settings
+from support.fakes import FakeClock, FakeSummarizer
 
 from mnemosyned.paths import shipped
 from mnemosyned.service.retention import Forgetting

@@ -21,12 +21,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import endpoints
 from bench.corpus import TTL_HALF, Entry, Question, fresh
 from bench.daemon import Daemon, EndedEarly, embedded, running
 from bench.measure import as_request, asking, fill, latency, say, timed
 from bench.report import Report
-from gguf import canned_model
+from support import endpoints
+from support.gguf import canned_model
 
 from mnemosyned import Client
 from mnemosyned.domain.ports.models import SummarizerState

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.locomo import HALVES, TUNED_ON, Conversation
 from bench.measure import say
 from bench.report import Report
-from fakes import FakeClock
+from support.fakes import FakeClock
 
 from mnemosyned import Memory, Remember
 from mnemosyned.service.conversation import estimating

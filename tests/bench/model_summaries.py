@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import endpoints
 from bench.measure import say
 from bench.report import Report
 from bench.retention import Conversation, Session, characters, retention
+from support import endpoints
 
 from mnemosyned.assembly.build import make_summarizer
 from mnemosyned.config import load_config

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cases.dsl import Given, Holds
-from fakes import NOON, FakeClock, FakeSummarizer, keep
+from support.fakes import NOON, FakeClock, FakeSummarizer, remember_batch
 
 from mnemosyned import (
     ConsolidationTrigger,
@@ -235,7 +235,7 @@ def pyramid(given: Given) -> Facts:
 def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
     store: SqliteStore = request.getfixturevalue("store")
     entries = [_entry(some) for some in given("entries")]
-    keep(store, *entries)
+    remember_batch(store, *entries)
     policy = SleepPolicy(ttl=timedelta(hours=given("ttl_hours", 24)))
     cycle = SleepCycle(
         store=store,

@@ -4,8 +4,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from fakes import NOON, consolidate, keep, memory, promotion, working_ids
-from stored import TRIO, counts, got, got_episode
+from support.fakes import (
+    NOON,
+    consolidate,
+    memory,
+    promotion,
+    remember_batch,
+    working_ids,
+)
+from support.stores import TRIO, count_by_tier, get_episode, get_memory
 
 from mnemosyned.domain.consolidation import GroupStatus
 from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
@@ -27,7 +34,7 @@ def test_a_memory_comes_back_as_it_was_given(store: MemoryStore) -> None:
         metadata={"größe": [1, 2.5, None, {"tief": {"er": "✓"}}], "n": True},
     )
 
-    acknowledged = keep(store, given)[0]
+    acknowledged = remember_batch(store, given)[0]
 
     assert (acknowledged.id, acknowledged.created_at) == ("1", NOON)
     assert acknowledged.stored
@@ -47,36 +54,36 @@ def test_a_memory_comes_back_as_it_was_given(store: MemoryStore) -> None:
 def test_a_time_comes_back_as_the_same_instant_in_utc(
     store: MemoryStore, moment: datetime
 ) -> None:
-    keep(store, memory("1", created_at=moment))
+    remember_batch(store, memory("1", created_at=moment))
 
-    kept = got(store, "1").created_at
+    kept = get_memory(store, "1").created_at
 
     assert kept == moment
     assert kept.utcoffset() == timedelta()
 
 
 def test_a_batch_is_kept_whole(store: MemoryStore) -> None:
-    acknowledged = keep(store, *TRIO)
+    acknowledged = remember_batch(store, *TRIO)
 
     assert [memory.id for memory in acknowledged] == ["1", "2", "3"]
     assert working_ids(store) == ["1", "2", "3"]
 
 
 def test_a_batch_with_one_bad_memory_is_not_kept_at_all(store: MemoryStore) -> None:
-    keep(store, memory("2", "something else"))
+    remember_batch(store, memory("2", "something else"))
 
     with pytest.raises(IdTaken) as refused:
-        keep(store, *TRIO)
+        remember_batch(store, *TRIO)
 
     assert refused.value.field == "memories[1].id"
     assert working_ids(store) == ["2"]
-    assert counts(store)["working"] == (1, len("something else"))
+    assert count_by_tier(store)["working"] == (1, len("something else"))
 
 
 def test_the_same_memory_again_is_known(store: MemoryStore) -> None:
-    first = keep(store, memory("1", hours_ago=1))[0]
+    first = remember_batch(store, memory("1", hours_ago=1))[0]
 
-    again = keep(store, memory("1"))[0]
+    again = remember_batch(store, memory("1"))[0]
 
     assert not again.stored
     assert again.created_at == first.created_at
@@ -84,50 +91,52 @@ def test_the_same_memory_again_is_known(store: MemoryStore) -> None:
 
 
 def test_the_same_memory_twice_in_one_batch_is_kept_once(store: MemoryStore) -> None:
-    assert [known.stored for known in keep(store, memory("1"), memory("1"))] == [
+    assert [
+        known.stored for known in remember_batch(store, memory("1"), memory("1"))
+    ] == [
         True,
         False,
     ]
-    assert counts(store)["working"][0] == 1
+    assert count_by_tier(store)["working"][0] == 1
 
 
 def test_an_id_of_other_words_is_taken(store: MemoryStore) -> None:
-    keep(store, memory("1"))
+    remember_batch(store, memory("1"))
 
     with pytest.raises(IdTaken) as refused:
-        keep(store, memory("1", "other words"))
+        remember_batch(store, memory("1", "other words"))
 
     assert refused.value.field == "id"
-    assert got(store, "1").content == "note 1"
+    assert get_memory(store, "1").content == "note 1"
 
 
 def test_an_id_in_the_archive_is_known_and_taken_alike(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
-    assert not keep(store, memory("1"))[0].stored
+    assert not remember_batch(store, memory("1"))[0].stored
     with pytest.raises(IdTaken):
-        keep(store, memory("1", "other words"))
+        remember_batch(store, memory("1", "other words"))
 
 
 def test_the_id_of_an_episode_is_taken(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO, content="a summary"))
 
     with pytest.raises(IdTaken):
-        keep(store, memory("e", "a summary"))
+        remember_batch(store, memory("e", "a summary"))
 
 
 def test_without_dedupe_the_same_words_are_two_memories(store: MemoryStore) -> None:
-    keep(store, memory("1", "again"), memory("2", "again"))
+    remember_batch(store, memory("1", "again"), memory("2", "again"))
 
     assert working_ids(store) == ["1", "2"]
 
 
 def test_dedupe_answers_with_the_earlier_memory(store: MemoryStore) -> None:
-    keep(store, memory("1", "again", hours_ago=1))
+    remember_batch(store, memory("1", "again", hours_ago=1))
 
-    known = keep(store, memory("2", "again"), dedupe=True)[0]
+    known = remember_batch(store, memory("2", "again"), dedupe=True)[0]
 
     assert (known.id, known.created_at) == ("1", NOON - timedelta(hours=1))
     assert not known.stored
@@ -135,10 +144,10 @@ def test_dedupe_answers_with_the_earlier_memory(store: MemoryStore) -> None:
 
 
 def test_dedupe_finds_what_is_in_the_archive(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
-    assert keep(store, memory("4", "note 1"), dedupe=True)[0].id == "1"
+    assert remember_batch(store, memory("4", "note 1"), dedupe=True)[0].id == "1"
 
 
 @pytest.mark.parametrize(
@@ -151,9 +160,9 @@ def test_dedupe_finds_what_is_in_the_archive(store: MemoryStore) -> None:
     ],
 )
 def test_dedupe_keeps_what_differs(store: MemoryStore, other: MemoryRecord) -> None:
-    keep(store, memory("1", "again"))
+    remember_batch(store, memory("1", "again"))
 
-    assert keep(store, other, dedupe=True)[0].stored
+    assert remember_batch(store, other, dedupe=True)[0].stored
     assert working_ids(store) == ["1", "2"]
 
 
@@ -164,7 +173,7 @@ def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
 
 
 def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> None:
-    keep(
+    remember_batch(
         store,
         *TRIO,
         memory("4", hours_ago=5, pinned=True),
@@ -181,7 +190,7 @@ def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> Non
 
 
 def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
-    keep(store, *TRIO, memory("4", hours_ago=5, pinned=True))
+    remember_batch(store, *TRIO, memory("4", hours_ago=5, pinned=True))
 
     assert store.count_due(before=NOON, limit=10) == 3
     assert store.count_due(before=NOON, limit=2) == 2
@@ -192,7 +201,7 @@ def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
 def test_working_gives_those_that_are_still_there_oldest_first(
     store: MemoryStore,
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     store.forget(["2"])
 
     assert [memory.id for memory in store.working(["3", "2", "1", "9"])] == ["1", "3"]
@@ -204,21 +213,21 @@ def test_working_gives_those_that_are_still_there_oldest_first(
 def test_consolidated_memories_leave_the_working_tier_for_the_archive(
     store: MemoryStore,
 ) -> None:
-    keep(store, *TRIO, memory("4"))
+    remember_batch(store, *TRIO, memory("4"))
 
     consolidate(store, promotion("e", *TRIO))
 
     assert working_ids(store) == ["4"]
-    original = got(store, "2")
+    original = get_memory(store, "2")
     assert (original.tier, original.episode) == (Tier.ARCHIVE, "e")
     assert original.content == "note 2"
 
 
 def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO, content="three notes"))
 
-    episode = got_episode(store, "e")
+    episode = get_episode(store, "e")
 
     assert (episode.content, episode.item_count) == ("three notes", 3)
     assert episode.summary_of == ("1", "2", "3")
@@ -234,7 +243,7 @@ def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
 
 
 def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     store.forget(["2"])
 
     with pytest.raises(BatchChanged):
@@ -242,22 +251,22 @@ def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -
 
     assert working_ids(store) == ["1", "3"]
     assert store.log(limit=10) == []
-    assert counts(store)["episodic"] == (0, 0)
+    assert count_by_tier(store)["episodic"] == (0, 0)
 
 
 def test_a_memory_is_promoted_only_once(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
     with pytest.raises(BatchChanged):
         consolidate(store, promotion("f", *TRIO))
 
-    assert got(store, "1").episode == "e"
+    assert get_memory(store, "1").episode == "e"
 
 
 def test_a_pinned_memory_cannot_be_evicted(store: MemoryStore) -> None:
     pinned = memory("4", pinned=True)
-    keep(store, *TRIO, pinned)
+    remember_batch(store, *TRIO, pinned)
 
     with pytest.raises(BatchChanged):
         consolidate(store, promotion("e", *TRIO, pinned))
@@ -266,7 +275,7 @@ def test_a_pinned_memory_cannot_be_evicted(store: MemoryStore) -> None:
 
 
 def test_promotions_of_one_group_stand_or_fall_together(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     gone = memory("gone")
 
     with pytest.raises(BatchChanged):
@@ -276,7 +285,7 @@ def test_promotions_of_one_group_stand_or_fall_together(store: MemoryStore) -> N
 
 
 def test_a_promotion_writes_its_log_row(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     written = promotion("e", *TRIO)
 
     consolidate(store, written)
@@ -291,7 +300,7 @@ def test_a_promotion_writes_its_log_row(store: MemoryStore) -> None:
 
 def test_the_log_is_read_newest_first_and_by_session(store: MemoryStore) -> None:
     trio = [memory(f"s{at}", session="s") for at in range(3)]
-    keep(store, *TRIO, *trio)
+    remember_batch(store, *TRIO, *trio)
     consolidate(store, promotion("e", *TRIO))
     consolidate(store, promotion("f", *trio))
 
@@ -306,29 +315,49 @@ def test_the_log_is_read_newest_first_and_by_session(store: MemoryStore) -> None
 
 
 def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
-    keep(store, *TRIO, memory("4", "東京"))
-    assert counts(store) == {"working": (4, 20), "episodic": (0, 0), "archive": (0, 0)}
+    remember_batch(store, *TRIO, memory("4", "東京"))
+    assert count_by_tier(store) == {
+        "working": (4, 20),
+        "episodic": (0, 0),
+        "archive": (0, 0),
+    }
 
     consolidate(store, promotion("e", *TRIO, content="short"))
-    assert counts(store) == {"working": (1, 2), "episodic": (1, 5), "archive": (3, 18)}
+    assert count_by_tier(store) == {
+        "working": (1, 2),
+        "episodic": (1, 5),
+        "archive": (3, 18),
+    }
 
     store.forget(["2"])
-    assert counts(store) == {"working": (1, 2), "episodic": (1, 0), "archive": (2, 12)}
+    assert count_by_tier(store) == {
+        "working": (1, 2),
+        "episodic": (1, 0),
+        "archive": (2, 12),
+    }
     emptied = store.next_emptied()
     assert emptied
     store.rewrite(emptied.mark, replace(emptied.episode, content="shorter"))
-    assert counts(store) == {"working": (1, 2), "episodic": (1, 7), "archive": (2, 12)}
+    assert count_by_tier(store) == {
+        "working": (1, 2),
+        "episodic": (1, 7),
+        "archive": (2, 12),
+    }
 
     store.forget(["4"])
-    assert counts(store) == {"working": (0, 0), "episodic": (1, 7), "archive": (2, 12)}
+    assert count_by_tier(store) == {
+        "working": (0, 0),
+        "episodic": (1, 7),
+        "archive": (2, 12),
+    }
 
     store.forget(["1", "2", "3"])
-    assert counts(store) == {tier.value: (0, 0) for tier in Tier}
+    assert count_by_tier(store) == {tier.value: (0, 0) for tier in Tier}
 
 
 def test_totals_name_the_oldest_of_each_tier(store: MemoryStore) -> None:
     late, early = memory("1", hours_ago=1), memory("2", hours_ago=9)
-    keep(store, late, early, memory("3", hours_ago=2))
+    remember_batch(store, late, early, memory("3", hours_ago=2))
     consolidate(store, promotion("e", early, late))
 
     totals = store.totals()

@@ -7,7 +7,15 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from fakes import NOON, consolidate, keep, memory, promotion, trio, working_ids
+from support.fakes import (
+    NOON,
+    consolidate,
+    memory,
+    promotion,
+    remember_batch,
+    trio,
+    working_ids,
+)
 
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Tier
@@ -89,9 +97,9 @@ def test_a_batch_is_kept_as_its_memories_are_one_by_one(
 def test_each_of_many_is_found_by_its_own_words_and_by_no_others(
     store: MemoryStore,
 ) -> None:
-    keep(store, memory("before", "an earlier word"))
+    remember_batch(store, memory("before", "an earlier word"))
 
-    answers = keep(
+    answers = remember_batch(
         store, *(memory(f"{at:03}", f"tick{at} at the {at}th") for at in range(MANY))
     )
 
@@ -102,12 +110,12 @@ def test_each_of_many_is_found_by_its_own_words_and_by_no_others(
 
 
 def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     consolidate(store, promotion("e", *trio("a")))
     many = [memory(f"{at:03}", f"tick{at}") for at in range(MANY)]
 
     with pytest.raises(IdTaken) as refused:
-        keep(store, *many[:200], memory("a1", "other words"), *many[200:])
+        remember_batch(store, *many[:200], memory("a1", "other words"), *many[200:])
 
     assert refused.value.field == "memories[200].id"
     assert working_ids(store) == []

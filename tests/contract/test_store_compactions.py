@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from fakes import NOON, consolidate, keep, memory, promotion
+from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import (
@@ -68,7 +68,7 @@ def test_a_stub_is_called_by_its_own_memory(store: MemoryStore) -> None:
 
 
 def test_what_is_there_already_is_not_kept_twice(store: MemoryStore) -> None:
-    keep(store, *said("1", "2"))
+    remember_batch(store, *said("1", "2"))
     store.compact([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
     again = store.compact([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
 
@@ -78,7 +78,7 @@ def test_what_is_there_already_is_not_kept_twice(store: MemoryStore) -> None:
 
 
 def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> None:
-    keep(store, *said("1"))
+    remember_batch(store, *said("1"))
     near = taken("m-1", "note 1", timed=True, hours_ago=0.5)
     far = taken("m-2", "note 1", timed=True, hours_ago=50)
 

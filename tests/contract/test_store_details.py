@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from fakes import consolidate, keep, memory, promotion
+from support.fakes import consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
@@ -37,7 +37,7 @@ def original(store: MemoryStore, id: str) -> MemoryRecord:
 
 @pytest.fixture
 def filled(store: MemoryStore) -> MemoryStore:
-    keep(store, ONE, TWO)
+    remember_batch(store, ONE, TWO)
     consolidate(store, with_details(promotion("e", ONE, TWO), *DETAILS))
     return store
 
@@ -49,7 +49,7 @@ def test_details_come_back_word_for_word_with_their_memory(filled: MemoryStore) 
 
 def test_the_same_value_in_two_memories_keeps_both_sources(store: MemoryStore) -> None:
     same = tuple(Detail(DetailKind.NUMBER, "42", memory=id) for id in ("1", "2"))
-    keep(store, ONE, TWO)
+    remember_batch(store, ONE, TWO)
 
     consolidate(store, with_details(promotion("e", ONE, TWO), *same))
 
@@ -57,7 +57,7 @@ def test_the_same_value_in_two_memories_keeps_both_sources(store: MemoryStore) -
 
 
 def test_each_episode_has_its_own_details(store: MemoryStore) -> None:
-    keep(store, ONE, TWO)
+    remember_batch(store, ONE, TWO)
 
     consolidate(store, with_details(promotion("e1", ONE), DETAILS[0]))
     consolidate(store, with_details(promotion("e2", TWO), DETAILS[2]))
@@ -73,7 +73,7 @@ def test_details_are_forgotten_with_their_memory_alone(filled: MemoryStore) -> N
 
 
 def test_a_group_that_fails_leaves_no_details(store: MemoryStore) -> None:
-    keep(store, ONE)
+    remember_batch(store, ONE)
 
     with pytest.raises(BatchChanged):
         consolidate(store, with_details(promotion("e", ONE, TWO), *DETAILS))

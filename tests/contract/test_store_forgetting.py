@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from fakes import consolidate, keep, memory, promotion, working_ids
-from stored import TRIO, counts, got_episode
+from support.fakes import consolidate, memory, promotion, remember_batch, working_ids
+from support.stores import TRIO, count_by_tier, get_episode
 
 from mnemosyned.domain.errors import BatchChanged, NotFound
 from mnemosyned.domain.memory import Tier
@@ -12,7 +12,7 @@ from mnemosyned.domain.ports.store import MemoryStore
 
 
 def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
 
     store.forget(["2"])
 
@@ -22,37 +22,37 @@ def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
 
 
 def test_what_is_to_be_forgotten_is_found_wherever_it_is(store: MemoryStore) -> None:
-    keep(store, *TRIO, memory("4"))
+    remember_batch(store, *TRIO, memory("4"))
     consolidate(store, promotion("e", *TRIO))
 
     removal = store.forget(["4", "2", "never there"])
 
     assert (removal.working, removal.archived) == (1, 1)
-    assert counts(store)["archive"][0] == 2
+    assert count_by_tier(store)["archive"][0] == 2
     assert working_ids(store) == []
 
 
 def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
     store.forget(["1", "2", "3"])
 
     with pytest.raises(NotFound):
         store.get("e")
-    assert counts(store) == {tier.value: (0, 0) for tier in Tier}
+    assert count_by_tier(store) == {tier.value: (0, 0) for tier in Tier}
     assert store.log(limit=1)[0].summary_preview == ""
 
 
 def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(
     store: MemoryStore,
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
     store.forget(["2"])
 
-    episode = got_episode(store, "e")
+    episode = get_episode(store, "e")
     assert (episode.content, episode.item_count) == ("", 2)
     assert store.log(limit=1)[0].summary_preview == ""
     emptied = store.next_emptied()
@@ -61,14 +61,14 @@ def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(
 
     store.rewrite(emptied.mark, replace(emptied.episode, content="what is left"))
 
-    assert got_episode(store, "e").content == "what is left"
-    assert got_episode(store, "e").summary_of == ("1", "3")
+    assert get_episode(store, "e").content == "what is left"
+    assert get_episode(store, "e").summary_of == ("1", "3")
     assert store.log(limit=1)[0].summary_preview == "what is left"
     assert store.next_emptied() is None
 
 
 def test_a_rewriting_that_knows_too_much_is_refused(store: MemoryStore) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
     store.forget(["2"])
     early = store.next_emptied()
@@ -78,4 +78,4 @@ def test_a_rewriting_that_knows_too_much_is_refused(store: MemoryStore) -> None:
 
     with pytest.raises(BatchChanged):
         store.rewrite(early.mark, replace(early.episode, content="1 and 3"))
-    assert got_episode(store, "e").content == ""
+    assert get_episode(store, "e").content == ""

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from fakes import NOON, consolidate, keep, memory, promotion
+from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.errors import IdTaken, NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
@@ -50,7 +50,7 @@ def test_what_a_memory_states_is_learned_with_it(store: MemoryStore) -> None:
 
 
 def test_a_memory_that_is_refused_teaches_nothing(store: MemoryStore) -> None:
-    keep(store, memory("taken", "something else"))
+    remember_batch(store, memory("taken", "something else"))
 
     with pytest.raises(IdTaken):
         tell(store, said("1", "Never use emojis."), said("taken", "Call me Bob."))

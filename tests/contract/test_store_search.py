@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from fakes import NOON, consolidate, keep, memory, promotion
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.store import MemoryStore
@@ -51,7 +51,7 @@ def trip(store: MemoryStore) -> MemoryStore:
         ),
         memory("wed", "weather was fine", session="a", source="chat", hours_ago=70),
     ]
-    keep(
+    remember_batch(
         store,
         *told,
         memory(
@@ -135,7 +135,7 @@ def test_an_original_from_the_archive_is_given_whole(trip: MemoryStore) -> None:
 
 def test_an_episode_never_crowds_out_the_answer(store: MemoryStore) -> None:
     told = [memory(str(at), f"apple number {at}") for at in range(20)]
-    keep(store, *told, memory("fresh", "an apple a day"))
+    remember_batch(store, *told, memory("fresh", "an apple a day"))
     consolidate(store, promotion("e", *told, content="apples"))
 
     answer = recall(store, "apple", limit=2)
@@ -145,7 +145,7 @@ def test_an_episode_never_crowds_out_the_answer(store: MemoryStore) -> None:
 
 
 def test_the_limit_is_respected(store: MemoryStore) -> None:
-    keep(store, *(memory(str(at), f"apple number {at}") for at in range(30)))
+    remember_batch(store, *(memory(str(at), f"apple number {at}") for at in range(30)))
 
     assert len(recall(store, "apple", limit=4)) == 4
     assert len(recall(store, "apple", limit=25)) == 25
@@ -181,7 +181,7 @@ def test_what_nobody_said_is_not_found(trip: MemoryStore, question: str) -> None
 
 
 def test_a_question_of_stop_words_alone_is_still_asked(store: MemoryStore) -> None:
-    keep(store, memory("1", "to be or not to be"), memory("2", "apples"))
+    remember_batch(store, memory("1", "to be or not to be"), memory("2", "apples"))
 
     assert found(store, "to be") == ["1"]
 
@@ -190,7 +190,9 @@ def test_a_question_of_stop_words_alone_is_still_asked(store: MemoryStore) -> No
     "question", ["moved", "moving", "MOVES", "move?", "Anna’s move"]
 )
 def test_a_word_is_found_in_its_other_forms(store: MemoryStore, question: str) -> None:
-    keep(store, memory("1", "She moved to Lisbon"), memory("2", "something else"))
+    remember_batch(
+        store, memory("1", "She moved to Lisbon"), memory("2", "something else")
+    )
 
     assert found(store, question) == ["1"]
 
@@ -221,7 +223,7 @@ def test_a_word_is_found_in_its_other_forms(store: MemoryStore, question: str) -
 def test_names_codes_and_other_scripts_are_found(
     store: MemoryStore, text: str, question: str
 ) -> None:
-    keep(store, memory("1", text), memory("2", "日本語 fooBar plain words"))
+    remember_batch(store, memory("1", text), memory("2", "日本語 fooBar plain words"))
 
     assert found(store, question) == ["1"]
 
@@ -230,7 +232,7 @@ def test_another_script_is_found_in_an_episode_and_its_summary(
     store: MemoryStore,
 ) -> None:
     told = [memory("1", "我们在东京见面了"), memory("2", "b"), memory("3", "c")]
-    keep(store, *told)
+    remember_batch(store, *told)
     consolidate(store, promotion("e", *told, content="在大阪总结"))
 
     assert [line.id for line in recall(store, "东京")[0].lines] == ["1"]
@@ -238,7 +240,7 @@ def test_another_script_is_found_in_an_episode_and_its_summary(
 
 
 def test_a_memory_is_found_by_who_said_it(store: MemoryStore) -> None:
-    keep(
+    remember_batch(
         store, memory("1", "I like tea", role="Caroline"), memory("2", "I like coffee")
     )
 
@@ -258,7 +260,7 @@ def test_no_question_breaks_the_search(store: MemoryStore, question: str) -> Non
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(st.text("abcxyzÄßİΣ東京都 -'\"*", min_size=1, max_size=40))
 def test_whatever_has_words_is_found_by_itself(store: MemoryStore, text: str) -> None:
-    keep(store, memory(f"id {text}", text))
+    remember_batch(store, memory(f"id {text}", text))
 
     answer = recall(store, text, limit=100)
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from datetime import UTC
 
 import pytest
-from endpoints import begins, says, serving
-from fakes import FakeClock
-from meeting import EPISODE, memories
+from support.datasets.meeting import EPISODE, memories
+from support.endpoints import begins, says, serving
+from support.fakes import FakeClock
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.ports.models import Summarizer

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from fakes import NOON, consolidate, keep, memory, promotion
+from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
@@ -38,7 +38,7 @@ def test_a_model_keeps_its_number(store: SqliteStore, model: int) -> None:
 def test_what_lacks_a_vector_is_found_newest_first_with_who_said_it(
     store: SqliteStore, model: int
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
 
     found = store.vectors.without_vector(model, after=1, before=4, limit=10)
 
@@ -52,7 +52,7 @@ def test_what_lacks_a_vector_is_found_newest_first_with_who_said_it(
 def test_vectors_come_back_newest_first_and_by_position(
     store: SqliteStore, model: int
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
 
     assert embed(store, model, 1, 2, 3) == [1, 2, 3]
 
@@ -65,7 +65,7 @@ def test_vectors_come_back_newest_first_and_by_position(
 def test_another_models_vectors_are_no_vectors_and_are_replaced(
     store: SqliteStore, model: int
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     embed(store, model, 1, 2, 3)
     other = store.vectors.use_model("two", "digest-2")
 
@@ -77,7 +77,7 @@ def test_another_models_vectors_are_no_vectors_and_are_replaced(
 
 
 def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     embed(store, model, 1, 2, 3)
 
     consolidate(store, promotion("e", *TRIO))
@@ -90,7 +90,7 @@ def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> N
 def test_what_is_forgotten_loses_its_vector_and_gets_none_again(
     store: SqliteStore, model: int, *, slept: bool
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     embed(store, model, 1, 2, 3)
     if slept:
         consolidate(store, promotion("e", *TRIO))
@@ -105,7 +105,7 @@ def test_what_is_forgotten_loses_its_vector_and_gets_none_again(
 def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
     store: SqliteStore, model: int
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     embed(store, model, 1, 2, 3)
     consolidate(store, promotion("e", *TRIO))
 
@@ -119,7 +119,7 @@ def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
 
 
 def test_candidates_are_held_to_the_filters(store: SqliteStore) -> None:
-    keep(store, *TRIO, replace(TRIO[0], id="4", source="mail"))
+    remember_batch(store, *TRIO, replace(TRIO[0], id="4", source="mail"))
     consolidate(store, promotion("e", *TRIO))
     query = Query(terms=terms("anything"), limit=10)
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from fakes import NOON, memory, pending
 from hypothesis import given, strategies as st
+from support.fakes import NOON, memory, pending
 
 from mnemosyned.domain.consolidation import (
     PREVIEW_CHARS,

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from fakes import NOON, memory
 from hypothesis import given, strategies as st
+from support.fakes import NOON, memory
 
 from mnemosyned.domain.consolidation import make_episode
 from mnemosyned.domain.memory import MemoryRecord, Tier

@@ -10,9 +10,16 @@ from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
-from ends import FIRST, LAST, SPOKEN, clocks, instants, zones
-from fakes import memory
 from hypothesis import given, strategies as st
+from support.calendar_limits import (
+    FIRST,
+    LAST,
+    TIME_PHRASES,
+    instants,
+    zoned_datetimes,
+    zones,
+)
+from support.fakes import memory
 
 import mnemosyned
 from mnemosyned.domain.conversation.memory_items import MemoryItem, consolidate_memories
@@ -28,7 +35,7 @@ from mnemosyned.domain.summary.prompt import shown
 from mnemosyned.summarizers.extractive import AaakSummarizer
 from mnemosyned.terminal import when
 
-spoken = st.sampled_from(SPOKEN)
+spoken = st.sampled_from(TIME_PHRASES)
 LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
 
 
@@ -47,7 +54,7 @@ def local(
 # -------------------------------------------------------------- arithmetic
 
 
-@given(clocks, st.timedeltas())
+@given(zoned_datetimes, st.timedeltas())
 def test_a_shift_ends_within_the_calendar_and_is_exact_there(
     moment: datetime, by: timedelta
 ) -> None:
@@ -61,7 +68,7 @@ def test_a_shift_ends_within_the_calendar_and_is_exact_there(
         assert (by > timedelta()) == (naive == datetime.max) or by == timedelta()  # noqa: DTZ901
 
 
-@given(clocks, zones)
+@given(zoned_datetimes, zones)
 def test_an_instant_in_another_zone_is_the_same_or_the_end(
     moment: datetime, zone: tzinfo
 ) -> None:
@@ -73,7 +80,7 @@ def test_an_instant_in_another_zone_is_the_same_or_the_end(
         assert there == moment
 
 
-@given(clocks, st.integers(-200_000, 200_000))
+@given(zoned_datetimes, st.integers(-200_000, 200_000))
 def test_months_are_counted_up_to_the_ends(moment: datetime, count: int) -> None:
     there = shift_months(moment, count)
 
@@ -91,7 +98,7 @@ def test_a_day_beyond_the_calendar_has_no_name() -> None:
 # ---------------------------------------------------------- questions, texts
 
 
-@given(spoken, clocks)
+@given(spoken, zoned_datetimes)
 def test_a_question_at_either_end_of_the_calendar_is_read(
     text: str, asked: datetime
 ) -> None:
@@ -102,7 +109,7 @@ def test_a_question_at_either_end_of_the_calendar_is_read(
         assert span.until <= around.until <= LAST
 
 
-@given(spoken, clocks)
+@given(spoken, zoned_datetimes)
 def test_what_a_text_means_at_either_end_is_said_or_left_out(
     text: str, said: datetime
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
-from fakes import NOON
+from support.fakes import NOON
 
 from mnemosyned import (
     ConsolidationTrigger,

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from labelled_secrets import HALVES, innocents, labelled, scored
+from support.datasets.labelled_secrets import HALVES, innocents, labelled, scored
 
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.masking import masked, secrets

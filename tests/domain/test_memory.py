@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 
-from fakes import NOON
+from support.fakes import NOON
 
 from mnemosyned.domain.memory import CROCKFORD, IdFactory, content_hash
 

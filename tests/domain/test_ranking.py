@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from fakes import NOON
 from hypothesis import given, settings, strategies as st
+from support.fakes import NOON
 
 from mnemosyned.domain.dates.questions import Span
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from fakes import NOON
+from support.fakes import NOON
 
 from mnemosyned.domain.timekeeping import (
     OFF_MAX,

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from e2e.consistency import damage, half_done
 from e2e.daemons import WAIT_S, Daemon, Json, eventually, kept, rows, running
-from fakes import holding
+from support.fakes import files_containing
 
 from mnemosyned import Memory, Remember
 
@@ -169,7 +169,7 @@ def test_forgetting_that_was_killed_is_finished_by_repeating_it(
             assert (receipt.status, receipt.body["complete"]) == (200, True)
             assert receipt.body["memories"] == len(set(stored) & set(PRIVATE))
             assert kept(daemon.database) == sorted(set(EVERYTHING) - set(PRIVATE))
-            assert holding(daemon.database.parent, WORD, ROOM) == []
+            assert files_containing(daemon.database.parent, WORD, ROOM) == []
 
     assert halfway(), "no kill met it halfway"
 

@@ -15,7 +15,7 @@ import pytest
 from e2e.consistency import damage, half_done
 from e2e.daemons import Answer, Daemon, kept, rows, running
 from e2e.failing_io import Faults, build, failing
-from fakes import holding
+from support.fakes import files_containing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
@@ -157,7 +157,7 @@ def test_a_forgetting_says_what_is_gone_and_what_is_still_readable(
                         again.error[0] == "not_found"
                     )  # by now all of it left the file
             daemon.post("forget", query=f"{WORD}f{moment}x")
-            assert holding(tmp_path, f"{WORD}f{moment}x") == []
+            assert files_containing(tmp_path, f"{WORD}f{moment}x") == []
         whole(daemon)
 
 
@@ -181,7 +181,7 @@ def test_words_that_cannot_be_purged_are_never_hidden_behind_a_not_found(
         assert "free space" in again.body["error"]["message"]
         faults.disarm()
         assert daemon.post("forget", id=id).error == ("not_found", "id")
-        assert holding(tmp_path, f"{WORD}n") == []
+        assert files_containing(tmp_path, f"{WORD}n") == []
         whole(daemon)
 
 

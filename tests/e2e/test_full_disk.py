@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from e2e.consistency import damage
 from e2e.daemons import Daemon, kept, running, spawn
-from fakes import holding
+from support.fakes import files_containing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
@@ -110,7 +110,7 @@ def test_what_is_forgotten_on_a_full_disk_is_purged_once_there_is_room(
         ballast.unlink()
         assert daemon.post("forget", id="a0").error == ("not_found", "id")
         assert daemon.post("forget", query=WORD).body["complete"]
-        assert holding(disk, WORD) == []
+        assert files_containing(disk, WORD) == []
 
 
 def test_a_sleep_that_fills_the_disk_reports_what_it_did(

@@ -12,7 +12,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, rows
 from e2e.terminals import on_terminal, popen
-from endpoints import Behavior, Exchange, serving
+from support.endpoints import Behavior, Exchange, serving
 
 pytestmark = pytest.mark.e2e
 

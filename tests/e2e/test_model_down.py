@@ -12,7 +12,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, rows
 from e2e.programs import BIN
-from endpoints import process, quotes, says, serving, waits
+from support.endpoints import process, quotes, says, serving, waits
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 

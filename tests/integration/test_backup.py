@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from fakes import holding
+from support.fakes import files_containing
 
 from mnemosyned import Memory
 from mnemosyned.domain.errors import InvalidRequest, StorageFailed
@@ -62,7 +62,7 @@ def test_a_backup_holds_nothing_that_was_forgotten(
 
         memory.backup(str(tmp_path / "copies" / "copy.sqlite"))
 
-    assert holding(tmp_path / "copies", "Zqxjvkwyz") == []
+    assert files_containing(tmp_path / "copies", "Zqxjvkwyz") == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from fakes import FakeSummarizer, keep, memory, pending, trio, working_ids
+from support.fakes import (
+    FakeSummarizer,
+    memory,
+    pending,
+    remember_batch,
+    trio,
+    working_ids,
+)
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import (
@@ -46,7 +53,7 @@ class Slow(FakeSummarizer):
 
 def backlog(store: SqliteStore, groups: int) -> None:
     for at in range(groups):
-        keep(store, *trio(f"g{at:02}x", source=f"s{at}", hours_ago=100 - at))
+        remember_batch(store, *trio(f"g{at:02}x", source=f"s{at}", hours_ago=100 - at))
 
 
 # --------------------------------------------------------------------- steps
@@ -136,7 +143,7 @@ def test_a_model_reads_no_more_than_its_tokens(
     cycle.policy = replace(cycle.policy, budget=Budget(tokens=250))
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
-        keep(store, *[replace(one, content="word " * 80) for one in three])
+        remember_batch(store, *[replace(one, content="word " * 80) for one in three])
 
     report = cycle.run(trigger=Trigger.SCHEDULE)
 
@@ -151,7 +158,7 @@ def test_a_dry_run_ends_where_the_tokens_do(
     cycle.policy = replace(cycle.policy, budget=Budget(tokens=600))
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
-        keep(store, *[replace(one, content="word " * 80) for one in three])
+        remember_batch(store, *[replace(one, content="word " * 80) for one in three])
 
     planned = service.call(Sleep(dry_run=True))
     done = service.call(Sleep())
@@ -196,7 +203,9 @@ def test_a_dry_run_says_how_long_a_model_would_write(
 
     first = service.call(Sleep(dry_run=True)).model_s
     service.call(Sleep())
-    keep(store, *[memory(f"m{at}", "x" * 1_000, hours_ago=20) for at in range(3)])
+    remember_batch(
+        store, *[memory(f"m{at}", "x" * 1_000, hours_ago=20) for at in range(3)]
+    )
     paced = service.call(Sleep(dry_run=True)).model_s
     pace = store.pace("fake")
 

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from ends import FIRST, LAST, SPOKEN, ZONES
-from fakes import NOON, FakeClock
+from support.calendar_limits import FIRST, LAST, TIME_PHRASES, ZONES
+from support.fakes import NOON, FakeClock
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
@@ -39,8 +39,8 @@ def fill(service: MemoryService, first: datetime) -> None:
     """A summary's worth on each of four days, with every time that texts speak of."""
     memories = [
         Remember(
-            f"Ada signed lease {day * PER_DAY + at} {SPOKEN[day * PER_DAY + at]}. "
-            f"The meadow has {at} gates, and {SPOKEN[-at]} it had none.",
+            f"Ada signed lease {day * PER_DAY + at} {TIME_PHRASES[day * PER_DAY + at]}. "
+            f"The meadow has {at} gates, and {TIME_PHRASES[-at]} it had none.",
             id=f"m{day}-{at}",
             created_at=first + day * DAY + timedelta(minutes=at),
         )
@@ -114,7 +114,7 @@ def test_questions_and_conversations_reach_them(
     fill(service, FIRST)
     edges = [datetime.min.replace(tzinfo=zone), datetime.max.replace(tzinfo=zone)]  # type: ignore[arg-type]
 
-    for said in SPOKEN[::3]:
+    for said in TIME_PHRASES[::3]:
         for asked in edges:
             answer = service.call(
                 Recall(f"which lease {said}", asked_at=asked, explain=True)

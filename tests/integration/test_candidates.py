@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from fakes import NOON, keep, memory
 from hypothesis import given, strategies as st
+from support.fakes import NOON, memory, remember_batch
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Found, Query
@@ -41,7 +41,7 @@ def texts(store: SqliteStore) -> dict[int, str]:
         )
         for at in range(400)
     ]
-    keep(
+    remember_batch(
         store,
         *(
             memory(str(at), text, session=f"talk {at % 7}", source=f"app {at % 2}")
@@ -103,7 +103,7 @@ def test_a_question_asked_again_has_the_same_candidates(store: SqliteStore) -> N
 
 @pytest.mark.usefixtures("texts")
 def test_beside_one_that_has_every_word_fewer_are_kept(store: SqliteStore) -> None:
-    keep(store, memory("both", "zeppelin delta"))
+    remember_batch(store, memory("both", "zeppelin delta"))
 
     def count(*words: str) -> int:
         return sum(match.score > 0 for match in found(store, *words, limit=5).memories)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from fakes import FakeSummarizer, keep, memory, trio, working_ids
+from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 
 from mnemosyned.domain.consolidation import CycleReport, Trigger
 from mnemosyned.domain.memory import Acknowledged, Tier
@@ -108,7 +108,7 @@ def test_a_lowered_cap_is_in_force_at_the_next_memory(
 def test_a_memory_beyond_the_cap_is_acknowledged_while_a_cycle_runs(
     service: MemoryService, store: SqliteStore, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     acknowledged: list[Acknowledged] = []
     summarizer.meanwhile = lambda _: acknowledged.append(remember(service, "new"))
 
@@ -121,7 +121,7 @@ def test_a_memory_beyond_the_cap_is_acknowledged_while_a_cycle_runs(
 def test_what_is_known_already_counts_only_once(
     service: MemoryService, store: SqliteStore
 ) -> None:
-    keep(store, memory("1", "note 1"))
+    remember_batch(store, memory("1", "note 1"))
 
     for _ in range(10):
         remember(service, "1")

@@ -7,8 +7,8 @@ import time
 from datetime import UTC
 
 import pytest
-from chained import DEAD, REFUSED, FakeModel, Primary, fail
-from fakes import FakeClock, FakeSummarizer, memory, trio
+from support.fake_models import DEAD, REFUSED, FakeModel, Primary, raising
+from support.fakes import FakeClock, FakeSummarizer, memory, trio
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import SummarizerState, Summary
@@ -177,7 +177,7 @@ def test_a_clock_set_back_does_not_keep_the_model_out(
 def test_an_error_nobody_foresaw_is_the_models_too_and_keeps_its_words(
     chain: ChainSummarizer, primary: Primary
 ) -> None:
-    primary.does = fail(ValueError(GROUP[0].content))
+    primary.does = raising(ValueError(GROUP[0].content))
 
     summary = chain.summarize(GROUP)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from endpoints import begins, serving, unused_port, waits
-from fakes import FakeClock
+from support.endpoints import begins, serving, unused_port, waits
+from support.fakes import FakeClock
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import SummarizerState, Summary

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 from datetime import UTC
 
-from chained import FakeModel, Primary
-from endpoints import drips, says, serving, unused_port
-from fakes import FakeClock, keep, memory, trio
+from support.endpoints import drips, says, serving, unused_port
+from support.fake_models import FakeModel, Primary
+from support.fakes import FakeClock, memory, remember_batch, trio
 
 from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.memory import Episode
@@ -35,7 +35,7 @@ def with_endpoint(url: str, clock: FakeClock) -> tuple[ChainSummarizer, Primary]
 def test_a_cycle_promotes_every_group_though_nobody_listens(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *(one for name in "abcd" for one in trio(name, source=name)))
+    remember_batch(store, *(one for name in "abcd" for one in trio(name, source=name)))
     cycle.summarizer, primary = with_endpoint(
         f"http://127.0.0.1:{unused_port()}/v1", clock
     )
@@ -53,7 +53,7 @@ def test_a_cycle_promotes_every_group_though_nobody_listens(
 def test_what_the_model_wrote_has_no_reason_in_the_log(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     with serving(says("note a0")) as served:
         cycle.summarizer, _ = with_endpoint(served.url, clock)
         cycle.run(trigger=Trigger.EXPLICIT)
@@ -70,8 +70,10 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
         memory(f"b{at}", f"note b{at}: all is well. " * 40, source="b")
         for at in range(3)
     ]
-    keep(store, *short, *(replace(one, created_at=short[0].created_at) for one in long))
-    keep(store, memory("c", source="c", hours_ago=20))
+    remember_batch(
+        store, *short, *(replace(one, created_at=short[0].created_at) for one in long)
+    )
+    remember_batch(store, memory("c", source="c", hours_ago=20))
     prose = "note b0: all is well."
     with serving(says(prose)) as served:
         model = EndpointModel(endpoint=served.url, time_limit_s=20)
@@ -91,7 +93,7 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
 def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *(one for name in "ab" for one in trio(name, source=name)))
+    remember_batch(store, *(one for name in "ab" for one in trio(name, source=name)))
     with serving(drips) as served:
         cycle.summarizer, primary = with_endpoint(served.url, clock)
         running = threading.Thread(
@@ -113,7 +115,7 @@ def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
 def test_forgetting_waits_for_no_model(
     store: SqliteStore, cycle: SleepCycle, service: MemoryService, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     cycle.run(trigger=Trigger.EXPLICIT)
     cycle.summarizer, primary = with_endpoint(
         f"http://127.0.0.1:{unused_port()}/v1", clock
@@ -130,7 +132,7 @@ def test_forgetting_waits_for_no_model(
 def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     with serving(drips) as served:
         cycle.summarizer, _ = with_endpoint(served.url, clock)
         running = threading.Thread(
@@ -155,7 +157,7 @@ def test_new_settings_end_the_former_model_with_its_cycle(
     cycle.summarizer = ChainSummarizer(
         primary=primary, model=model, fallback=rules, clock=clock
     )
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     other, _ = with_endpoint("http://127.0.0.1:9/v1", clock)
 
     def exchange() -> None:

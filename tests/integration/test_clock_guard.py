@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
-from archived import original, slept
-from fakes import NOON, FakeClock, keep, memory, trio
+from support.fakes import NOON, FakeClock, memory, remember_batch, trio
+from support.stores import get_memory, run_cycle
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import Trigger
@@ -89,14 +89,14 @@ def opened(store: SqliteStore, cycle: SleepCycle, machine: Machine) -> Open:
 @pytest.fixture
 def service(opened: Open, store: SqliteStore, cycle: SleepCycle) -> MemoryService:
     service = opened()
-    keep(store, *trio("old", hours_ago=24 * 400), *trio("new"))
-    slept(cycle)
+    remember_batch(store, *trio("old", hours_ago=24 * 400), *trio("new"))
+    run_cycle(cycle)
     return service
 
 
 def words(store: SqliteStore) -> dict[str, bool]:
     """Whether the originals have their words."""
-    return {id: bool(original(store, id).content) for id in ("old1", "new1")}
+    return {id: bool(get_memory(store, id).content) for id in ("old1", "new1")}
 
 
 def test_a_clock_that_is_believed_prunes(
@@ -221,8 +221,8 @@ def test_a_restart_of_the_daemon_makes_no_jump_believed(
 def test_an_older_file_is_judged_by_when_it_last_slept(
     cycle: SleepCycle, opened: Open, store: SqliteStore, machine: Machine
 ) -> None:
-    keep(store, *trio("new"))
-    slept(cycle)
+    remember_batch(store, *trio("new"))
+    run_cycle(cycle)
     machine.jumps(days=800)
 
     assert "days later" in opened().call(Status()).clock
@@ -331,7 +331,7 @@ def test_a_clock_that_is_far_behind_makes_nothing_old(
 def test_a_memory_in_the_future_folds_no_day_that_is_not_over(
     service: MemoryService, cycle: SleepCycle, store: SqliteStore, machine: Machine
 ) -> None:
-    keep(store, memory("pinned", pinned=True))
+    remember_batch(store, memory("pinned", pinned=True))
     machine.jumps(days=800)
     service.call(Remember("ahead", id="ahead"))
     machine.jumps(days=-800)

@@ -7,10 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from compacting import Messages, back, blocks, compacted, missing, rounds
 from domain.talks import talks
-from fakes import FakeClock, holding
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from support.compactions import (
+    Messages,
+    anthropic_rounds,
+    compact,
+    expand_all,
+    find_missing,
+    rounds,
+)
+from support.fakes import FakeClock, files_containing
 
 from mnemosyned import sendable
 from mnemosyned.domain.conversation.summary_message import is_summary
@@ -26,16 +33,18 @@ UNIQUE = "Zqxjv48213Kwyz"
 
 
 @pytest.mark.parametrize("policy", ["auto", "facts", "rounds"])
-@pytest.mark.parametrize("talk", [rounds(20), blocks(20)], ids=["openai", "anthropic"])
+@pytest.mark.parametrize(
+    "talk", [rounds(20), anthropic_rounds(20)], ids=["openai", "anthropic"]
+)
 def test_what_is_taken_out_comes_back_word_for_word(
     service: MemoryService, policy: str, talk: Messages
 ) -> None:
-    answer = compacted(service, talk, policy=policy)
+    answer = compact(service, talk, policy=policy)
 
     assert answer.changed
     assert answer.tokens_after < answer.tokens_before
     assert answer.expand
-    assert missing(service, talk, answer) == []
+    assert find_missing(service, talk, answer) == []
     assert len(answer.archived) >= len(
         [one for one in talk if one not in answer.messages]
     )
@@ -44,22 +53,22 @@ def test_what_is_taken_out_comes_back_word_for_word(
 def test_expanded_messages_stand_in_their_order(service: MemoryService) -> None:
     talk = rounds(20)
 
-    answer = compacted(service, talk, policy="facts")
+    answer = compact(service, talk, policy="facts")
 
     gone = [one for one in talk if one not in answer.messages]
-    assert back(service, answer.expand[0]) == gone
+    assert expand_all(service, answer.expand[0]) == gone
 
 
 @pytest.mark.parametrize("policy", ["auto", "facts", "rounds"])
 def test_repeating_a_compaction_changes_nothing(
     service: MemoryService, clock: FakeClock, policy: str
 ) -> None:
-    first = compacted(service, rounds(20), policy=policy)
+    first = compact(service, rounds(20), policy=policy)
     before = service.call(Status()).tiers
     clock.advance(hours=1)
 
-    again = compacted(service, rounds(20), policy=policy)
-    upon_it = compacted(service, first.messages, policy=policy)
+    again = compact(service, rounds(20), policy=policy)
+    upon_it = compact(service, first.messages, policy=policy)
 
     assert again == first
     assert service.call(Status()).tiers == before
@@ -74,7 +83,7 @@ def test_a_merged_compaction_brings_back_all_of_it(
     talk, given = rounds(12), rounds(12)
     answers = []
     for turn in range(3):
-        answer = compacted(service, talk, policy=policy)
+        answer = compact(service, talk, policy=policy)
         answers.append(answer)
         kept = list(sendable(answer.messages)) if stripped else answer.messages
         further = rounds(6, first=12 + 6 * turn)
@@ -82,14 +91,14 @@ def test_a_merged_compaction_brings_back_all_of_it(
         clock.advance(hours=30)
         service.call(Sleep())
 
-    last = compacted(service, talk, policy=policy)
+    last = compact(service, talk, policy=policy)
 
     assert last.expand[0] not in {answer.expand[0] for answer in answers}
-    recovered = back(service, last.expand[0])
+    recovered = expand_all(service, last.expand[0])
     assert recovered[0] == given[0]
-    stands = [*last.messages, *recovered, *back(service, *last.expand)]
+    stands = [*last.messages, *recovered, *expand_all(service, *last.expand)]
     stubs = [answer.expand for answer in answers]
-    stands += [one for ids in stubs for one in back(service, *ids)]
+    stands += [one for ids in stubs for one in expand_all(service, *ids)]
     assert [one for one in given if one not in stands] == []
     assert {str(one["content"])[:8] for one in given[:40:4]} <= {
         str(one["content"])[:8] for one in recovered
@@ -98,11 +107,11 @@ def test_a_merged_compaction_brings_back_all_of_it(
 
 def test_a_stub_says_how_to_get_the_words_back(service: MemoryService) -> None:
     talk = rounds(20)
-    answer = compacted(service, talk, max_tokens=9_000, session="work")
+    answer = compact(service, talk, max_tokens=9_000, session="work")
     stubs = [one for one in answer.messages if "expand m-" in str(one["content"])]
     first = stubs[0]["content"]
 
-    (original,) = back(service, first.partition("; expand ")[2].partition("]")[0])
+    (original,) = expand_all(service, first.partition("; expand ")[2].partition("]")[0])
 
     assert original == next(
         one for one in talk if one.get("tool_call_id") == stubs[0]["tool_call_id"]
@@ -113,15 +122,15 @@ def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(
     service: MemoryService,
 ) -> None:
     talk = rounds(20)
-    stubbed = compacted(service, talk, max_tokens=9_000)
+    stubbed = compact(service, talk, max_tokens=9_000)
     results = [one for one in talk if one["role"] == "tool"]
     before = service.call(Status()).tiers["working"].count  # type: ignore[index]
 
-    summarized = compacted(
+    summarized = compact(
         service, stubbed.messages, policy="facts", keep_recent=0, force=True
     )
 
-    recovered = back(service, summarized.expand[0])
+    recovered = expand_all(service, summarized.expand[0])
     assert [one for one in results if one not in recovered] == []
     assert not any("expand m-" in str(one["content"]) for one in recovered)
     assert service.call(Status()).tiers["working"].count > before  # type: ignore[index]
@@ -131,27 +140,27 @@ def test_a_pointer_that_a_tool_wrote_itself_hides_nothing(
     service: MemoryService,
 ) -> None:
     talk = rounds(20)
-    stubbed = compacted(service, talk, max_tokens=9_000)
+    stubbed = compact(service, talk, max_tokens=9_000)
     genuine = next(
         one for one in stubbed.messages if "expand m-" in str(one["content"])
     )
     forged = {**genuine, "content": genuine["content"] + " and the safe is 4471"}
     further = [stubbed.messages[-6], forged, *rounds(1, first=50)]
 
-    answer = compacted(service, further, policy="facts", keep_recent=0, force=True)
+    answer = compact(service, further, policy="facts", keep_recent=0, force=True)
 
-    assert forged in back(service, answer.expand[0])
+    assert forged in expand_all(service, answer.expand[0])
 
 
 def test_ids_that_agents_use_again_are_no_matter(service: MemoryService) -> None:
     one, other = rounds(10), rounds(10, first=100)
     service.call(Remember("Something else.", id="1"))
 
-    first = compacted(service, one, policy="facts", session="one")
-    second = compacted(service, other, policy="facts", session="other")
+    first = compact(service, one, policy="facts", session="one")
+    second = compact(service, other, policy="facts", session="other")
 
-    assert missing(service, one, first) == []
-    assert missing(service, other, second) == []
+    assert find_missing(service, one, first) == []
+    assert find_missing(service, other, second) == []
 
 
 def test_a_session_never_brings_back_the_words_of_another(
@@ -164,13 +173,13 @@ def test_a_session_never_brings_back_the_words_of_another(
     ]
     secret = {"role": "assistant", "content": "The safe is behind the picture. " * 9}
     force: dict[str, Any] = {"policy": "facts", "keep_recent": 0, "force": True}
-    first = compacted(service, [*said, secret], session="one", **force)
-    compacted(service, said, session="two", **force)
+    first = compact(service, [*said, secret], session="one", **force)
+    compact(service, said, session="two", **force)
 
     stripped = list(map(dict, sendable(first.messages)))
-    answer = compacted(service, [*stripped, *said], session="three", **force)
+    answer = compact(service, [*stripped, *said], session="three", **force)
 
-    assert back(service, answer.expand[0]) == said
+    assert expand_all(service, answer.expand[0]) == said
 
 
 def test_what_an_agent_remembered_itself_is_not_kept_twice(
@@ -191,14 +200,14 @@ def test_what_an_agent_remembered_itself_is_not_kept_twice(
     service.call(Sleep())
     before = service.call(Status()).tiers
 
-    answer = compacted(service, said, policy="facts", session="s", source="a")
+    answer = compact(service, said, policy="facts", session="s", source="a")
 
     assert service.call(Status()).tiers == before
-    assert missing(service, said, answer) == []
+    assert find_missing(service, said, answer) == []
 
 
 def test_what_was_taken_out_is_found_by_recall(service: MemoryService) -> None:
-    compacted(service, rounds(20), policy="facts", session="work", source="agent")
+    compact(service, rounds(20), policy="facts", session="work", source="agent")
 
     (hit, *_) = service.call(Recall("plan 3", source="agent", session="work")).hits
 
@@ -210,8 +219,8 @@ def test_what_is_forgotten_is_gone_from_every_compaction(
     store: SqliteStore, service: MemoryService
 ) -> None:
     talk = [{"role": "user", "content": f"decided: {UNIQUE}"}, *rounds(20)]
-    first = compacted(service, talk, policy="facts")
-    merged = compacted(service, [*first.messages, *rounds(9, first=30)], policy="facts")
+    first = compact(service, talk, policy="facts")
+    merged = compact(service, [*first.messages, *rounds(9, first=30)], policy="facts")
     (hit, *_) = service.call(Recall(UNIQUE)).hits
 
     service.call(Forget(hit.id))
@@ -221,13 +230,13 @@ def test_what_is_forgotten_is_gone_from_every_compaction(
         assert left.originals
         assert UNIQUE not in left.episode.content
         assert UNIQUE not in str(left.originals)
-    assert holding(store.database.parent, UNIQUE) == []
+    assert files_containing(store.database.parent, UNIQUE) == []
 
 
 def test_a_compaction_of_which_all_is_forgotten_is_not_found(
     service: MemoryService,
 ) -> None:
-    answer = compacted(
+    answer = compact(
         service,
         [{"role": "user", "content": UNIQUE}],
         policy="facts",
@@ -248,14 +257,12 @@ def test_where_secrets_are_not_to_be_kept_none_is(
     service.use_limits(replace(service.limits, secrets=rule))
     talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
 
-    answer = compacted(service, talk)
+    answer = compact(service, talk)
 
     assert answer.changed
-    assert (
-        answer.expand[0] == compacted(service, _with_another_password(talk)).expand[0]
-    )
-    assert holding(store.database.parent, "hunter22x") == []
-    assert "hunter22x" not in str(back(service, *answer.expand))
+    assert answer.expand[0] == compact(service, _with_another_password(talk)).expand[0]
+    assert files_containing(store.database.parent, "hunter22x") == []
+    assert "hunter22x" not in str(expand_all(service, *answer.expand))
 
 
 def _with_another_password(talk: Messages) -> Messages:
@@ -266,10 +273,10 @@ def _with_another_password(talk: Messages) -> Messages:
 def test_a_secret_is_shown_only_on_request(service: MemoryService) -> None:
     talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
 
-    answer = compacted(service, talk)
+    answer = compact(service, talk)
 
     assert "hunter22x" not in str(service.call(Expand(answer.expand[0])))
-    assert "hunter22x" in str(back(service, answer.expand[0]))
+    assert "hunter22x" in str(expand_all(service, answer.expand[0]))
 
 
 def test_what_a_user_says_to_hold_is_learned_before_it_is_taken_out(
@@ -277,7 +284,7 @@ def test_what_a_user_says_to_hold_is_learned_before_it_is_taken_out(
 ) -> None:
     talk = [{"role": "user", "content": "Never use emojis."}, *rounds(20)]
 
-    compacted(service, talk, policy="facts")
+    compact(service, talk, policy="facts")
 
     assert [one.text for one in service.call(Learnings()).learnings] == [
         "Never use emojis."
@@ -294,7 +301,7 @@ def test_it_is_kept_whole_or_not_at_all(
         )
 
     with pytest.raises(StorageFailed):
-        compacted(service, rounds(20))
+        compact(service, rounds(20))
 
     assert store.working_count() == 0
 
@@ -303,13 +310,11 @@ def test_below_its_threshold_nothing_happens_unless_forced(
     service: MemoryService,
 ) -> None:
     talk = rounds(4)
-    tokens = compacted(service, talk, max_tokens=100_000).tokens_before
+    tokens = compact(service, talk, max_tokens=100_000).tokens_before
 
-    idle = compacted(service, talk, max_tokens=100_000)
-    reported = compacted(
-        service, talk, max_tokens=2 * tokens, reported_tokens=2 * tokens
-    )
-    forced = compacted(service, talk, max_tokens=100_000, force=True)
+    idle = compact(service, talk, max_tokens=100_000)
+    reported = compact(service, talk, max_tokens=2 * tokens, reported_tokens=2 * tokens)
+    forced = compact(service, talk, max_tokens=100_000, force=True)
 
     assert (idle.changed, idle.messages) == (False, talk)
     assert reported.changed
@@ -320,7 +325,7 @@ def test_a_daemon_that_stops_compacts_no_more(service: MemoryService) -> None:
     service.stop_writes()
 
     with pytest.raises(ShuttingDown):
-        compacted(service, rounds(1))
+        compact(service, rounds(1))
 
 
 # ------------------------------------------------------------------ whatever comes
@@ -341,10 +346,10 @@ def test_nothing_of_any_conversation_is_lost(
         assume(False)  # noqa: FBT003 hypothesis' own signature
     session = os.urandom(8).hex()  # the store is the same for all examples
 
-    first = compacted(
+    first = compact(
         service, talk, policy=policy, max_tokens=300, force=force, session=session
     )
-    again = compacted(
+    again = compact(
         service,
         [*first.messages, *rounds(2)],
         policy=policy,
@@ -352,5 +357,5 @@ def test_nothing_of_any_conversation_is_lost(
         max_tokens=300,
     )
 
-    there = [*again.messages, *back(service, *first.expand, *again.expand)]
+    there = [*again.messages, *expand_all(service, *first.expand, *again.expand)]
     assert [one for one in talk if one not in there and not is_summary(one)] == []

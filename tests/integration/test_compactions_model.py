@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compacting import compacted, missing, rounds
-from fakes import FakeClock, FakeSummarizer
+from support.compactions import compact, find_missing, rounds
+from support.fakes import FakeClock, FakeSummarizer
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
@@ -43,7 +43,7 @@ def model(cycle: SleepCycle) -> Model:
 def test_a_models_words_go_on_top_of_what_the_rules_found(
     service: MemoryService, model: Model, policy: str
 ) -> None:
-    answer = compacted(service, rounds(20), policy=policy)
+    answer = compact(service, rounds(20), policy=policy)
 
     assert model.answer in answer.summaries[0]
     assert answer.fallback_reason == ""
@@ -58,11 +58,11 @@ def test_a_model_that_takes_too_long_is_not_waited_for(
     limited = WindowSettings(model_limit_s=0.05)
     service.use_limits(replace(service.limits, window=limited))
 
-    answer = compacted(service, rounds(20), policy="rounds")
+    answer = compact(service, rounds(20), policy="rounds")
 
     assert not done.is_set()
     assert "took longer" in answer.fallback_reason
-    assert missing(service, rounds(20), answer) == []
+    assert find_missing(service, rounds(20), answer) == []
     done.set()
 
 
@@ -74,7 +74,7 @@ def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
     clock.advance(hours=30)
     answers: list[Shortened] = []
     model.meanwhile = lambda memories: (
-        answers.append(compacted(service, rounds(20)))
+        answers.append(compact(service, rounds(20)))
         if memories[0].content == "note 0"
         else None
     )

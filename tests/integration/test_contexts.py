@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from fakes import FakeClock
+from support.fakes import FakeClock
 
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.errors import InvalidRequest

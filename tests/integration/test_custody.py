@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from fakes import keep, memory, working_ids
+from support.fakes import memory, remember_batch, working_ids
 
 from mnemosyned import Memory
 from mnemosyned.domain.errors import (
@@ -43,7 +43,7 @@ def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
     found = tmp_path / "after"
     shutil.copy(blank, database)
     with open_store(database, migrations=shipped("migrations")) as store:
-        keep(store, memory("1"), memory("2"))
+        remember_batch(store, memory("1"), memory("2"))
         database.unlink()
         usual = getattr(custody, step)
 
@@ -56,7 +56,7 @@ def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
         with monkeypatch.context() as patch:
             patch.setattr(custody, step, killed)
             with pytest.raises(Killed):
-                keep(store, memory("3"))
+                remember_batch(store, memory("3"))
 
     left = found / "memory.db"
     if (
@@ -121,7 +121,7 @@ def test_closing_says_so_where_a_deleted_file_cannot_be_saved(
 def test_a_reader_that_connects_finds_the_deleted_file_put_back(
     store: SqliteStore,
 ) -> None:
-    keep(store, memory("1"))
+    remember_batch(store, memory("1"))
     store.database.unlink()
 
     with store._readers.snapshot():  # noqa: SLF001 it keeps the connection that there is
@@ -135,7 +135,7 @@ def test_every_write_looks_where_the_path_leads(store: SqliteStore) -> None:
     store.database.rename(store.database.with_name("moved.db"))
 
     for write in (
-        lambda: keep(store, memory("1")),
+        lambda: remember_batch(store, memory("1")),
         lambda: store.forget(["1"]),
         store.settle,
         store.scrub,
@@ -166,7 +166,7 @@ def test_a_file_is_one_file_under_every_name(
     ):
         pass
 
-    keep(store, memory("1"))
+    remember_batch(store, memory("1"))
     look = closing(sqlite3.connect(store.database))
     with look as connection:
         connection.execute("SELECT * FROM tier_totals").fetchall()
@@ -207,7 +207,7 @@ def test_files_that_others_can_read_are_closed_to_them(
     database.chmod(mode)
 
     with open_store(database, migrations=shipped("migrations")) as store:
-        keep(store, memory("1"))
+        remember_batch(store, memory("1"))
         modes = {
             path.stat().st_mode & 0o777 for path in database.parent.glob("memory.db*")
         }

@@ -3,7 +3,15 @@
 from datetime import datetime, timedelta
 
 import pytest
-from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_ids
+from support.fakes import (
+    NOON,
+    FakeClock,
+    FakeSummarizer,
+    memory,
+    remember_batch,
+    trio,
+    working_ids,
+)
 
 from mnemosyned.domain.consolidation import (
     VERBATIM,
@@ -35,7 +43,7 @@ def test_only_what_is_strictly_older_than_half_the_ttl_is_taken(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
     second = 1 / 3600
-    keep(
+    remember_batch(
         store,
         memory("older", hours_ago=12 + second),
         memory("exactly", hours_ago=12),
@@ -50,7 +58,7 @@ def test_only_what_is_strictly_older_than_half_the_ttl_is_taken(
 
 def test_an_odd_ttl_is_halved_exactly(store: SqliteStore, cycle: SleepCycle) -> None:
     cycle.policy = SleepPolicy(ttl=timedelta(hours=1))
-    keep(store, memory("1", hours_ago=0.51), memory("2", hours_ago=0.49))
+    remember_batch(store, memory("1", hours_ago=0.51), memory("2", hours_ago=0.49))
 
     sleep(cycle)
 
@@ -60,7 +68,7 @@ def test_an_odd_ttl_is_halved_exactly(store: SqliteStore, cycle: SleepCycle) -> 
 def test_times_of_other_zones_are_compared_as_instants(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(
+    remember_batch(
         store,
         memory("1", created_at=datetime.fromisoformat("2026-03-17T08:00:00+09:00")),
         memory("2", created_at=datetime.fromisoformat("2026-03-17T10:00:00+09:00")),
@@ -74,7 +82,7 @@ def test_times_of_other_zones_are_compared_as_instants(
 def test_nothing_old_enough_leaves_no_trace(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, memory("1", hours_ago=1))
+    remember_batch(store, memory("1", hours_ago=1))
 
     report = sleep(cycle)
 
@@ -83,7 +91,7 @@ def test_nothing_old_enough_leaves_no_trace(
 
 
 def test_force_ignores_the_age(store: SqliteStore, cycle: SleepCycle) -> None:
-    keep(store, *trio("a", hours_ago=1))
+    remember_batch(store, *trio("a", hours_ago=1))
 
     report = cycle.run(trigger=Trigger.EXPLICIT, force=True)
 
@@ -95,7 +103,7 @@ def test_force_ignores_the_age(store: SqliteStore, cycle: SleepCycle) -> None:
 def test_a_pinned_memory_never_leaves(
     store: SqliteStore, cycle: SleepCycle, *, force: bool
 ) -> None:
-    keep(store, memory("pinned", hours_ago=99, pinned=True), *trio("a"))
+    remember_batch(store, memory("pinned", hours_ago=99, pinned=True), *trio("a"))
 
     report = cycle.run(trigger=Trigger.EXPLICIT, force=force)
 
@@ -104,7 +112,7 @@ def test_a_pinned_memory_never_leaves(
 
 
 def test_a_session_sleeps_by_itself(store: SqliteStore, cycle: SleepCycle) -> None:
-    keep(store, *trio("a", session="a"), *trio("b", session="b"))
+    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
 
     cycle.run(trigger=Trigger.EXPLICIT, session="a")
 
@@ -114,7 +122,7 @@ def test_a_session_sleeps_by_itself(store: SqliteStore, cycle: SleepCycle) -> No
 def test_the_oldest_can_be_taken_by_number(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("late", hours_ago=1), *trio("early", hours_ago=2))
+    remember_batch(store, *trio("late", hours_ago=1), *trio("early", hours_ago=2))
 
     cycle.run(trigger=Trigger.CAP, oldest=3)
 
@@ -132,7 +140,7 @@ def test_each_source_and_session_becomes_an_episode_of_its_own(
         trio("tool", hours_ago=20, source="tool", session="s"),
         trio("other", hours_ago=19, source="chat", session="t"),
     ]
-    keep(store, *(one for group in groups for one in group))
+    remember_batch(store, *(one for group in groups for one in group))
 
     report = sleep(cycle)
 
@@ -150,7 +158,7 @@ def test_an_episode_holds_the_summary_and_its_originals_stay_word_for_word(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
     told = trio("a", source="chat")
-    keep(store, *told)
+    remember_batch(store, *told)
 
     (episode,) = episodes(store, sleep(cycle))
 
@@ -167,7 +175,7 @@ def test_an_episode_holds_the_summary_and_its_originals_stay_word_for_word(
 def test_a_small_group_is_promoted_word_for_word(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer, count: int
 ) -> None:
-    keep(store, *trio("a")[:count])
+    remember_batch(store, *trio("a")[:count])
 
     report = sleep(cycle)
 
@@ -181,7 +189,7 @@ def test_a_small_group_is_promoted_word_for_word(
 
 
 def test_what_slept_is_still_found(store: SqliteStore, cycle: SleepCycle) -> None:
-    keep(store, *trio("a"), memory("bike", "my bike is blue", hours_ago=19.5))
+    remember_batch(store, *trio("a"), memory("bike", "my bike is blue", hours_ago=19.5))
     sleep(cycle)
 
     found = store.search(Query(terms=terms("blue bike"), limit=1))
@@ -193,7 +201,7 @@ def test_what_slept_is_still_found(store: SqliteStore, cycle: SleepCycle) -> Non
 def test_each_group_leaves_a_row_in_the_log(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(
+    remember_batch(
         store,
         *trio("a", session="s", source="chat"),
         *trio("b", session="t", hours_ago=19),
@@ -230,7 +238,7 @@ def test_each_group_leaves_a_row_in_the_log(
 def test_a_dry_run_shows_the_plan_and_changes_nothing(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"), memory("b", hours_ago=30, source="tool"))
+    remember_batch(store, *trio("a"), memory("b", hours_ago=30, source="tool"))
 
     report = cycle.run(trigger=Trigger.EXPLICIT, dry_run=True)
 
@@ -246,7 +254,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
 def test_the_next_cycle_finds_nothing_left(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     sleep(cycle)
 
     assert sleep(cycle).status is CycleStatus.NOTHING_TO_DO

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from fakes import FakeSummarizer, keep, memory, trio, working_ids
+from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 
 from mnemosyned.domain.consolidation import (
     CycleReport,
@@ -39,7 +39,7 @@ def test_a_group_that_fails_stays_and_the_others_go_on(
 ) -> None:
     cycle.summarizer = failing_for("b")
     for at, name in enumerate("abc"):
-        keep(store, *trio(name, source=name, hours_ago=20 - at))
+        remember_batch(store, *trio(name, source=name, hours_ago=20 - at))
 
     report = sleep(cycle)
 
@@ -53,7 +53,7 @@ def test_a_group_that_fails_stays_and_the_others_go_on(
 def test_a_failed_group_is_tried_again_by_the_next_cycle(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     cycle.summarizer = failing_for("a")
     sleep(cycle)
     cycle.summarizer = summarizer
@@ -74,7 +74,7 @@ def test_an_error_nobody_foresaw_is_logged_without_its_words(
         raise ValueError(memories[0].content)
 
     cycle.summarizer = FakeSummarizer(meanwhile=fail)
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
 
     report = sleep(cycle)
 
@@ -91,7 +91,7 @@ def test_an_empty_summary_is_refused(
             return Summary(text=nothing, summarizer="mute")
 
     cycle.summarizer = Mute()
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
 
     report = sleep(cycle)
 
@@ -102,7 +102,7 @@ def test_an_empty_summary_is_refused(
 def test_a_promotion_that_breaks_half_way_leaves_the_originals(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     summarizer.meanwhile = lambda _: _swap_ids(store)
 
     sleep(cycle)
@@ -115,13 +115,13 @@ def test_a_promotion_that_breaks_half_way_leaves_the_originals(
 def _swap_ids(store: SqliteStore) -> None:
     """One of three goes and another comes: the last row of the promotion is missing."""
     store.forget(["a2"])
-    keep(store, memory("new", hours_ago=19))
+    remember_batch(store, memory("new", hours_ago=19))
 
 
 def test_a_memory_forgotten_during_its_summary_is_not_brought_back(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"), *trio("b", source="b", hours_ago=15))
+    remember_batch(store, *trio("a"), *trio("b", source="b", hours_ago=15))
     summarizer.meanwhile = lambda taken: (
         store.forget(["a1"]) if taken[0].id == "a0" else None
     )
@@ -139,7 +139,7 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     first, second = trio("a"), trio("b", source="b", hours_ago=15)
-    keep(store, *first, *second)
+    remember_batch(store, *first, *second)
     summarizer.meanwhile = lambda _: store.forget([m.id for m in second])
 
     report = sleep(cycle)
@@ -154,7 +154,7 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(
 def test_a_deadline_that_has_passed_starts_no_group(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
 
     report = cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=0)
 
@@ -166,7 +166,7 @@ def test_a_cycle_ends_between_two_groups_when_told(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
     for at, name in enumerate("abc"):
-        keep(store, *trio(name, source=name, hours_ago=20 - at))
+        remember_batch(store, *trio(name, source=name, hours_ago=20 - at))
     answers = iter([True, True, False])
 
     report = cycle.run(trigger=Trigger.SHUTDOWN, go_on=lambda: next(answers))
@@ -178,7 +178,7 @@ def test_a_cycle_ends_between_two_groups_when_told(
 def test_an_interrupted_cycle_finishes_its_group(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"), *trio("b", source="b", hours_ago=15))
+    remember_batch(store, *trio("a"), *trio("b", source="b", hours_ago=15))
     summarizer.meanwhile = lambda _: cycle.interrupt()
 
     report = sleep(cycle)
@@ -190,7 +190,7 @@ def test_an_interrupted_cycle_finishes_its_group(
 def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"), memory("fresh", hours_ago=1))
+    remember_batch(store, *trio("a"), memory("fresh", hours_ago=1))
     cycle.interrupt()
 
     report = sleep(cycle, Trigger.SHUTDOWN)
@@ -203,7 +203,7 @@ def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(
 def test_there_are_never_two_cycles_at_once(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     refused: list[bool] = []
 
     def try_again(_: Sequence[MemoryRecord]) -> None:
@@ -222,7 +222,7 @@ def test_there_are_never_two_cycles_at_once(
 def test_the_last_cycle_waits_for_the_running_one(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a"), *trio("b", source="b", hours_ago=15))
+    remember_batch(store, *trio("a"), *trio("b", source="b", hours_ago=15))
     begun, finish = threading.Event(), threading.Event()
 
     def wait(_: Sequence[MemoryRecord]) -> None:

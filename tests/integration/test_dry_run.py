@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from fakes import FakeClock, keep, memory
+from support.fakes import FakeClock, memory, remember_batch
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
@@ -39,7 +39,7 @@ def weeks(store: SqliteStore) -> None:
         for source in range(1 + day % 3):
             for one in range((1, 2, 4)[(day + source) % 3]):
                 hour = 13 + one if day % 3 else one
-                keep(
+                remember_batch(
                     store,
                     at(
                         f"d{day}s{source}n{one}",
@@ -91,7 +91,7 @@ def test_a_late_arrival_has_its_day_and_all_above_written_again(
 ) -> None:
     weeks(store)
     service.call(Sleep())
-    keep(store, at("late", days=1, hours=5))
+    remember_batch(store, at("late", days=1, hours=5))
 
     done = compared(service)
 
@@ -117,13 +117,13 @@ def test_what_no_summary_speaks_of_shares_one_place(
     store: SqliteStore, service: MemoryService, clock: FakeClock
 ) -> None:
     ends = clock.moment + timedelta(days=9)
-    keep(
+    remember_batch(
         store,
         at("a"),
         at("b", hours=1, valid_until=ends),
         at("c", hours=2, valid_until=ends),
     )
-    keep(store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
+    remember_batch(store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
     store.remember([Draft(at("f", days=4), supersedes="e1")])
 
     done = compared(service)
@@ -148,7 +148,7 @@ def test_a_backlog_is_parted_as_the_cycle_parts_it(
 def test_characters_of_what_is_not_written_yet_are_called_an_estimate(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    keep(store, *(at(f"n{one}", hours=one) for one in range(4)))
+    remember_batch(store, *(at(f"n{one}", hours=one) for one in range(4)))
 
     shown = render(service.call(Sleep(dry_run=True)))
 

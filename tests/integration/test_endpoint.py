@@ -7,8 +7,8 @@ import threading
 import time
 
 import pytest
-from asking import ASKED, SECRET, ask, model, refused
-from endpoints import (
+from support.endpoint_client import QUESTION, SECRET, ask, expect_refusal, make_model
+from support.endpoints import (
     PATH,
     Behavior,
     answer,
@@ -37,7 +37,7 @@ def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_asks_in_openais_form_and_reads_the_answer() -> None:
     with serving(says("All is well.")) as served:
-        text = ask(model(served.url + "/", model="small", key="sk-1"))
+        text = ask(make_model(served.url + "/", model="small", key="sk-1"))
 
     (seen,) = served.seen
     assert text == "All is well."
@@ -46,7 +46,7 @@ def test_it_asks_in_openais_form_and_reads_the_answer() -> None:
     assert seen.headers["Host"] == f"127.0.0.1:{served.port}"
     assert seen.body == {
         "model": "small",
-        "messages": ASKED,
+        "messages": QUESTION,
         "max_tokens": 99,
         "temperature": 0.2,
         "stream": False,
@@ -55,14 +55,16 @@ def test_it_asks_in_openais_form_and_reads_the_answer() -> None:
 
 def test_without_a_name_or_a_key_neither_is_sent() -> None:
     with serving(says("Yes.")) as served:
-        asked = model(served.url)
+        asked = make_model(served.url)
         ask(asked)
 
     assert "model" not in served.seen[0].body
     assert "Authorization" not in served.seen[0].headers
     assert asked.name == "endpoint:127.0.0.1"
     assert asked.context_tokens == 4096
-    assert model(served.url, model="small", context_tokens=900).context_tokens == 900
+    assert (
+        make_model(served.url, model="small", context_tokens=900).context_tokens == 900
+    )
 
 
 def test_a_proxy_of_the_environment_is_not_asked(
@@ -71,7 +73,7 @@ def test_a_proxy_of_the_environment_is_not_asked(
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{unused_port()}")
     with serving(says("Yes.")) as served:
-        assert ask(model(served.url)) == "Yes."
+        assert ask(make_model(served.url)) == "Yes."
 
 
 # ---------------------------------------------------------------- second tries
@@ -90,14 +92,14 @@ def test_a_proxy_of_the_environment_is_not_asked(
 )
 def test_what_may_pass_is_tried_again(bad: Behavior) -> None:
     with serving(bad, bad, says("At last.")) as served:
-        assert ask(model(served.url)) == "At last."
+        assert ask(make_model(served.url)) == "At last."
 
     assert len(served.seen) == 3
 
 
 def test_it_does_not_try_for_ever() -> None:
     with serving(gives(503)) as served:
-        error = refused(model(served.url))
+        error = expect_refusal(make_model(served.url))
 
     assert isinstance(error, ModelUnavailable)
     assert "503" in error.message
@@ -107,7 +109,7 @@ def test_it_does_not_try_for_ever() -> None:
 def test_it_waits_as_long_as_it_is_told() -> None:
     with serving(gives(429, Retry_After="1"), says("Now.")) as served:
         begun = time.monotonic()
-        assert ask(model(served.url)) == "Now."
+        assert ask(make_model(served.url)) == "Now."
 
     assert time.monotonic() - begun >= 1
 
@@ -115,7 +117,7 @@ def test_it_waits_as_long_as_it_is_told() -> None:
 def test_an_endpoint_that_wants_an_hour_is_left_alone_at_once() -> None:
     with serving(gives(429, Retry_After="3600")) as served:
         begun = time.monotonic()
-        error = refused(model(served.url))
+        error = expect_refusal(make_model(served.url))
 
     assert isinstance(error, ModelUnavailable)
     assert len(served.seen) == 1
@@ -126,7 +128,7 @@ def test_an_endpoint_that_wants_an_hour_is_left_alone_at_once() -> None:
 
 
 def test_where_nobody_listens_the_model_is_unavailable() -> None:
-    error = refused(model(f"http://127.0.0.1:{unused_port()}/v1"))
+    error = expect_refusal(make_model(f"http://127.0.0.1:{unused_port()}/v1"))
 
     assert isinstance(error, ModelUnavailable)
     assert "connection refused" in error.message
@@ -135,7 +137,7 @@ def test_where_nobody_listens_the_model_is_unavailable() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404, 418])
 def test_a_no_to_all_requests_makes_it_unavailable(status: int) -> None:
     with serving(gives(status, SECRET.encode())) as served:
-        error = refused(model(served.url, key="sk-1"))
+        error = expect_refusal(make_model(served.url, key="sk-1"))
 
     assert isinstance(error, ModelUnavailable)
     assert str(status) in error.message
@@ -148,7 +150,7 @@ def test_a_no_to_all_requests_makes_it_unavailable(status: int) -> None:
 )
 def test_a_no_to_this_request_says_nothing_of_the_next(bad: Behavior) -> None:
     with serving(bad) as served:
-        assert not isinstance(refused(model(served.url)), ModelUnavailable)
+        assert not isinstance(expect_refusal(make_model(served.url)), ModelUnavailable)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_a_no_to_this_request_says_nothing_of_the_next(bad: Behavior) -> None:
 )
 def test_an_answer_in_another_form_makes_it_unavailable(garbage: bytes) -> None:
     with serving(gives(200, garbage)) as served:
-        error = refused(model(served.url))
+        error = expect_refusal(make_model(served.url))
 
     assert isinstance(error, ModelUnavailable)
     assert "OpenAI" in error.message
@@ -174,14 +176,14 @@ def test_an_answer_in_another_form_makes_it_unavailable(garbage: bytes) -> None:
 
 def test_an_answer_without_end_is_not_read_to_its_end() -> None:
     with serving(gives(200, answer("x" * (endpoint.ANSWER_BYTES_MAX + 1)))) as served:
-        assert "bytes" in refused(model(served.url)).message
+        assert "bytes" in expect_refusal(make_model(served.url)).message
 
 
 @pytest.mark.parametrize("slow", [waits(3, says("late")), drips])
 def test_it_takes_no_longer_than_it_may(slow: Behavior) -> None:
     with serving(slow) as served:
         begun = time.monotonic()
-        error = refused(model(served.url, time_limit_s=0.3))
+        error = expect_refusal(make_model(served.url, time_limit_s=0.3))
 
     assert time.monotonic() - begun < 1
     assert isinstance(error, ModelUnavailable)
@@ -195,11 +197,11 @@ def test_closing_ends_a_call_within_a_second_and_the_next_one_works(
     slow: Behavior,
 ) -> None:
     with serving(slow, says("Again.")) as served:
-        asked = model(served.url)
+        asked = make_model(served.url)
         closing = threading.Timer(0.2, asked.close)
         closing.start()
         begun = time.monotonic()
-        error = refused(asked)
+        error = expect_refusal(asked)
 
         assert time.monotonic() - begun < 1
         assert "interrupted" in error.message
@@ -210,7 +212,7 @@ def test_a_redirect_is_not_followed() -> None:
     with serving(says("elsewhere")) as elsewhere:
         place = f"http://localhost:{elsewhere.port}{PATH}"
         with serving(gives(307, Location=place)) as served:
-            error = refused(model(served.url))
+            error = expect_refusal(make_model(served.url))
 
     assert "redirect" in error.message
     assert elsewhere.seen == []

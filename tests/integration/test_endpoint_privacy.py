@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import ask, model, refused
-from endpoints import says, serving, unused_port
+from support.endpoint_client import ask, expect_refusal, make_model
+from support.endpoints import says, serving, unused_port
 
 from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable
 from mnemosyned.models.endpoint import api_key
@@ -38,7 +38,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> None:
     with serving(says("psst"), certificate=certificate) as served:
-        error = refused(model(f"https://localhost:{served.port}/v1"))
+        error = expect_refusal(make_model(f"https://localhost:{served.port}/v1"))
 
     assert isinstance(error, ModelUnavailable)
     assert "certificate" in error.message
@@ -50,10 +50,10 @@ def test_a_certificate_that_is_trusted_is_taken(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with serving(says("Safe."), certificate=certificate) as served:
-        assert ask(model(f"https://localhost:{served.port}/v1")) == "Safe."
+        assert ask(make_model(f"https://localhost:{served.port}/v1")) == "Safe."
         assert (
             "certificate"
-            in refused(model(f"https://127.0.0.1:{served.port}/v1")).message
+            in expect_refusal(make_model(f"https://127.0.0.1:{served.port}/v1")).message
         )
 
 
@@ -72,15 +72,15 @@ def test_a_certificate_that_is_trusted_is_taken(
 )
 def test_an_endpoint_elsewhere_is_refused_at_the_start(url: str) -> None:
     with pytest.raises(ConfigInvalid, match="local_only") as caught:
-        model(url)
+        make_model(url)
 
     assert caught.value.field == "llm.endpoint"
-    assert model(url, local_only=False).name
+    assert make_model(url, local_only=False).name
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "[::1]"])
 def test_an_endpoint_on_this_machine_is_taken(host: str) -> None:
-    assert model(f"http://{host}:8080/v1").name
+    assert make_model(f"http://{host}:8080/v1").name
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
@@ -97,7 +97,7 @@ def test_every_address_of_the_host_counts(monkeypatch: pytest.MonkeyPatch) -> No
     resolving(monkeypatch, "127.0.0.1", "192.0.2.1")
 
     with pytest.raises(ConfigInvalid, match="not this machine"):
-        model("http://models.test/v1")
+        make_model("http://models.test/v1")
 
 
 def test_a_host_that_nobody_knows_is_refused_at_the_start(
@@ -106,18 +106,18 @@ def test_a_host_that_nobody_knows_is_refused_at_the_start(
     resolving(monkeypatch)
 
     with pytest.raises(ConfigInvalid, match="not known"):
-        model("http://models.test/v1")
-    assert model("http://models.test/v1", local_only=False).name
+        make_model("http://models.test/v1")
+    assert make_model("http://models.test/v1", local_only=False).name
 
 
 def test_a_host_that_moves_away_later_is_not_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     resolving(monkeypatch, "127.0.0.1")
-    asked = model(f"http://models.test:{unused_port()}/v1")
+    asked = make_model(f"http://models.test:{unused_port()}/v1")
     resolving(monkeypatch, "192.0.2.1")
 
-    error = refused(asked)
+    error = expect_refusal(asked)
 
     assert isinstance(error, ModelUnavailable)
     assert "not this machine" in error.message
@@ -140,14 +140,14 @@ def test_a_host_that_moves_away_later_is_not_followed(
 )
 def test_what_is_no_address_is_refused_without_its_words(url: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
-        model(url)
+        make_model(url)
 
     assert "sk-1" not in caught.value.message
 
 
 def test_a_name_that_no_host_can_have_is_refused() -> None:
     with pytest.raises(ConfigInvalid):
-        model(f"http://{'x' * 70}.test/v1")
+        make_model(f"http://{'x' * 70}.test/v1")
 
 
 # ------------------------------------------------------------------------ key

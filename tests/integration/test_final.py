@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from fakes import FakeClock, FakeSummarizer, keep, trio
+from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import (
@@ -57,7 +57,7 @@ class Writing(FakeSummarizer):
 
 def cycle_with(store: SqliteStore, clock: FakeClock, model: Writing) -> SleepCycle:
     for at in range(3):
-        keep(store, *trio(f"run {at} ", session=f"s{at}"))
+        remember_batch(store, *trio(f"run {at} ", session=f"s{at}"))
     return SleepCycle(store=store, summarizer=model, clock=clock, policy=SleepPolicy())
 
 

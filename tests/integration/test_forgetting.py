@@ -4,8 +4,8 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from fakes import holding, keep, memory
-from forgettable import everything
+from support.fakes import files_containing, memory, remember_batch
+from support.forget_cases import all_rows
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import Trigger
@@ -40,16 +40,16 @@ def secret_memories() -> list[MemoryRecord]:
 
 
 def test_the_search_for_leftovers_finds_what_is_there(store: SqliteStore) -> None:
-    keep(store, *secret_memories())
+    remember_batch(store, *secret_memories())
 
-    assert holding(store.database.parent, UNIQUE) == ["memory.db-wal"]
+    assert files_containing(store.database.parent, UNIQUE) == ["memory.db-wal"]
 
 
 def test_a_memory_forgotten_while_fresh_is_gone_from_the_disk(
     store: SqliteStore, service: MemoryService
 ) -> None:
     for one in secret_memories():
-        keep(store, one)
+        remember_batch(store, one)
 
     receipt = service.call(Forget("secret"))
 
@@ -58,14 +58,14 @@ def test_a_memory_forgotten_while_fresh_is_gone_from_the_disk(
         0,
         0,
     )
-    assert holding(store.database.parent, UNIQUE, CJK, CAMEL) == []
+    assert files_containing(store.database.parent, UNIQUE, CJK, CAMEL) == []
 
 
 def test_a_memory_forgotten_after_sleep_is_gone_from_the_disk(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     for one in secret_memories():
-        keep(store, one)
+        remember_batch(store, one)
     cycle.run(trigger=Trigger.EXPLICIT)
 
     receipt = service.call(Forget("secret"))
@@ -76,13 +76,13 @@ def test_a_memory_forgotten_after_sleep_is_gone_from_the_disk(
         1,
     )
     assert store.working_count() == 0
-    assert holding(store.database.parent, UNIQUE, CJK, CAMEL) == []
+    assert files_containing(store.database.parent, UNIQUE, CJK, CAMEL) == []
 
 
 def test_an_episode_forgotten_is_gone_from_the_disk_with_its_originals(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *secret_memories())
+    remember_batch(store, *secret_memories())
     report = cycle.run(trigger=Trigger.EXPLICIT)
     original = store.get("secret")
     assert isinstance(original, MemoryRecord)
@@ -92,13 +92,13 @@ def test_an_episode_forgotten_is_gone_from_the_disk_with_its_originals(
 
     assert receipt.episodes_removed == 1
     assert receipt.memories in {group.items for group in report.groups}
-    assert holding(store.database.parent, UNIQUE, CJK, CAMEL) == []
+    assert files_containing(store.database.parent, UNIQUE, CJK, CAMEL) == []
 
 
 def test_previews_in_the_log_forget_too(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(
+    remember_batch(
         store, *(memory(str(at), f"{UNIQUE}{at} said", hours_ago=20) for at in range(3))
     )
     cycle.run(trigger=Trigger.EXPLICIT)
@@ -114,7 +114,7 @@ def test_previews_in_the_log_forget_too(
 def test_no_table_holds_what_was_forgotten(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(
+    remember_batch(
         store,
         *(
             memory(str(at), f"note {at} {UNIQUE if at == 1 else ''}", hours_ago=20)
@@ -126,7 +126,7 @@ def test_no_table_holds_what_was_forgotten(
     service.call(Forget("1"))
 
     with closing(sqlite3.connect(store.database)) as connection:
-        assert UNIQUE not in "\n".join(everything(connection))
+        assert UNIQUE not in "\n".join(all_rows(connection))
 
 
 def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
@@ -136,9 +136,11 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(forgetting, "LISTED_MAX", 4)
-    keep(store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6)))
+    remember_batch(
+        store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
+    )
     cycle.run(trigger=Trigger.EXPLICIT)
-    keep(store, *(memory(f"n{at}", f"ibex {at}") for at in range(4)))
+    remember_batch(store, *(memory(f"n{at}", f"ibex {at}") for at in range(4)))
     pages = [service.call(Forget(query="ibex", dry_run=True))]
     while pages[-1].further:
         after = pages[-1].lines[-1].id
@@ -163,7 +165,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
 def test_a_preview_goes_on_only_from_what_would_go(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    keep(store, memory("1", "ibex"), memory("2", "heron"))
+    remember_batch(store, memory("1", "ibex"), memory("2", "heron"))
 
     with pytest.raises(InvalidRequest, match="leave after out") as strange:
         service.call(Forget(query="ibex", dry_run=True, after="2"))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import NOON, FakeClock, holding, keep, memory
-from forgettable import (
+from support.fakes import NOON, FakeClock, files_containing, memory, remember_batch
+from support.forget_cases import (
     BY_PLACE,
     BY_STATE,
     BY_WORD,
@@ -21,10 +21,10 @@ from forgettable import (
     WORDS,
     Case,
     Parts,
+    find_remains,
     folded,
-    ids_of,
-    left,
-    made,
+    forget_requests,
+    memories_of,
 )
 
 from mnemosyned import Memory as Library
@@ -61,17 +61,17 @@ def above(store: SqliteStore, id: str) -> list[Episode]:
 @pytest.mark.parametrize("case", [*BY_WORD, *BY_STATE, *BY_PLACE], ids=str)
 def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
     store, service = parts.store, parts.service
-    memories = made(case)
+    memories = memories_of(case)
     for start in range(0, len(memories), PER_EPISODE):
-        keep(store, *memories[start : start + PER_EPISODE])
+        remember_batch(store, *memories[start : start + PER_EPISODE])
     STATES[case.state](parts)
     before = store.totals()
 
-    receipts = [service.call(forget) for forget in ids_of(case)]
+    receipts = [service.call(forget) for forget in forget_requests(case)]
 
     assert sum(receipt.memories for receipt in receipts) == len(CHOSEN_AT)
     assert all(receipt.complete for receipt in receipts)
-    assert left(store, WORDS[case.word]) == []
+    assert find_remains(store, WORDS[case.word]) == []
     after = store.totals()
     gone = sum(
         before[tier].count - after[tier].count for tier in before if tier != "episodic"
@@ -83,7 +83,7 @@ def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
     store: SqliteStore, service: MemoryService, parts: Parts
 ) -> None:
     case = Case("words", "query", "folded")
-    keep(store, *made(case))
+    remember_batch(store, *memories_of(case))
     folded(parts)
 
     preview = service.call(Forget(query=WORDS["words"], dry_run=True))
@@ -109,7 +109,7 @@ def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
 def test_a_secret_is_masked_in_the_preview(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    keep(store, memory("1", WORDS["secret"]))
+    remember_batch(store, memory("1", WORDS["secret"]))
 
     (line,) = service.call(Forget("1", dry_run=True)).lines
 
@@ -119,7 +119,7 @@ def test_a_secret_is_masked_in_the_preview(
 def test_forgetting_a_month_forgets_all_it_was_made_of(
     store: SqliteStore, service: MemoryService, parts: Parts
 ) -> None:
-    keep(store, *made(Case("words", "id", "folded")))
+    remember_batch(store, *memories_of(Case("words", "id", "folded")))
     folded(parts)
 
     receipt = service.call(Forget(above(store, "m3")[-1].id))
@@ -127,13 +127,13 @@ def test_forgetting_a_month_forgets_all_it_was_made_of(
     assert receipt.memories == EPISODES * PER_EPISODE
     assert receipt.episodes_removed == 2 * EPISODES + 2
     assert {tier.count for tier in store.totals().values()} == {0}
-    assert left(store, WORDS["words"]) == []
+    assert find_remains(store, WORDS["words"]) == []
 
 
 def test_every_summary_above_is_rewritten_from_what_remains(
     store: SqliteStore, service: MemoryService, parts: Parts
 ) -> None:
-    keep(store, *made(Case("words", "id", "folded")))
+    remember_batch(store, *memories_of(Case("words", "id", "folded")))
     folded(parts)
 
     service.call(Forget("m3"))
@@ -152,7 +152,7 @@ def test_nobody_waits_for_a_forgetting_that_finds_nothing(
     def refuse() -> bool:
         raise AssertionError("the file was written anew")
 
-    keep(store, memory("1", WORDS["words"]), memory("2"))
+    remember_batch(store, memory("1", WORDS["words"]), memory("2"))
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "scrub", refuse)
@@ -161,7 +161,7 @@ def test_nobody_waits_for_a_forgetting_that_finds_nothing(
     assert (receipt.memories, receipt.complete) == (0, True)
     store.forget(["1"])  # a crash came before it was pressed out
     service.call(Forget(query="nobody said this"))
-    assert left(store, WORDS["words"]) == []
+    assert find_remains(store, WORDS["words"]) == []
 
 
 def test_another_program_that_reads_keeps_the_log_until_it_is_done(
@@ -171,7 +171,7 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mnemosyned.storage.sqlite.tables.purge.CHECKPOINT_TRIES", 3)
-    keep(store, memory("1", WORDS["words"]))
+    remember_batch(store, memory("1", WORDS["words"]))
     with closing(sqlite3.connect(store.database, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM working_memory").fetchone()
@@ -179,17 +179,19 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
         receipt = service.call(Forget("1"))
 
         assert not receipt.complete
-        assert holding(store.database.parent, WORDS["words"]) == ["memory.db-wal"]
+        assert files_containing(store.database.parent, WORDS["words"]) == [
+            "memory.db-wal"
+        ]
     forgetting.tidy()
 
-    assert left(store, WORDS["words"]) == []
+    assert find_remains(store, WORDS["words"]) == []
 
 
 def test_copies_beside_the_database_are_named(
     store: SqliteStore, service: MemoryService
 ) -> None:
     folder = store.database.parent
-    keep(store, memory("1", "a"))
+    remember_batch(store, memory("1", "a"))
     with closing(sqlite3.connect(folder / "other.sqlite")) as copy:
         copy.execute("CREATE TABLE t (x)")
     (folder / "old").mkdir()
@@ -207,7 +209,7 @@ def test_copies_beside_the_database_are_named(
 def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
     store: SqliteStore, service: MemoryService, parts: Parts, forgetting: Forgetting
 ) -> None:
-    keep(store, *made(Case("words", "id", "folded")))
+    remember_batch(store, *memories_of(Case("words", "id", "folded")))
     folded(parts)
 
     store.forget(["m3"])  # and the process dies here
@@ -235,7 +237,7 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
     with Library(database, clock=FakeClock()) as opened:
         found = opened.get(episode).episode
         opened.sleep()
-        assert holding(database.parent, "zqxjv") == []
+        assert files_containing(database.parent, "zqxjv") == []
 
     assert found
     assert "note 0" in found.content
@@ -264,7 +266,7 @@ def test_what_names_nothing_is_refused(
 def test_a_person_is_forgotten_by_the_whole_name_alone(
     store: SqliteStore, service: MemoryService, clock: FakeClock
 ) -> None:
-    keep(
+    remember_batch(
         store,
         memory("1", "Mark said so"),
         memory("2", "we marked it; the remark stands"),
@@ -299,7 +301,10 @@ def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(
         receipt = library.forget(session=room)
 
         assert (receipt.memories, receipt.complete) == (count * 2 // 3, True)
-        assert holding(tmp_path, room) == []
+        assert files_containing(tmp_path, room) == []
         assert (
-            holding(tmp_path, *(f"Zqxjv{at} " for at in range(count) if at % 3)) == []
+            files_containing(
+                tmp_path, *(f"Zqxjv{at} " for at in range(count) if at % 3)
+            )
+            == []
         )

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from fakes import keep, memory
+from support.fakes import memory, remember_batch
 
 from mnemosyned.domain.errors import IdTaken, StorageFailed
 from mnemosyned.storage.sqlite import SqliteStore
@@ -74,7 +74,9 @@ def test_every_memory_of_many_threads_is_kept_once(store: SqliteStore) -> None:
     ids = [f"{thread}-{at}" for thread in range(THREADS) for at in range(EACH)]
 
     with ThreadPoolExecutor(THREADS) as pool:
-        stored = list(pool.map(lambda name: keep(store, memory(name))[0].stored, ids))
+        stored = list(
+            pool.map(lambda name: remember_batch(store, memory(name))[0].stored, ids)
+        )
 
     assert stored == [True] * len(ids)
     assert sorted(one.id for one in store.pending(limit=1_000)) == sorted(ids)
@@ -82,11 +84,13 @@ def test_every_memory_of_many_threads_is_kept_once(store: SqliteStore) -> None:
 
 
 def test_one_that_fails_takes_nobody_along(store: SqliteStore) -> None:
-    keep(store, memory("taken", "other words"))
+    remember_batch(store, memory("taken", "other words"))
 
     def remember(at: int) -> str:
         try:
-            return keep(store, memory("taken" if at % 5 == 0 else str(at)))[0].id
+            return remember_batch(store, memory("taken" if at % 5 == 0 else str(at)))[
+                0
+            ].id
         except IdTaken:
             return "refused"
 
@@ -100,7 +104,9 @@ def test_one_that_fails_takes_nobody_along(store: SqliteStore) -> None:
 
 def test_the_same_memory_from_many_threads_is_kept_once(store: SqliteStore) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
-        stored = list(pool.map(lambda _: keep(store, memory("1"))[0].stored, range(64)))
+        stored = list(
+            pool.map(lambda _: remember_batch(store, memory("1"))[0].stored, range(64))
+        )
 
     assert stored.count(True) == 1
     assert store.working_count() == 1

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from fakes import FakeClock, holding
+from support.fakes import FakeClock, files_containing
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.errors import (
@@ -46,9 +46,9 @@ def test_what_is_said_in_session_1_is_shown_in_session_20_after_three_sleeps(
         if session in (5, 11, 17):
             assert service.call(Sleep(force=True)).promoted
 
-    holding = service.call(Learnings(source="agent")).learnings
+    kept = service.call(Learnings(source="agent")).learnings
     shown = relevant(
-        holding,
+        kept,
         question=terms("What is the price of the ticket?"),
         now=clock.now(),
         budget_tokens=1_300,
@@ -154,7 +154,7 @@ def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
 
     assert len(before) == 2
     assert texts(service) == []
-    assert holding(store.database.parent, UNIQUE) == []
+    assert files_containing(store.database.parent, UNIQUE) == []
 
 
 def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(
@@ -200,7 +200,7 @@ def test_a_lesson_of_its_own_that_is_meant_is_forgotten_too(
     assert (preview.memories, preview.learnings) == (0, 1)
     assert (receipt.memories, receipt.learnings) == (0, 1)
     assert texts(service) == ["Adam prefers tabs"]
-    assert holding(store.database.parent, UNIQUE) == []
+    assert files_containing(store.database.parent, UNIQUE) == []
     assert service.call(meant).learnings == 0
 
 

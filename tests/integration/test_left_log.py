@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from fakes import keep, memory, working_ids
+from support.fakes import memory, remember_batch, working_ids
 
 from mnemosyned import Memory
 from mnemosyned.paths import shipped
@@ -22,7 +22,7 @@ def crashed(database: Path, blank: Path, tmp_path: Path) -> Path:
     (tmp_path / "crashed").mkdir()
     with open_store(database, migrations=shipped("migrations")) as store:
         for number in range(MEMORIES):
-            keep(store, memory(f"m{number:02}"))
+            remember_batch(store, memory(f"m{number:02}"))
         for file in tmp_path.glob("memory.db*"):
             shutil.copy(file, tmp_path / "crashed")
     return tmp_path / "crashed" / "memory.db"
@@ -107,9 +107,9 @@ def test_frames_of_an_earlier_round_of_the_log_are_no_loss(
     copy.mkdir()
     with open_store(database, migrations=shipped("migrations")) as store:
         for number in range(MEMORIES):
-            keep(store, memory(f"m{number:02}"))
+            remember_batch(store, memory(f"m{number:02}"))
         store.checkpoint()
-        keep(store, memory("last"))  # overwrites the first frames of the log
+        remember_batch(store, memory("last"))  # overwrites the first frames of the log
         for file in tmp_path.glob("memory.db*"):
             shutil.copy(file, copy)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from fakes import FakeClock, FakeSummarizer, keep, memory
+from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch
 
 from mnemosyned.domain.consolidation import (
     CycleReport,
@@ -46,7 +46,7 @@ def a_day(store: SqliteStore, day: int, *, episodes: int = 3) -> None:
     """Episodes three hours apart in sources of their own, from the morning on."""
     for at in range(episodes):
         moment = MONDAY + timedelta(days=day, hours=at)
-        keep(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
+        remember_batch(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
 
 
 def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
@@ -157,7 +157,7 @@ def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
 ) -> None:
     for at, session in enumerate(("mine", "yours", "theirs")):
-        keep(store, *said(MONDAY + at * HOUR, session, session=session))
+        remember_batch(store, *said(MONDAY + at * HOUR, session, session=session))
     sleep(cycle, clock, day=0)
     (day,) = level(store, 1)
 
@@ -199,7 +199,7 @@ def test_a_very_long_day_is_shortened_part_by_part(
     cycle.use_summarizer(thirds)
     for at in range(30):
         words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
-        keep(store, *[replace(one, content="word " * 1_000) for one in words])
+        remember_batch(store, *[replace(one, content="word " * 1_000) for one in words])
 
     report = sleep(cycle, clock, day=0)
 
@@ -226,7 +226,9 @@ def test_a_very_long_day_is_shortened_by_a_model_of_long_answers(
     cycle.use_summarizer(Windowed())
     for at in range(30):
         words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
-        keep(store, *[replace(one, content=f"{one.id} {at} " * 500) for one in words])
+        remember_batch(
+            store, *[replace(one, content=f"{one.id} {at} " * 500) for one in words]
+        )
 
     report = sleep(cycle, clock, day=0)
     rewritten = service.call(Forget("m00"))
@@ -248,7 +250,7 @@ def test_a_late_arrival_opens_its_day_week_and_month_again(
     sleep(cycle, clock, day=36)
     before = [level(store, number) for number in (1, 2, 3)]
 
-    keep(store, *said(MONDAY + timedelta(days=8, hours=5), "late"))
+    remember_batch(store, *said(MONDAY + timedelta(days=8, hours=5), "late"))
     report = sleep(cycle, clock, day=37)
 
     assert keys(report) == ["2026-03-10", "2026-W11", "2026-03"]
@@ -267,7 +269,7 @@ def test_a_rewritten_day_is_found_by_its_new_words_only(
 ) -> None:
     a_day(store, 0)
     sleep(cycle, clock, day=0)
-    keep(store, *said(MONDAY + 5 * HOUR, "late"))
+    remember_batch(store, *said(MONDAY + 5 * HOUR, "late"))
     sleep(cycle, clock, day=1)
 
     (hit,) = service.call(Recall("late1", tier=Tier.EPISODIC)).hits
@@ -409,7 +411,7 @@ def test_exact_details_are_carried_up_each_once(
 ) -> None:
     for at, mail in enumerate(("a@b.io", "c@d.io", "a@b.io")):
         moment = MONDAY + at * HOUR
-        keep(
+        remember_batch(
             store,
             *[
                 replace(one, content=f"Write to {mail}")

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from fakes import NOON, FakeClock
+from support.fakes import NOON, FakeClock
 
 import mnemosyned
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus

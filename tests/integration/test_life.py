@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from fakes import FakeClock
-from life import NOW, Asked, Life, life
+from support.datasets.written_year import NOW, Question, WrittenYear, written_year
+from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
@@ -26,12 +26,12 @@ Shown = list[frozenset[str]]
 
 
 @pytest.fixture(scope="module")
-def past() -> Life:
-    return life(per_day=5)
+def past() -> WrittenYear:
+    return written_year(per_day=5)
 
 
 @contextmanager
-def remembering(past: Life, database: Path) -> Iterator[MemoryService]:
+def remembering(past: WrittenYear, database: Path) -> Iterator[MemoryService]:
     settings = {"database": str(database), "auto_sleep": False, "wm_max": 1_000_000}
     config = load_config(environ={}, overrides=settings)
     memories = [
@@ -55,7 +55,9 @@ def remembering(past: Life, database: Path) -> Iterator[MemoryService]:
     scope="module", params=[False, True], ids=["before sleep", "after sleep"]
 )
 def service(
-    request: pytest.FixtureRequest, past: Life, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    past: WrittenYear,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MemoryService]:
     with remembering(past, tmp_path_factory.mktemp("life") / "memory.db") as service:
         if request.param:
@@ -73,7 +75,9 @@ def ask(service: MemoryService, text: str) -> Shown:
     return [shown(hit) for hit in recalled.hits]
 
 
-def found(answers: Sequence[Shown], questions: Sequence[Asked]) -> tuple[float, float]:
+def found(
+    answers: Sequence[Shown], questions: Sequence[Question]
+) -> tuple[float, float]:
     """The share of the evidence among ten places, and of first places that hold some."""
     pairs = list(zip(answers, questions, strict=True))
     among = [
@@ -86,15 +90,15 @@ def found(answers: Sequence[Shown], questions: Sequence[Asked]) -> tuple[float, 
 
 
 @pytest.fixture(scope="module")
-def answers(service: MemoryService, past: Life) -> dict[str, Shown]:
+def answers(service: MemoryService, past: WrittenYear) -> dict[str, Shown]:
     return {asked.text: ask(service, asked.text) for asked in past.questions}
 
 
-def of_kind(past: Life, *kinds: str) -> list[Asked]:
+def of_kind(past: WrittenYear, *kinds: str) -> list[Question]:
     return [asked for asked in past.questions if asked.kind in kinds]
 
 
-def plain(past: Life) -> Callable[[str], Shown]:
+def plain(past: WrittenYear) -> Callable[[str], Shown]:
     """Plain bm25 with a stemmer, the sender's name in the text and no stop words."""
     database = sqlite3.connect(":memory:")
     database.execute(
@@ -112,7 +116,7 @@ def plain(past: Life) -> Callable[[str], Shown]:
 
 
 def test_more_is_found_than_by_plain_bm25(
-    answers: dict[str, Shown], past: Life
+    answers: dict[str, Shown], past: WrittenYear
 ) -> None:
     among, first = found([answers[one.text] for one in past.questions], past.questions)
     search = plain(past)
@@ -141,7 +145,7 @@ def test_more_is_found_than_by_plain_bm25(
 )
 def test_every_kind_of_question_keeps_its_level(
     answers: dict[str, Shown],
-    past: Life,
+    past: WrittenYear,
     *,
     kinds: tuple[str, ...],
     level: float,

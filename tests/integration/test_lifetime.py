@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import pytest
-from fakes import FakeClock
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -25,6 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 import structlog
-from fakes import FakeClock, FakeSummarizer, trio
+from support.fakes import FakeClock, FakeSummarizer, trio
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config

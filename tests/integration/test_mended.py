@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from fakes import FakeClock
+from support.fakes import FakeClock
 
 from mnemosyned import Memory
 from mnemosyned.sleep import rollup as fold

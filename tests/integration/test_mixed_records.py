@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 import pytest
-from mixed import NOW, Asked, Record, Year, year
+from support.datasets.mixed_year import NOW, MixedYear, Question, Record, mixed_year
 
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.memory import DEFAULT_SESSION, MemoryRecord
@@ -31,9 +31,9 @@ SESSIONS: dict[str, Callable[[Record], str]] = {
 
 
 @pytest.fixture(scope="module")
-def past() -> Year:
-    whole = year(per_day=6)
-    return Year(whole.records, whole.questions[::2])
+def past() -> MixedYear:
+    whole = mixed_year(per_day=6)
+    return MixedYear(whole.records, whole.questions[::2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,9 @@ class Case:
 
 @pytest.fixture(scope="module", params=SESSIONS)
 def cases(
-    request: pytest.FixtureRequest, past: Year, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    past: MixedYear,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> list[Case]:
     session = SESSIONS[request.param]
     drafts = [
@@ -79,7 +81,7 @@ def cases(
         return [case(store, past, asked) for asked in past.questions]
 
 
-def case(store: MemoryStore, past: Year, asked: Asked) -> Case:
+def case(store: MemoryStore, past: MixedYear, asked: Question) -> Case:
     said = times(asked.text, NOW)
     query = Query(terms=terms(said.rest), limit=10, spans=said.spans, now=NOW)
     found = store.search(query)
@@ -105,7 +107,7 @@ def shares(cases: Sequence[Case]) -> tuple[float, float]:
     return mean(place > 0 for place in places), mean(place == 1 for place in places)
 
 
-def plain_shares(past: Year) -> tuple[float, float]:
+def plain_shares(past: MixedYear) -> tuple[float, float]:
     """The same for plain bm25."""
     database = sqlite3.connect(":memory:")
     database.execute("CREATE VIRTUAL TABLE f USING fts5(id UNINDEXED, content, role)")
@@ -123,7 +125,7 @@ def plain_shares(past: Year) -> tuple[float, float]:
 
 
 def test_more_is_found_than_by_plain_bm25(
-    whole: tuple[float, float], past: Year
+    whole: tuple[float, float], past: MixedYear
 ) -> None:
     among_ten, first = whole
     plain_among_ten, plain_first = plain_shares(past)

@@ -10,8 +10,8 @@ import pytest
 from bench.model_summaries import first_sessions, score
 from bench.report import Report
 from bench.retention import Conversation, content_words, retention
-from endpoints import PROGRAMS, process, says, serving
-from gguf import canned_model
+from support.endpoints import PROGRAMS, process, says, serving
+from support.gguf import canned_model
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.summarizers.extractive import AaakSummarizer

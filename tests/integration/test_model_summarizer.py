@@ -3,7 +3,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 
 import pytest
-from meeting import EPISODE, memories
+from support.datasets.meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.summary.extract import KEYWORDS, extract

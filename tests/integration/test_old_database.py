@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from fakes import FakeClock
+from support.fakes import FakeClock
 
 from mnemosyned import Memory
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from archived import episode_of, original, slept
-from fakes import NOON, FakeClock, keep, memory, trio
+from support.fakes import NOON, FakeClock, memory, remember_batch, trio
+from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import WORDLESS
@@ -26,11 +26,11 @@ from mnemosyned.verbs.retention import Forget, Prune, Restore
 def test_the_archive_keeps_everything_by_default(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a", hours_ago=24 * 4_000))
-    slept(cycle)
+    remember_batch(store, *trio("a", hours_ago=24 * 4_000))
+    run_cycle(cycle)
 
     assert service.call(Prune()).memories == 0
-    assert original(store, "a1").content == "note a1"
+    assert get_memory(store, "a1").content == "note a1"
 
 
 def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
@@ -40,8 +40,8 @@ def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
         memory(f"m{at}", f"met at 14:3{at} in the garden", hours_ago=90)
         for at in range(3)
     ]
-    keep(store, *told, *trio("b", hours_ago=20))
-    slept(cycle)
+    remember_batch(store, *told, *trio("b", hours_ago=20))
+    run_cycle(cycle)
     before = episode_of(store, "m1")
     preview = service.call(Prune(keep_days=2, dry_run=True))
 
@@ -62,7 +62,7 @@ def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
         "14:31",
         "14:32",
     ]
-    assert original(store, "b1").content == "note b1"
+    assert get_memory(store, "b1").content == "note b1"
     (hit,) = service.call(Recall("garden")).hits
     assert (hit.id, hit.lines) == (before.id, ())
 
@@ -74,16 +74,16 @@ def replace_flag(pruned: object) -> str:
 def test_pruning_by_size_takes_the_oldest_until_it_fits(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(
+    remember_batch(
         store,
         *(memory(f"m{at}", "x" * 100, hours_ago=200 - 24 * at) for at in range(5)),
     )
-    slept(cycle)
+    run_cycle(cycle)
 
     receipt = service.call(Prune(characters_max=250))
 
     assert receipt.memories == 3
-    assert [bool(original(store, f"m{at}").pruned_at) for at in range(5)] == [
+    assert [bool(get_memory(store, f"m{at}").pruned_at) for at in range(5)] == [
         True
     ] * 3 + [False] * 2
     assert store.totals()[Tier.ARCHIVE].characters == 200
@@ -93,18 +93,18 @@ def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     told = [memory(f"m{at}", "x" * 100, hours_ago=50 - at) for at in range(4)]
-    keep(
+    remember_batch(
         store,
         *told,
         *(memory(f"n{at}", "x" * 100, hours_ago=20 - at) for at in range(4)),
     )
-    slept(cycle)
+    run_cycle(cycle)
 
     amid = service.call(Prune(keep_days=2))
     by_size = service.call(Prune(characters_max=750))
 
     assert (amid.memories, by_size.memories, by_size.characters) == (0, 4, 400)
-    assert {one.id for one in told if original(store, one.id).pruned_at} == {
+    assert {one.id for one in told if get_memory(store, one.id).pruned_at} == {
         one.id for one in told
     }
 
@@ -112,8 +112,8 @@ def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
 def test_restoring_costs_no_other_original_the_last_of_its_words(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
-    slept(cycle)
+    remember_batch(store, *trio("a"))
+    run_cycle(cycle)
     store.prune(["a0"], now=clock.now())  # as a crash may leave it
     before = episode_of(store, "a1")
 
@@ -126,14 +126,14 @@ def test_restoring_costs_no_other_original_the_last_of_its_words(
 def test_the_settings_prune_after_a_cycle(
     store: SqliteStore, cycle: SleepCycle, forgetting: Forgetting
 ) -> None:
-    keep(store, *trio("a", hours_ago=100), *trio("b", hours_ago=20))
-    slept(cycle)
+    remember_batch(store, *trio("a", hours_ago=100), *trio("b", hours_ago=20))
+    run_cycle(cycle)
     forgetting.retention = Retention(keep=timedelta(days=2))
 
     forgetting.tidy()
 
-    assert original(store, "a1").pruned_at
-    assert original(store, "b1").content == "note b1"
+    assert get_memory(store, "a1").pruned_at
+    assert get_memory(store, "b1").content == "note b1"
 
 
 def test_whoever_keeps_copies_is_told_of_each_way_to_delete_words(
@@ -142,13 +142,13 @@ def test_whoever_keeps_copies_is_told_of_each_way_to_delete_words(
     cycle: SleepCycle,
     forgetting: Forgetting,
 ) -> None:
-    keep(
+    remember_batch(
         store,
         *trio("a", hours_ago=100),
         *trio("b", hours_ago=60),
         *trio("c", hours_ago=20),
     )
-    slept(cycle)
+    run_cycle(cycle)
     told: list[str] = []
     way = ""
     forgetting.on_removal = lambda: told.append(way)
@@ -169,8 +169,8 @@ def test_whoever_keeps_copies_is_told_of_each_way_to_delete_words(
 def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
-    slept(cycle)
+    remember_batch(store, *trio("a"))
+    run_cycle(cycle)
     service.call(Prune(characters_max=0))
 
     assert not service.call(Remember("note a1", id="a1")).stored
@@ -182,9 +182,11 @@ def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
 def test_the_preview_says_whose_last_words_go_with_a_forgotten_one(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *(replace(one, content="so quiet a garden") for one in trio("a")))
-    keep(store, *trio("b", source="b"))
-    slept(cycle)
+    remember_batch(
+        store, *(replace(one, content="so quiet a garden") for one in trio("a"))
+    )
+    remember_batch(store, *trio("b", source="b"))
+    run_cycle(cycle)
     service.call(Prune(characters_max=0))
 
     preview = service.call(Forget("a1", dry_run=True))
@@ -217,16 +219,16 @@ def test_the_preview_of_a_large_file_says_how_long_writing_waits(
 def test_what_was_pruned_can_still_be_forgotten(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(
+    remember_batch(
         store, *(memory(f"m{at}", f"met at 14:3{at}", hours_ago=90) for at in range(3))
     )
-    slept(cycle)
+    run_cycle(cycle)
     service.call(Prune(characters_max=0))
 
     receipt = service.call(Forget("m1"))
 
     assert (receipt.memories, receipt.details, receipt.episodes_rewritten) == (1, 1, 3)
-    found = service.call(Get(original(store, "m0").episode or "")).episode
+    found = service.call(Get(get_memory(store, "m0").episode or "")).episode
     assert found
     assert "14:30" in found.content
     assert "14:31" not in found.content

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from e2e.consistency import damage, depths
-from fakes import holding, keep, memory
+from support.fakes import files_containing, memory, remember_batch
 
 from mnemosyned import Memory as Library
 from mnemosyned.domain.errors import StorageFailed
@@ -133,14 +133,14 @@ def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -
 def test_forgetting_again_and_again_keeps_every_index_shallow(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    keep(
+    remember_batch(
         store,
         *(
             memory(f"m{number}", f"{CODE}{number} of the ledger")
             for number in range(60)
         ),
     )
-    keep(store, memory("long", many_words()))
+    remember_batch(store, memory("long", many_words()))
     service.call(Sleep(force=True))
 
     deepest = 0
@@ -149,8 +149,8 @@ def test_forgetting_again_and_again_keeps_every_index_shallow(
         deepest = max(deepest, *depths(store.database).values())
 
     assert 2 < deepest <= DEPTH_MAX + 3
-    assert holding(store.database.parent, f"{CODE}59")
-    assert not holding(
+    assert files_containing(store.database.parent, f"{CODE}59")
+    assert not files_containing(
         store.database.parent, *(f"{CODE}{number} " for number in range(20))
     )
 
@@ -158,17 +158,17 @@ def test_forgetting_again_and_again_keeps_every_index_shallow(
 def test_a_purge_beside_writers_keeps_every_index_shallow(
     store: SqliteStore, service: MemoryService
 ) -> None:
-    keep(
+    remember_batch(
         store, *(memory(f"m{number}", f"{CODE}{number} at sea") for number in range(40))
     )
-    keep(store, memory("long", many_words()))
+    remember_batch(store, memory("long", many_words()))
     ended = threading.Event()
 
     def write() -> None:
         number = 0
         while not ended.is_set() and number < 5_000:
             number += 1
-            keep(store, memory(f"n{number}", f"{CODE}N{number} at the quay"))
+            remember_batch(store, memory(f"n{number}", f"{CODE}N{number} at the quay"))
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -184,7 +184,7 @@ def test_a_purge_beside_writers_keeps_every_index_shallow(
 def test_what_is_deleted_while_a_purge_runs_stays_due(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, memory("1", "zqxjv one"), memory("2", "zqxjv two"))
+    remember_batch(store, memory("1", "zqxjv one"), memory("2", "zqxjv two"))
     store.forget(["1"])
 
     def forgetting_meanwhile(index: str) -> None:
@@ -200,7 +200,7 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
     monkeypatch.undo()
     assert store.scrub()
     assert not store.scrub_due()
-    assert holding(store.database.parent, "zqxjv") == []
+    assert files_containing(store.database.parent, "zqxjv") == []
 
 
 # -------------------------------------------------------------- when a purge runs
@@ -242,7 +242,7 @@ def purging(
 
 
 def forgotten(store: SqliteStore, purger: Purger, id: str) -> bool:
-    keep(store, memory(id, f"zqxjv {id}"))
+    remember_batch(store, memory(id, f"zqxjv {id}"))
     store.forget([id])
     return purger.purge()
 
@@ -259,7 +259,7 @@ def test_while_others_are_served_a_purge_waits_for_its_turn(
     assert 5 < (purger.wait_s() or 0) < 7
 
     assert slow.runs == 2
-    assert holding(store.database.parent, "zqxjv 1", "zqxjv 2") == []
+    assert files_containing(store.database.parent, "zqxjv 1", "zqxjv 2") == []
     purger.close()
 
 
@@ -299,7 +299,7 @@ def test_a_planned_purge_comes_by_itself(
 
     assert purged.wait(20)
     purger.close()
-    assert holding(store.database.parent, "zqxjv") == []
+    assert files_containing(store.database.parent, "zqxjv") == []
 
 
 def test_a_planned_purge_comes_once_nobody_else_is_served(
@@ -321,7 +321,7 @@ def test_a_planned_purge_comes_once_nobody_else_is_served(
         time.sleep(0.01)
 
     purger.close()
-    assert holding(store.database.parent, "zqxjv") == []
+    assert files_containing(store.database.parent, "zqxjv") == []
 
 
 def test_the_close_purges_what_still_waits(store: SqliteStore, slow: Slow) -> None:
@@ -332,14 +332,14 @@ def test_the_close_purges_what_still_waits(store: SqliteStore, slow: Slow) -> No
     purger.close()
 
     assert slow.runs == 2
-    assert holding(store.database.parent, "zqxjv") == []
+    assert files_containing(store.database.parent, "zqxjv") == []
 
 
 def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mnemosyned.service.purging.START_S", 0.0)
-    keep(store, memory("1", "zqxjv"))
+    remember_batch(store, memory("1", "zqxjv"))
     store.forget(["1"])
     purger = purging(store, busy=lambda: True, background=True)
 
@@ -348,7 +348,7 @@ def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
         purger.wait_s()
 
     purger.close()
-    assert holding(store.database.parent, "zqxjv") == []
+    assert files_containing(store.database.parent, "zqxjv") == []
 
 
 def test_a_purge_that_fails_is_planned_again(
@@ -366,7 +366,7 @@ def test_a_purge_that_fails_is_planned_again(
     assert 50 < (purger.wait_s() or 0) <= 60
     monkeypatch.undo()
     purger.close()
-    assert holding(store.database.parent, "zqxjv") == []
+    assert files_containing(store.database.parent, "zqxjv") == []
 
 
 # ------------------------------------------------------------------- its health

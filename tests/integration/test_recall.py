@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import NOON, FakeClock
+from support.fakes import NOON, FakeClock
 
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.service.service import MemoryService

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from archived import episode_of, original, slept
-from fakes import FakeClock, keep, memory, trio, working_ids
+from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
+from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
@@ -28,20 +28,20 @@ def test_a_restored_memory_is_as_it_was_and_pinned(
     given = memory(
         "1", "a bike", hours_ago=20, role="user", importance=0.9, metadata={"a": 1}
     )
-    keep(store, given, *trio("a"))
-    slept(cycle)
+    remember_batch(store, given, *trio("a"))
+    run_cycle(cycle)
 
     service.call(Restore("1"))
 
-    assert original(store, "1") == replace(given, pinned=True)
+    assert get_memory(store, "1") == replace(given, pinned=True)
     assert [hit.id for hit in service.call(Recall("bike")).hits] == ["1"]
 
 
 def test_a_restored_memory_is_in_no_summary_and_sleep_leaves_it_alone(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
-    slept(cycle)
+    remember_batch(store, *trio("a"))
+    run_cycle(cycle)
 
     receipt = service.call(Restore("a1"))
     again = cycle.run(trigger=Trigger.EXPLICIT, force=True)
@@ -55,12 +55,12 @@ def test_a_restored_memory_is_in_no_summary_and_sleep_leaves_it_alone(
 def test_a_restored_memory_that_is_let_go_is_consolidated_once_more(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
-    slept(cycle)
+    remember_batch(store, *trio("a"))
+    run_cycle(cycle)
     service.call(Restore("a1"))
 
     service.call(Pin("a1", off=True))
-    slept(cycle)
+    run_cycle(cycle)
 
     assert episode_of(store, "a1").summary_of == ("a1",)
     assert {tier.value: total.count for tier, total in store.totals().items()} == {
@@ -73,8 +73,8 @@ def test_a_restored_memory_that_is_let_go_is_consolidated_once_more(
 def test_restoring_the_last_original_removes_its_episode(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, memory("1", hours_ago=20))
-    slept(cycle)
+    remember_batch(store, memory("1", hours_ago=20))
+    run_cycle(cycle)
 
     assert service.call(Restore("1")).episode_removed
     assert store.totals()[Tier.EPISODIC].count == 0
@@ -83,7 +83,7 @@ def test_restoring_the_last_original_removes_its_episode(
 def test_what_cannot_be_restored_is_refused_with_a_hint(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"), memory("fresh"))
+    remember_batch(store, *trio("a"), memory("fresh"))
     slept_episode = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes[0]
     service.call(Prune(characters_max=0))
 
@@ -108,17 +108,17 @@ def test_an_undone_cycle_leaves_everything_as_it_was_before(
         memory("pinned", hours_ago=40, pinned=True),
         memory("alone", "東京 getUserName", hours_ago=50, session="s", role="user"),
     ]
-    keep(store, *given)
+    remember_batch(store, *given)
     order = working_ids(store)
     before = service.call(Recall("note getUserName 東京", limit=20)).hits
 
-    report = service.call(Sleep(undo=slept(cycle)))
+    report = service.call(Sleep(undo=run_cycle(cycle)))
 
     assert (report.status, report.restored) == (CycleStatus.UNDONE, 7)
     assert {group.covers_from for group in report.groups} == {
         one.created_at for one in given if one.id in {"a0", "b0", "alone"}
     }
-    assert {one.id: original(store, one.id) for one in given} == {
+    assert {one.id: get_memory(store, one.id) for one in given} == {
         one.id: one for one in given
     }
     assert working_ids(store) == order
@@ -131,8 +131,8 @@ def test_an_undone_cycle_leaves_everything_as_it_was_before(
 def test_an_undo_is_in_the_log_and_cannot_be_repeated(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
-    first = slept(cycle)
+    remember_batch(store, *trio("a"))
+    first = run_cycle(cycle)
     clock.advance(minutes=5)
 
     service.call(Sleep(undo=first))
@@ -150,8 +150,8 @@ def test_an_undo_is_in_the_log_and_cannot_be_repeated(
 def test_a_dry_run_of_an_undo_changes_nothing(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
-    first = slept(cycle)
+    remember_batch(store, *trio("a"))
+    first = run_cycle(cycle)
 
     report = service.call(Sleep(undo=first, dry_run=True))
 
@@ -163,10 +163,10 @@ def test_a_dry_run_of_an_undo_changes_nothing(
 def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(
+    remember_batch(
         store, *trio("a"), *trio("b", source="b"), *trio("c", source="c", hours_ago=200)
     )
-    first = slept(cycle)
+    first = run_cycle(cycle)
     service.call(Forget("a1"))
     service.call(Prune(keep_days=3))
 
@@ -184,14 +184,14 @@ def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
 def test_the_last_cycle_need_not_be_named(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a", hours_ago=200))
-    slept(cycle)
+    remember_batch(store, *trio("a", hours_ago=200))
+    run_cycle(cycle)
     service.call(Prune(keep_days=3))
-    keep(store, *trio("b"))
-    older = slept(cycle)
-    keep(store, *trio("c"))
-    newer = slept(cycle)
-    slept(cycle)  # there was nothing to do
+    remember_batch(store, *trio("b"))
+    older = run_cycle(cycle)
+    remember_batch(store, *trio("c"))
+    newer = run_cycle(cycle)
+    run_cycle(cycle)  # there was nothing to do
 
     undone = [service.call(Sleep(undo="last")).cycle for _ in range(2)]
 
@@ -205,12 +205,12 @@ def test_the_last_cycle_need_not_be_named(
 def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a", hours_ago=80))
-    first = slept(cycle)
-    keep(store, *trio("b", source="b", hours_ago=104))
-    second = slept(cycle)
+    remember_batch(store, *trio("a", hours_ago=80))
+    first = run_cycle(cycle)
+    remember_batch(store, *trio("b", source="b", hours_ago=104))
+    second = run_cycle(cycle)
     clock.advance(days=30)
-    slept(cycle)
+    run_cycle(cycle)
 
     service.call(Sleep(undo=first))
     amid = {row.level for row in store.log(limit=99) if row.undone_at is None}
@@ -224,8 +224,8 @@ def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
 def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"), *trio("b", source="b"))
-    first = slept(cycle)
+    remember_batch(store, *trio("a"), *trio("b", source="b"))
+    first = run_cycle(cycle)
     service.call(Forget("a1"))
     for at in range(3):
         service.call(Forget(f"b{at}"))
@@ -243,8 +243,8 @@ def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
 def test_an_undo_leaves_a_group_with_pruned_originals_as_it_is(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a", hours_ago=200), *trio("b", source="b"))
-    first = slept(cycle)
+    remember_batch(store, *trio("a", hours_ago=200), *trio("b", source="b"))
+    first = run_cycle(cycle)
     service.call(Prune(keep_days=3))
 
     report = service.call(Sleep(undo=first))
@@ -265,12 +265,12 @@ def test_an_undo_leaves_a_group_with_pruned_originals_as_it_is(
 def test_an_undo_rewrites_the_day_above_from_what_remains(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a", hours_ago=80))
-    slept(cycle)
-    keep(store, *trio("b", source="b", hours_ago=80))
+    remember_batch(store, *trio("a", hours_ago=80))
+    run_cycle(cycle)
+    remember_batch(store, *trio("b", source="b", hours_ago=80))
     second = cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
     clock.advance(days=3)
-    slept(cycle)
+    run_cycle(cycle)
     day = episode_of(store, "a0").parent
     assert day
 
@@ -278,7 +278,10 @@ def test_an_undo_rewrites_the_day_above_from_what_remains(
 
     found = store.get(day)
     assert isinstance(found, Episode)
-    assert (found.item_count, found.summary_of) == (3, (original(store, "a0").episode,))
+    assert (found.item_count, found.summary_of) == (
+        3,
+        (get_memory(store, "a0").episode,),
+    )
     assert "note a1" in found.content
     assert "note b" not in found.content
 
@@ -294,9 +297,9 @@ def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
     clock: FakeClock,
     trigger: Trigger,
 ) -> None:
-    keep(store, *trio("a"))
-    report = service.call(Sleep(undo=slept(cycle)))
-    keep(store, *trio("b", source="b"))
+    remember_batch(store, *trio("a"))
+    report = service.call(Sleep(undo=run_cycle(cycle)))
+    remember_batch(store, *trio("b", source="b"))
 
     at_once = cycle.run(trigger=trigger)
     due = service.call(Status()).sleep.due
@@ -311,12 +314,12 @@ def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
 def test_an_undo_holds_until_the_next_scheduled_cycle_or_as_long_as_told(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     tonight = clock.now() + timedelta(hours=9)
     with SleepScheduler(sleep=lambda _: None, relieve=lambda: None) as scheduler:
         scheduler.set_schedule(auto=True, interval=timedelta(hours=9), cron="0 3 * * *")
         service.use_scheduler(scheduler)
-        scheduled = service.call(Sleep(undo=slept(cycle), dry_run=True)).held_until
+        scheduled = service.call(Sleep(undo=run_cycle(cycle), dry_run=True)).held_until
         told = service.call(Sleep(undo="last", keep_hours=9)).held_until
         assert scheduler.next_cycle
 
@@ -329,8 +332,8 @@ def test_an_undo_holds_until_the_next_scheduled_cycle_or_as_long_as_told(
 def test_a_cycle_that_ignores_age_and_a_pin_let_go_ignore_the_undo(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"), *trio("b", source="b"))
-    service.call(Sleep(undo=slept(cycle)))
+    remember_batch(store, *trio("a"), *trio("b", source="b"))
+    service.call(Sleep(undo=run_cycle(cycle)))
 
     service.call(Pin("a0", off=True))
     let_go = cycle.run(trigger=Trigger.EXPLICIT)
@@ -342,8 +345,8 @@ def test_a_cycle_that_ignores_age_and_a_pin_let_go_ignore_the_undo(
 def test_what_an_undo_holds_back_keeps_no_trigger_busy(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
-    service.call(Sleep(undo=slept(cycle)))
+    remember_batch(store, *trio("a"))
+    service.call(Sleep(undo=run_cycle(cycle)))
 
     now = clock.now()
     held = store.activity(fresh=now, now=now, limit=9)
@@ -356,8 +359,8 @@ def test_what_an_undo_holds_back_keeps_no_trigger_busy(
 def test_what_was_put_back_is_known_when_it_is_said_again(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
-    service.call(Sleep(undo=slept(cycle)))
+    remember_batch(store, *trio("a"))
+    service.call(Sleep(undo=run_cycle(cycle)))
 
     again = service.call(Remember("note a1", session=trio("a")[1].session, dedupe=True))
 
@@ -367,8 +370,8 @@ def test_what_was_put_back_is_known_when_it_is_said_again(
 def test_an_undo_names_all_that_is_missing_of_a_group(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a", hours_ago=200))
-    first = slept(cycle)
+    remember_batch(store, *trio("a", hours_ago=200))
+    first = run_cycle(cycle)
     service.call(Forget("a1"))
     service.call(Prune(keep_days=3))
 

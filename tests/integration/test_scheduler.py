@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from fakes import NOON, FakeClock
+from support.fakes import NOON, FakeClock
 
 from mnemosyned.assembly.build import final_consolidation, open_memory
 from mnemosyned.config import Config, SleepConfig, load_config

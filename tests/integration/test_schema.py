@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fakes import consolidate, keep, memory, promotion, trio, working_ids
 from sqlite_utils import Database
 from sqlite_utils.cli import cli
+from support.fakes import (
+    consolidate,
+    memory,
+    promotion,
+    remember_batch,
+    trio,
+    working_ids,
+)
 
 from mnemosyned.domain.errors import SchemaTooNew, StorageFailed
 from mnemosyned.paths import shipped
@@ -37,7 +44,7 @@ def add(migrations: Path, step: int, script: str) -> None:
 def used(database: Path) -> Path:
     """A file of the present schema with memories in every tier."""
     with open_store(database, migrations=shipped("migrations")) as store:
-        keep(store, *trio("a"), memory("fresh"))
+        remember_batch(store, *trio("a"), memory("fresh"))
         consolidate(store, promotion("e", *trio("a")))
     return database
 
@@ -79,7 +86,7 @@ def test_an_older_file_is_upgraded_and_keeps_its_memories(
         assert store.schema_version == LATEST + 1
         assert working_ids(store) == ["fresh"]
         assert len(store.originals("e")) == 3
-        keep(store, memory("later"))
+        remember_batch(store, memory("later"))
 
 
 def test_what_was_said_before_an_upgrade_is_still_found(
@@ -89,7 +96,9 @@ def test_what_was_said_before_an_upgrade_is_still_found(
         if int(file.name[:4]) >= 4:
             file.unlink()
     with open_store(database, migrations=migrations) as store:
-        keep(store, memory("old", "moved since"), memory("fresh", "still here"))
+        remember_batch(
+            store, memory("old", "moved since"), memory("fresh", "still here")
+        )
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(
             "INSERT INTO episodic_memory (id, session_id, content, item_count, covers_from, "
@@ -103,7 +112,7 @@ def test_what_was_said_before_an_upgrade_is_still_found(
         connection.execute("DELETE FROM working_memory WHERE id = 'old'")
 
     with open_store(database, migrations=shipped("migrations")) as store:
-        again = keep(
+        again = remember_batch(
             store, memory("1", "still here"), memory("2", "moved since"), dedupe=True
         )
 
@@ -247,7 +256,7 @@ def test_a_place_where_no_file_can_be_is_refused_as_such(tmp_path: Path) -> None
 
 def test_only_the_owner_can_read_the_files(database: Path) -> None:
     with open_store(database, migrations=shipped("migrations")) as store:
-        keep(store, memory("1"))
+        remember_batch(store, memory("1"))
         modes = {
             path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()
         }

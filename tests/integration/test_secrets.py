@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeClock, FakeSummarizer, holding
+from support.fakes import FakeClock, FakeSummarizer, files_containing
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.show_memories import render
@@ -168,7 +168,7 @@ def test_a_secret_forgotten_is_gone_from_the_disk(
     for id in ("m0", "m1", "m3"):
         service.call(Forget(id))
 
-    assert holding(store.database.parent, SECRET) == []
+    assert files_containing(store.database.parent, SECRET) == []
 
 
 def test_no_log_line_holds_a_secret(
@@ -198,7 +198,7 @@ def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) 
 
         assert told.secrets == "masked"
         assert "password: [secret:password], from" in hit.lines[0].content
-        assert holding(tmp_path, SECRET, "b7Xk29fkdlsK") == []
+        assert files_containing(tmp_path, SECRET, "b7Xk29fkdlsK") == []
 
 
 def test_the_same_masked_memory_again_is_known(service: MemoryService) -> None:
@@ -299,7 +299,7 @@ def test_each_kind_is_kept_masked_or_refused_as_set(
     ) as memory:
         masked = memory.remember(text)
         memory.sleep(force=True)
-        found = holding(tmp_path / "mask", secret)
+        found = files_containing(tmp_path / "mask", secret)
     with (
         OpenedMemory(
             tmp_path / "refuse" / "refuse.db", clock=clock, secrets="refuse"
@@ -314,4 +314,4 @@ def test_each_kind_is_kept_masked_or_refused_as_set(
     assert own
     assert own.content == text
     assert found == []
-    assert holding(tmp_path / "refuse", secret) == []
+    assert files_containing(tmp_path / "refuse", secret) == []

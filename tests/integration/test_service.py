@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio
+from support.fakes import NOON, FakeClock, FakeSummarizer, memory, remember_batch, trio
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import (
@@ -165,7 +165,7 @@ def test_a_dry_run_of_a_batch_keeps_nothing(
 def test_recall_answers_with_provenance(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     cycle.run(trigger=Trigger.EXPLICIT)
 
     (hit,) = service.call(Recall("note a1")).hits
@@ -210,7 +210,7 @@ def test_a_time_outside_the_calendar_is_refused(service: MemoryService) -> None:
 def test_get_shows_a_memory_or_an_episode(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
 
     of_memory, of_episode = service.call(Get("a1")), service.call(Get(episode))
@@ -227,7 +227,7 @@ def test_get_shows_a_memory_or_an_episode(
 def test_expand_goes_back_to_the_exact_words(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
 
     expanded = service.call(Expand(episode))
@@ -242,7 +242,7 @@ def test_expand_goes_back_to_the_exact_words(
 def test_expanding_an_original_says_where_it_went(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"), memory("fresh"))
+    remember_batch(store, *trio("a"), memory("fresh"))
     (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
 
     with pytest.raises(InvalidRequest, match=episode):
@@ -265,7 +265,7 @@ def test_an_unknown_id_is_not_found(service: MemoryService, verb: Request[Any]) 
 def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
 
     receipt = service.call(Forget("a1"))
@@ -280,7 +280,7 @@ def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
 def test_forgetting_the_last_original_removes_its_episode(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, memory("1", "a bike", hours_ago=20))
+    remember_batch(store, memory("1", "a bike", hours_ago=20))
     cycle.run(trigger=Trigger.EXPLICIT)
 
     receipt = service.call(Forget("1"))
@@ -295,7 +295,7 @@ def test_what_cannot_be_summarized_again_can_still_be_forgotten(
     cycle: SleepCycle,
     summarizer: FakeSummarizer,
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
     summarizer.fail()
 
@@ -313,7 +313,7 @@ def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
     cycle: SleepCycle,
     summarizer: FakeSummarizer,
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     cycle.run(trigger=Trigger.EXPLICIT)
     moves = iter([True])
     summarizer.meanwhile = lambda _: next(moves, False) and service.call(Forget("a2"))
@@ -351,7 +351,7 @@ def test_a_stopping_daemon_still_answers_questions(service: MemoryService) -> No
 def test_status_tells_the_state_of_the_store(
     service: MemoryService, store: SqliteStore, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"), memory("new", hours_ago=1))
+    remember_batch(store, *trio("a"), memory("new", hours_ago=1))
     before = service.call(Status())
     clock.advance(minutes=5)
     service.call(Sleep())
@@ -383,7 +383,7 @@ def test_status_tells_the_state_of_the_store(
 def test_the_log_is_read_through_the_service(
     service: MemoryService, store: SqliteStore
 ) -> None:
-    keep(store, *trio("a", session="a"), *trio("b", session="b"))
+    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
     report = service.call(Sleep())
 
     assert len(service.call(Log(cycle=report.cycle)).rows) == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from fakes import trio
+from support.fakes import trio
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary

@@ -9,7 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fakes import NOON, consolidate, keep, memory, promotion, working_ids
+from support.fakes import (
+    NOON,
+    consolidate,
+    memory,
+    promotion,
+    remember_batch,
+    working_ids,
+)
 
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import MemoryRecord
@@ -48,7 +55,7 @@ def assert_indexes_agree(connection: sqlite3.Connection) -> None:
 def test_eviction_leaves_the_index_as_it_is(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     segments = beside.execute("SELECT id, block FROM memory_fts_data").fetchall()
     rows = index_rows(beside)
 
@@ -68,7 +75,9 @@ def test_eviction_leaves_the_index_as_it_is(
 def test_a_batch_is_written_to_the_index_at_once(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:
-    keep(store, *(memory(str(number), f"word{number}") for number in range(100)))
+    remember_batch(
+        store, *(memory(str(number), f"word{number}") for number in range(100))
+    )
 
     segments = beside.execute(
         "SELECT count(DISTINCT segid) FROM memory_fts_idx"
@@ -80,7 +89,7 @@ def test_a_batch_is_written_to_the_index_at_once(
 def test_the_index_agrees_with_the_texts_after_every_operation(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:
-    keep(store, *TRIO, memory("4", "four", role="user"))
+    remember_batch(store, *TRIO, memory("4", "four", role="user"))
     assert_indexes_agree(beside)
 
     consolidate(store, promotion("e", *TRIO, content="a summary of 東京"))
@@ -103,10 +112,10 @@ def test_the_index_agrees_with_the_texts_after_every_operation(
 def test_a_number_in_the_index_is_never_used_twice(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
     store.forget(["3"])
 
-    keep(store, memory("4"))
+    remember_batch(store, memory("4"))
 
     assert index_rows(beside) == [1, 2, 4]
 
@@ -114,7 +123,7 @@ def test_a_number_in_the_index_is_never_used_twice(
 def test_reading_never_waits_for_a_writer(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:
-    keep(store, memory("1", "my bike"))
+    remember_batch(store, memory("1", "my bike"))
     beside.execute("BEGIN EXCLUSIVE")
     beside.execute("UPDATE working_memory SET content = 'changed'")
 
@@ -132,7 +141,7 @@ def test_a_writer_waits_for_another_process_to_finish(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:
     beside.execute("BEGIN IMMEDIATE")
-    writing = threading.Thread(target=keep, args=(store, memory("1")))
+    writing = threading.Thread(target=remember_batch, args=(store, memory("1")))
     writing.start()
 
     writing.join(0.2)
@@ -150,7 +159,7 @@ def test_a_refused_write_is_reported_and_leaves_nothing(
         "CREATE TRIGGER disk_full BEFORE INSERT ON episodic_memory "
         "BEGIN SELECT RAISE(ABORT, 'no space'); END"
     )
-    keep(store, *TRIO)
+    remember_batch(store, *TRIO)
 
     with pytest.raises(StorageFailed):
         consolidate(store, promotion("e", *TRIO))
@@ -166,7 +175,7 @@ def test_a_refused_write_is_reported_and_leaves_nothing(
 )
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     with open_store(tmp_path / name, migrations=shipped("migrations")) as store:
-        keep(store, memory("1"))
+        remember_batch(store, memory("1"))
 
         assert working_ids(store) == ["1"]
     assert (tmp_path / name).stat().st_size > 0
@@ -174,17 +183,17 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
 
 def test_a_closed_store_refuses_instead_of_hanging(database: Path) -> None:
     with open_store(database, migrations=shipped("migrations")) as store:
-        keep(store, memory("1"))
+        remember_batch(store, memory("1"))
 
     with pytest.raises(StorageFailed):
         store.get("1")
     with pytest.raises(StorageFailed):
-        keep(store, memory("2"))
+        remember_batch(store, memory("2"))
 
 
 def test_closing_folds_the_log_into_the_file(database: Path) -> None:
     with open_store(database, migrations=shipped("migrations")) as store:
-        keep(store, memory("1"))
+        remember_batch(store, memory("1"))
 
     assert not database.with_name("memory.db-wal").exists()
     with closing(sqlite3.connect(database)) as connection:
@@ -195,7 +204,7 @@ def test_closing_folds_the_log_into_the_file(database: Path) -> None:
 
 def test_times_sort_as_text(store: SqliteStore, beside: sqlite3.Connection) -> None:
     years = (1, 987, 1970, 2026)
-    keep(
+    remember_batch(
         store,
         *(memory(str(year), created_at=NOON.replace(year=year)) for year in years),
     )

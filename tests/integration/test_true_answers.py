@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 import pytest
-from fakes import FakeClock, keep, memory, trio, working_ids
+from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 
 from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.domain.consolidation import CycleStatus
@@ -47,7 +47,7 @@ def after(calls: int, method: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, memory("1"), memory("2"))
+    remember_batch(store, memory("1"), memory("2"))
     with monkeypatch.context() as patch:
         patch.setattr(store, "scrub", full)
 
@@ -70,7 +70,7 @@ def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
 def test_repeating_a_forgetting_waits_for_another_program_in_words(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, memory("1"))
+    remember_batch(store, memory("1"))
     monkeypatch.setattr(store, "scrub", lambda: False)
     assert not service.call(Forget("1")).complete
 
@@ -90,7 +90,7 @@ def test_an_unknown_id_is_only_unknown_where_nothing_waits(
 def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(
+    remember_batch(
         store, *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5))
     )
     with monkeypatch.context() as patch:
@@ -108,7 +108,7 @@ def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
 def test_a_forgetting_of_which_nothing_was_done_says_that(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, memory("1"))
+    remember_batch(store, memory("1"))
     monkeypatch.setattr(store, "forget", full)
 
     with pytest.raises(StorageFailed, match="nothing was kept") as error:
@@ -124,7 +124,7 @@ def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
     forgetting: Forgetting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    keep(store, *trio("a"), *trio("a1"))
+    remember_batch(store, *trio("a"), *trio("a1"))
     service.call(Sleep(force=True))
     with monkeypatch.context() as patch:
         patch.setattr(store, "rewrite", full)
@@ -143,7 +143,7 @@ def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
 def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, *trio("a", session="a"), *trio("b", session="b"))
+    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
     promote = store.consolidate
 
     def only_the_first(groups: Any, **named: Any) -> list[Exception | None]:  # noqa: ANN401
@@ -171,7 +171,7 @@ def test_a_cycle_that_ends_early_reports_what_it_did(
     monkeypatch: pytest.MonkeyPatch,
     step: str,
 ) -> None:
-    keep(store, *trio("a", hours_ago=100))
+    remember_batch(store, *trio("a", hours_ago=100))
     monkeypatch.setattr(store, step, full)
 
     report = service.call(Sleep())
@@ -184,7 +184,7 @@ def test_a_cycle_that_ends_early_reports_what_it_did(
 def test_a_cycle_that_could_do_nothing_says_so(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     monkeypatch.setattr(store, "pending", full)
 
     with pytest.raises(
@@ -196,7 +196,7 @@ def test_a_cycle_that_could_do_nothing_says_so(
 def test_tidying_that_fails_takes_no_report_along(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     store.forget(["a0"])
     monkeypatch.setattr(store, "scrub", full)
 
@@ -210,7 +210,7 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(UNDO_CHUNK + 2):
-        keep(store, *trio(f"s{number}-", session=f"s{number}"))
+        remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
     cycle = service.call(Sleep(force=True)).cycle
     with monkeypatch.context() as patch:
         patch.setattr(store, "undo", after(1, store.undo))
@@ -231,7 +231,7 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(CHUNK // 3 + 2):
-        keep(store, *trio(f"s{number}-", session=f"s{number}"))
+        remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
     service.call(Sleep(force=True))
     clock.advance(days=10)
     monkeypatch.setattr(store, "prune", after(1, store.prune))
@@ -245,7 +245,7 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(
 def test_what_is_restored_or_superseded_is_so_though_no_summary_can_be_rewritten(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, *trio("a"), *trio("a1"))
+    remember_batch(store, *trio("a"), *trio("a1"))
     service.call(Sleep(force=True))
     monkeypatch.setattr(store, "rewrite", full)
 
@@ -361,7 +361,7 @@ def test_a_writer_closes_though_its_log_cannot_be_folded_in(database: Path) -> N
 def test_people_read_what_is_not_finished(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(store, *trio("a", hours_ago=100), memory("1"))
+    remember_batch(store, *trio("a", hours_ago=100), memory("1"))
     learned = service.call(Learn("Taste before you salt.")).learning
     monkeypatch.setattr(store, "scrub", full)
     monkeypatch.setattr(store, "warnings", lambda: ["the log was damaged"])

@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_ids
+from support.fakes import (
+    NOON,
+    FakeClock,
+    FakeSummarizer,
+    memory,
+    remember_batch,
+    trio,
+    working_ids,
+)
 
 from mnemosyned.domain.consolidation import UNSPOKEN, Trigger
 from mnemosyned.domain.errors import NotFound
@@ -48,7 +56,7 @@ def episode_of(store: SqliteStore, id: str) -> Episode:
 def test_what_is_pinned_later_stays_whatever_starts_a_cycle(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, trigger: Trigger
 ) -> None:
-    keep(store, *trio("a", hours_ago=500))
+    remember_batch(store, *trio("a", hours_ago=500))
 
     service.call(Pin("a1"))
     cycle.run(
@@ -68,7 +76,7 @@ def test_a_pin_that_comes_while_its_group_is_summarized_holds(
     cycle: SleepCycle,
     summarizer: FakeSummarizer,
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     summarizer.meanwhile = lambda _: service.call(Pin("a1"))
 
     cycle.run(trigger=Trigger.EXPLICIT)
@@ -104,7 +112,7 @@ def test_what_has_expired_is_not_recalled_and_not_lost(
 def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     until = NOON + timedelta(hours=40)
     service.call(
         Remember(
@@ -201,7 +209,7 @@ def test_a_later_summary_speaks_of_the_current_fact_alone(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     old = NOON - timedelta(hours=20)
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
     service.call(Remember("call 030 4471 in Rome", id="rome", created_at=old))
     service.call(
         Remember("call 030 5582 in Oslo", id="oslo", created_at=old, supersedes="rome")
@@ -221,7 +229,7 @@ def test_a_later_summary_speaks_of_the_current_fact_alone(
 def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    keep(store, *trio("a"), memory("rome", ROME, hours_ago=20))
+    remember_batch(store, *trio("a"), memory("rome", ROME, hours_ago=20))
     cycle.run(trigger=Trigger.EXPLICIT)
     assert "Rome" in episode_of(store, "rome").content
 
@@ -238,7 +246,7 @@ def test_what_is_superseded_while_it_is_summarized_is_not_promoted_as_current(
     cycle: SleepCycle,
     summarizer: FakeSummarizer,
 ) -> None:
-    keep(store, *trio("a"))
+    remember_batch(store, *trio("a"))
 
     def supersede(_: object) -> None:
         service.call(Remember(OSLO, id="oslo", supersedes="a1"))

@@ -7,7 +7,15 @@ from datetime import UTC, timedelta
 from pathlib import Path
 
 import pytest
-from fakes import NOON, FakeClock, FakeSummarizer, keep, memory, trio, working_ids
+from support.fakes import (
+    NOON,
+    FakeClock,
+    FakeSummarizer,
+    memory,
+    remember_batch,
+    trio,
+    working_ids,
+)
 
 from mnemosyned.domain.consolidation import (
     Activity,
@@ -215,7 +223,7 @@ def test_a_step_of_the_clock_evicts_nothing_early(
         policy=cycle.policy,
         age_clock=steady,
     )
-    keep(store, *trio("a", hours_ago=1))
+    remember_batch(store, *trio("a", hours_ago=1))
 
     clock.advance(days=30)
     slept = cycle.run(trigger=Trigger.SCHEDULE)
@@ -300,7 +308,7 @@ def background(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> Backg
 def test_on_its_battery_a_cycle_waits_and_says_why(
     store: SqliteStore, background: Background, modelled: Modelled
 ) -> None:
-    keep(store, *trio("a", hours_ago=20))
+    remember_batch(store, *trio("a", hours_ago=20))
 
     assert background.sleep(Trigger.SCHEDULE) is None
     assert "battery" in background.waits_for
@@ -310,7 +318,7 @@ def test_on_its_battery_a_cycle_waits_and_says_why(
 def test_what_is_past_its_time_to_live_goes_by_rule_meanwhile(
     store: SqliteStore, background: Background, modelled: Modelled
 ) -> None:
-    keep(store, *trio("old", hours_ago=30), *trio("new", hours_ago=20))
+    remember_batch(store, *trio("old", hours_ago=30), *trio("new", hours_ago=20))
 
     slept = background.sleep(Trigger.SCHEDULE)
 
@@ -322,7 +330,7 @@ def test_what_is_past_its_time_to_live_goes_by_rule_meanwhile(
 def test_without_a_model_a_cycle_waits_for_nothing(
     store: SqliteStore, background: Background, summarizer: FakeSummarizer
 ) -> None:
-    keep(store, *trio("a", hours_ago=20))
+    remember_batch(store, *trio("a", hours_ago=20))
 
     slept = background.sleep(Trigger.SCHEDULE)
 
@@ -334,12 +342,12 @@ def test_without_a_model_a_cycle_waits_for_nothing(
 def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
     store: SqliteStore, background: Background, clock: FakeClock
 ) -> None:
-    keep(
+    remember_batch(
         store,
         *trio("chat", hours_ago=1, source="chat"),
         *trio("mail", hours_ago=1, source="mail"),
     )
-    keep(
+    remember_batch(
         store, memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail")
     )
     watch = Watch(
@@ -360,7 +368,7 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
 def test_activity_is_told_by_session_and_source(
     store: SqliteStore, background: Background
 ) -> None:
-    keep(
+    remember_batch(
         store,
         memory("a", "Zürich", hours_ago=1, source="chat", session="s"),
         memory("b", "now", source="chat", session="s"),

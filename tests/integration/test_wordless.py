@@ -8,8 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from compacting import Messages, back, blocks, compacted, missing
-from fakes import FakeClock, holding
+from support.compactions import (
+    Messages,
+    anthropic_rounds,
+    compact,
+    expand_all,
+    find_missing,
+)
+from support.fakes import FakeClock, files_containing
 
 from mnemosyned.domain.conversation.as_memories import WORDLESS, as_message
 from mnemosyned.domain.memory import MemoryRecord, content_hash
@@ -68,8 +74,8 @@ def check_index(database: Path) -> None:
 
 
 def taken(service: MemoryService, messages: Messages) -> list[str]:
-    answer = compacted(service, messages, force=True, session=SESSION, max_tokens=600)
-    assert missing(service, messages, answer) == []
+    answer = compact(service, messages, force=True, session=SESSION, max_tokens=600)
+    assert find_missing(service, messages, answer) == []
     assert len(answer.archived) > 20
     return list(answer.expand)
 
@@ -83,17 +89,17 @@ def test_they_come_back_and_the_index_stays_whole_all_life_long(
 ) -> None:
     messages = talk(each=each)
     ids = taken(service, messages)
-    gone = back(service, *ids)
+    gone = expand_all(service, *ids)
     check_index(store.database)
 
     slept = service.call(Sleep(force=True))
     assert (slept.failed, slept.remaining) == (0, 0)
     assert slept.evicted >= len(gone)
-    assert back(service, *ids) == gone
+    assert expand_all(service, *ids) == gone
     check_index(store.database)
 
     assert service.call(Sleep(undo=slept.cycle)).restored == slept.evicted
-    assert back(service, *ids) == gone
+    assert expand_all(service, *ids) == gone
     check_index(store.database)
 
     service.call(Sleep(force=True))
@@ -105,18 +111,18 @@ def test_they_come_back_and_the_index_stays_whole_all_life_long(
     receipt = service.call(Forget(session=SESSION))
     assert receipt.complete
     check_index(store.database)
-    assert holding(store.database.parent, SPEAKER, SESSION) == []
+    assert files_containing(store.database.parent, SPEAKER, SESSION) == []
 
 
 def test_forgotten_before_a_sleep_they_leave_no_trace_either(
     service: MemoryService, store: SqliteStore
 ) -> None:
     taken(service, talk())
-    assert holding(store.database.parent, SPEAKER, SESSION)
+    assert files_containing(store.database.parent, SPEAKER, SESSION)
 
     service.call(Forget(session=SESSION))
 
-    assert holding(store.database.parent, SPEAKER, SESSION) == []
+    assert files_containing(store.database.parent, SPEAKER, SESSION) == []
     check_index(store.database)
 
 
@@ -141,7 +147,7 @@ def test_no_question_finds_what_has_no_words(service: MemoryService) -> None:
 
 def test_a_group_of_nothing_else_is_slept_on(service: MemoryService) -> None:
     messages = [{"role": "tool", "content": "", "n": n} for n in range(40)]
-    answer = compacted(service, messages, force=True, max_tokens=100)
+    answer = compact(service, messages, force=True, max_tokens=100)
     assert answer.archived
 
     slept = service.call(Sleep(force=True))
@@ -151,12 +157,14 @@ def test_a_group_of_nothing_else_is_slept_on(service: MemoryService) -> None:
 
 def test_pictures_and_calls_come_back_beside_them(service: MemoryService) -> None:
     messages = [
-        message for pair in zip(blocks(20), talk(), strict=False) for message in pair
+        message
+        for pair in zip(anthropic_rounds(20), talk(), strict=False)
+        for message in pair
     ]
 
-    answer = compacted(service, messages, force=True, max_tokens=600)
+    answer = compact(service, messages, force=True, max_tokens=600)
 
-    assert missing(service, messages, answer) == []
+    assert find_missing(service, messages, answer) == []
 
 
 # ------------------------------------------------------- files from before

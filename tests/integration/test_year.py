@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from bench.corpus import Corpus
-from fakes import FakeClock
+from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from gguf import canned_model, keywords_model, random_model
+from support.gguf import canned_model, keywords_model, random_model
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.models.llama import LlamaModel

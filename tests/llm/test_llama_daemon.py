@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from e2e.daemons import WAIT_S, Daemon, Json, eventually, rows, running
-from gguf import canned_model, keywords_model
+from support.gguf import canned_model, keywords_model
 
 pytestmark = pytest.mark.llm
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from e2e.daemons import Daemon, Json, eventually, rows, running
-from gguf import canned_model, meaning_model
+from support.gguf import canned_model, meaning_model
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.models.embedder import LlamaEmbedder

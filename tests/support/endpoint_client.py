@@ -10,18 +10,18 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.models.endpoint import EndpointModel
 
 SECRET = "the cabin's code is larch-4471"  # noqa: S105 what a memory says
-ASKED = [{"role": "user", "content": SECRET}]
+QUESTION = [{"role": "user", "content": SECRET}]
 
 
-def model(url: str, **changes: Any) -> EndpointModel:  # noqa: ANN401
+def make_model(url: str, **changes: Any) -> EndpointModel:  # noqa: ANN401
     return EndpointModel(**{"endpoint": url, "time_limit_s": 10.0, **changes})
 
 
 def ask(asked: EndpointModel) -> str:
-    return asked.complete(ASKED, max_tokens=99, temperature=0.2)
+    return asked.complete(QUESTION, max_tokens=99, temperature=0.2)
 
 
-def refused(asked: EndpointModel) -> SummarizerFailed:
+def expect_refusal(asked: EndpointModel) -> SummarizerFailed:
     with pytest.raises(SummarizerFailed) as caught:
         ask(asked)
     assert SECRET not in caught.value.message

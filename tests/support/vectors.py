@@ -15,26 +15,26 @@ angles = st.tuples(*[st.floats(-1, 1)] * WIDTH).filter(
 )
 
 
-def packed(numbers: Sequence[float]) -> bytes:
+def pack(numbers: Sequence[float]) -> bytes:
     length = math.hypot(*numbers)
     return struct.pack(f"<{len(numbers)}e", *(number / length for number in numbers))
 
 
-def unpacked(vector: bytes) -> tuple[float, ...]:
+def unpack(vector: bytes) -> tuple[float, ...]:
     return struct.unpack(f"<{len(vector) // 2}e", vector)
 
 
 def cosine(one: bytes, other: bytes) -> float:
-    return math.fsum(a * b for a, b in zip(unpacked(one), unpacked(other), strict=True))
+    return math.fsum(a * b for a, b in zip(unpack(one), unpack(other), strict=True))
 
 
-def apart(one: bytes, other: bytes) -> int:
+def sign_differences(one: bytes, other: bytes) -> int:
     """How many numbers differ in sign."""
-    pairs = zip(unpacked(one), unpacked(other), strict=True)
+    pairs = zip(unpack(one), unpack(other), strict=True)
     return sum((a > 0) != (b > 0) for a, b in pairs)
 
 
-def around(
+def nearby(
     centre: Sequence[float], spread: float, chance: random.Random
 ) -> list[float]:
     return [number + spread * chance.gauss(0, 1) for number in centre]

@@ -61,12 +61,12 @@ class Primary:
         return Summary(text=text, summarizer="fake:model")
 
 
-def fail(error: Exception) -> Callable[[], object]:
+def raising(error: Exception) -> Callable[[], object]:
     def raise_it() -> None:
         raise error
 
     return raise_it
 
 
-DEAD = fail(ModelUnavailable("it is gone"))
-REFUSED = fail(SummarizerFailed("it names a stranger"))
+DEAD = raising(ModelUnavailable("it is gone"))
+REFUSED = raising(SummarizerFailed("it names a stranger"))

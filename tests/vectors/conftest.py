@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
 import pytest
-from asking_by_meaning import WAIT_S, Open
-from fakes import FakeClock, FakeEmbedder
+from support.fakes import FakeClock, FakeEmbedder
+from support.vector_service import WAIT_S, Open
 
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import About, Limits, MemoryService

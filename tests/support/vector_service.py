@@ -10,18 +10,18 @@ WAIT_S = 10.0
 Open = Callable[..., MemoryService]
 
 
-def eventually(fact: Callable[[], bool]) -> None:
+def wait_until(fact: Callable[[], bool]) -> None:
     until = time.monotonic() + WAIT_S
     while not fact():
         assert time.monotonic() < until, "it never came about"
         time.sleep(0.005)
 
 
-def embedded(service: MemoryService, count: int) -> None:
-    eventually(lambda: service.call(Status()).embedder.embedded == count)
+def wait_until_embedded(service: MemoryService, count: int) -> None:
+    wait_until(lambda: service.call(Status()).embedder.embedded == count)
 
 
-def say(service: MemoryService, *texts: str, **where: str) -> list[str]:
+def remember_all(service: MemoryService, *texts: str, **where: str) -> list[str]:
     return [service.call(Remember(content=text, **where)).id for text in texts]  # type: ignore[arg-type]
 
 

@@ -3,23 +3,31 @@
 import threading
 
 import pytest
-from asking_by_meaning import Open, contents, embedded, eventually, say
-from fakes import FakeClock, FakeEmbedder
+from support.fakes import FakeClock, FakeEmbedder
+from support.vector_service import (
+    Open,
+    contents,
+    remember_all,
+    wait_until,
+    wait_until_embedded,
+)
 
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.vectors import indexer as module
 from mnemosyned.verbs.memories import Recall, Sleep, Status
 from mnemosyned.verbs.retention import Forget, Restore
 
-pytestmark = pytest.mark.llm
+pytestmark = pytest.mark.numpy
 
 
 def test_beyond_what_memory_holds_the_oldest_still_gain_by_their_vectors(
     open_service: Open,
 ) -> None:
     service = open_service(FakeEmbedder(), rows_max=2)
-    say(service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp")
-    embedded(service, 4)
+    remember_all(
+        service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"
+    )
+    wait_until_embedded(service, 4)
 
     found = service.call(Recall(query="red car", explain=True)).hits
 
@@ -33,8 +41,10 @@ def test_beyond_what_memory_holds_the_oldest_are_found_in_other_words(
     open_service: Open,
 ) -> None:
     service = open_service(FakeEmbedder(), rows_max=2)
-    say(service, "The tesla came", *(f"note {n}" for n in range(9)), "A new tesla came")
-    embedded(service, 11)
+    remember_all(
+        service, "The tesla came", *(f"note {n}" for n in range(9)), "A new tesla came"
+    )
+    wait_until_embedded(service, 11)
 
     assert set(contents(service.call(Recall(query="car")))) == {
         "The tesla came",
@@ -47,13 +57,13 @@ def test_of_those_beyond_what_memory_holds_the_forgotten_are_found_by_no_vector(
     open_service: Open, store: SqliteStore
 ) -> None:
     service = open_service(FakeEmbedder(), rows_max=2)
-    gone, *_ = say(service, "The tesla came", *(f"note {n}" for n in range(9)))
-    embedded(service, 10)
+    gone, *_ = remember_all(service, "The tesla came", *(f"note {n}" for n in range(9)))
+    wait_until_embedded(service, 10)
 
     service.call(Forget(id=gone))
 
     assert service.call(Recall(query="car")).hits == []
-    eventually(lambda: service.call(Status()).embedder.searched == 9)
+    wait_until(lambda: service.call(Status()).embedder.searched == 9)
     assert store.vectors.vectors_of(1, [1]) == {}
 
 
@@ -63,12 +73,12 @@ def test_another_life_finds_those_beyond_what_memory_holds(
     monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
     monkeypatch.setattr(module, "COUNTED_AT_ONCE", 4)
     first = open_service(FakeEmbedder(), rows_max=2)
-    say(first, "The tesla came", *(f"note {n}" for n in range(19)))
-    embedded(first, 20)
+    remember_all(first, "The tesla came", *(f"note {n}" for n in range(19)))
+    wait_until_embedded(first, 20)
 
     again = open_service(FakeEmbedder(), rows_max=2)
 
-    eventually(lambda: again.call(Status()).embedder.searched == 20)
+    wait_until(lambda: again.call(Status()).embedder.searched == 20)
     assert contents(again.call(Recall(query="car"))) == ["The tesla came"]
     assert again.call(Status()).embedder.embedded == 20
 
@@ -77,10 +87,10 @@ def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_a
     open_service: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = open_service(FakeEmbedder(), rows_max=2)
-    gone, *_ = say(
+    gone, *_ = remember_all(
         first, "The tesla came", *(f"note {n}" for n in range(19)), "A dentist came"
     )
-    embedded(first, 21)
+    wait_until_embedded(first, 21)
     plain, go_on = store.vectors.vectors, threading.Event()
 
     def page(model: int, *, before: int, limit: int) -> dict[int, bytes]:
@@ -92,26 +102,26 @@ def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_a
     monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
     monkeypatch.setattr(store.vectors, "vectors", page)
     again = open_service(FakeEmbedder(), rows_max=2)
-    eventually(lambda: again.call(Status()).embedder.searched == 15)
+    wait_until(lambda: again.call(Status()).embedder.searched == 15)
 
     answer = again.call(Recall(query="tooth"))
     again.call(Forget(id=gone))
     go_on.set()
 
     assert (contents(answer), answer.note) == (["A dentist came"], "")
-    eventually(lambda: again.call(Status()).embedder.searched == 20)
+    wait_until(lambda: again.call(Status()).embedder.searched == 20)
     assert again.call(Recall(query="car")).hits == []
 
 
 def test_another_models_codes_lead_nowhere(open_service: Open) -> None:
     texts = ["The tesla came", *(f"note {n}" for n in range(9))]
     first = open_service(FakeEmbedder(), rows_max=2)
-    say(first, *texts)
-    embedded(first, 10)
+    remember_all(first, *texts)
+    wait_until_embedded(first, 10)
     other = FakeEmbedder(meanings=[["boat", "tesla"]], name="other")
 
     again = open_service(other, rows_max=2)
-    embedded(again, 10)
+    wait_until_embedded(again, 10)
 
     assert contents(again.call(Recall(query="boat"))) == ["The tesla came"]
     assert again.call(Recall(query="car")).hits == []
@@ -124,9 +134,9 @@ def test_after_a_sleep_that_is_undone_and_a_restored_original_the_vectors_still_
     embedder = FakeEmbedder()
     service = open_service(embedder, rows_max=rows_max)
     texts = ["The tesla came", "The plums are ripe", "A tooth hurts"]
-    ids = say(service, *texts, session="s")
-    say(service, *(f"note {n}" for n in range(9)))
-    embedded(service, 12)
+    ids = remember_all(service, *texts, session="s")
+    remember_all(service, *(f"note {n}" for n in range(9)))
+    wait_until_embedded(service, 12)
     clock.advance(hours=48)
 
     asleep = service.call(Sleep(force=True))

@@ -34,7 +34,7 @@ def rounds(count: int, *, first: int = 0) -> Messages:
     return made
 
 
-def blocks(count: int) -> Messages:
+def anthropic_rounds(count: int) -> Messages:
     """The same in Anthropic's form, with a picture and a NUL."""
     made: Messages = []
     for n in range(count):
@@ -53,17 +53,19 @@ def blocks(count: int) -> Messages:
     return made
 
 
-def compacted(service: MemoryService, messages: Messages, **fields: Any) -> Shortened:  # noqa: ANN401
+def compact(service: MemoryService, messages: Messages, **fields: Any) -> Shortened:  # noqa: ANN401
     return service.call(Compact(messages, **{"max_tokens": 3_000, **fields}))
 
 
-def back(service: MemoryService, *ids: str) -> Messages:
+def expand_all(service: MemoryService, *ids: str) -> Messages:
     """The messages that these ids stand for, as they were."""
     found = [service.call(Expand(id, reveal=True)).originals for id in ids]
     return [as_message(memory) for originals in found for memory in originals]
 
 
-def missing(service: MemoryService, given: Messages, answer: Shortened) -> Messages:
+def find_missing(
+    service: MemoryService, given: Messages, answer: Shortened
+) -> Messages:
     """What is neither in the answer's messages nor comes back."""
-    there = [*answer.messages, *back(service, *answer.expand)]
+    there = [*answer.messages, *expand_all(service, *answer.expand)]
     return [message for message in given if message not in there]

@@ -1,6 +1,6 @@
-"""A person's year by hand (`life.txt`) among seeded noise that shares its words.
+"""A person's year by hand (`written_year.txt`) among seeded noise that shares its words.
 
-Unlike `mixed`, no question is made of the words of its answer: they are asked in other words, for a
+Unlike `mixed_year`, no question is made of the words of its answer: they are asked in other words, for a
 source, a date or a number, in five languages, for what was updated, for a sentence in a long note,
 for the one notice that differs from three hundred others.
 """
@@ -14,11 +14,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from mixed import Record
+from support.datasets.mixed_year import Record
 
 NOW = datetime(2026, 3, 18, 20, tzinfo=UTC)
 DAYS = 365
-_TEXT = Path(__file__).with_name("life.txt")
+_TEXT = Path(__file__).with_name("written_year.txt")
 _HEAD = re.compile(r"= (\w+) (.+?) (\d{4}-\d\d-\d\d \d\d:\d\d)(?: ~(\d+))?(?: #(\w+))?")
 _ASKED = re.compile(r"\? (\w+) (?:\[([\w ]+)\] )?:: (.+)")
 _SOURCES = {
@@ -83,7 +83,7 @@ _LINES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Question:
     """A question and the records that answer it."""
 
     kind: str
@@ -92,14 +92,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class WrittenYear:
     """The records, oldest first, and what is asked of them."""
 
     records: list[Record]
-    questions: list[Asked]
+    questions: list[Question]
 
 
-def life(*, per_day: int, seed: int = 7) -> Life:
+def written_year(*, per_day: int, seed: int = 7) -> WrittenYear:
     """The year that ends at `NOW`, with about so many records of noise a day."""
     rng = Random(seed)
     records: list[Record] = []
@@ -122,10 +122,10 @@ def life(*, per_day: int, seed: int = 7) -> Life:
             asked.append((kind, text, (evidence or id_).split()))
     records.extend(_noise(rng, per_day))
     records.sort(key=lambda record: record.created_at)
-    return Life(
+    return WrittenYear(
         records,
         [
-            Asked(kind=kind, text=text, evidence=frozenset(ids))
+            Question(kind=kind, text=text, evidence=frozenset(ids))
             for kind, text, ids in asked
         ],
     )

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
-from asking_by_meaning import WAIT_S, Open, contents, embedded, eventually, say
-from fakes import FakeClock, FakeEmbedder, memory
+from support.fakes import FakeClock, FakeEmbedder, memory
+from support.vector_service import (
+    WAIT_S,
+    Open,
+    contents,
+    remember_all,
+    wait_until,
+    wait_until_embedded,
+)
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.domain.ports.models import EmbedderState
@@ -19,7 +26,7 @@ from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
 from mnemosyned.verbs.retention import Forget, Prune
 
-pytestmark = pytest.mark.llm
+pytestmark = pytest.mark.numpy
 
 
 @pytest.fixture
@@ -30,7 +37,7 @@ def embedder() -> FakeEmbedder:
 @pytest.fixture
 def service(open_service: Open, embedder: FakeEmbedder) -> MemoryService:
     opened = open_service(embedder)
-    eventually(lambda: opened.call(Status()).embedder.state is EmbedderState.READY)
+    wait_until(lambda: opened.call(Status()).embedder.state is EmbedderState.READY)
     return opened
 
 
@@ -38,8 +45,8 @@ def service(open_service: Open, embedder: FakeEmbedder) -> MemoryService:
 
 
 def test_what_is_meant_is_found_in_other_words(service: MemoryService) -> None:
-    say(service, "The tesla came on Tuesday", "The plums are ripe")
-    embedded(service, 2)
+    remember_all(service, "The tesla came on Tuesday", "The plums are ripe")
+    wait_until_embedded(service, 2)
 
     answer = service.call(Recall(query="her new car", explain=True))
 
@@ -53,15 +60,15 @@ def test_what_is_meant_is_found_in_other_words(service: MemoryService) -> None:
 def test_a_question_that_means_nothing_known_has_no_answer(
     service: MemoryService,
 ) -> None:
-    say(service, "The tesla came on Tuesday", "The plums are ripe")
-    embedded(service, 2)
+    remember_all(service, "The tesla came on Tuesday", "The plums are ripe")
+    wait_until_embedded(service, 2)
 
     assert service.call(Recall(query="zxqv blorp")).hits == []
 
 
 def test_the_best_by_words_stays_first(service: MemoryService) -> None:
-    say(service, "The tesla came on Tuesday", "Ticket AB-4711 is about a car")
-    embedded(service, 2)
+    remember_all(service, "The tesla came on Tuesday", "Ticket AB-4711 is about a car")
+    wait_until_embedded(service, 2)
 
     found = contents(service.call(Recall(query="AB-4711 car")))
 
@@ -71,9 +78,9 @@ def test_the_best_by_words_stays_first(service: MemoryService) -> None:
 def test_what_is_found_by_meaning_is_held_to_the_filters(
     service: MemoryService,
 ) -> None:
-    say(service, "The tesla came", session="one")
-    say(service, "Another tesla came", session="two")
-    embedded(service, 2)
+    remember_all(service, "The tesla came", session="one")
+    remember_all(service, "Another tesla came", session="two")
+    wait_until_embedded(service, 2)
 
     assert contents(service.call(Recall(query="car", session="two"))) == [
         "Another tesla came"
@@ -83,10 +90,10 @@ def test_what_is_found_by_meaning_is_held_to_the_filters(
 def test_after_sleep_the_same_lines_are_found(
     service: MemoryService, clock: FakeClock
 ) -> None:
-    ids = say(
+    ids = remember_all(
         service, "The tesla came", "The plums are ripe", "A tooth hurts", session="s"
     )
-    embedded(service, 3)
+    wait_until_embedded(service, 3)
     clock.advance(hours=48)
 
     service.call(Sleep(force=True))
@@ -107,14 +114,14 @@ def test_remembering_does_not_wait_for_the_model(open_service: Open) -> None:
         go_on.wait(WAIT_S)
 
     service = open_service(FakeEmbedder(meanwhile=work))
-    say(service, "first")
+    remember_all(service, "first")
     assert working.wait(WAIT_S)
 
-    say(service, "second", "third")
+    remember_all(service, "second", "third")
 
     assert service.call(Status()).embedder.embedded == 0
     go_on.set()
-    embedded(service, 3)
+    wait_until_embedded(service, 3)
 
 
 def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(
@@ -127,8 +134,8 @@ def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(
         go_on.wait(WAIT_S)
 
     service = open_service(FakeEmbedder(meanwhile=work), wait_s=0.05)
-    eventually(lambda: service.call(Status()).embedder.state is EmbedderState.READY)
-    say(service, "a red car")
+    wait_until(lambda: service.call(Status()).embedder.state is EmbedderState.READY)
+    remember_all(service, "a red car")
     assert working.wait(WAIT_S)
 
     began = time.monotonic()
@@ -146,14 +153,14 @@ def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(
 def test_what_comes_in_one_by_one_is_embedded_together(
     service: MemoryService, embedder: FakeEmbedder
 ) -> None:
-    say(service, "the first")  # begins what is gathered
-    embedded(service, 1)
+    remember_all(service, "the first")  # begins what is gathered
+    wait_until_embedded(service, 1)
     embedder.calls.clear()
 
-    say(service, *(f"note {n}" for n in range(4)))
+    remember_all(service, *(f"note {n}" for n in range(4)))
 
     assert service.call(Recall(query="note")).note == ""
-    embedded(service, 5)
+    wait_until_embedded(service, 5)
     assert embedder.calls == [("note 3", "note 2", "note 1", "note 0")]
 
 
@@ -168,27 +175,27 @@ def test_questions_go_before_memories(open_service: Open) -> None:
 
     embedder = FakeEmbedder(meanwhile=work)
     service = open_service(embedder)
-    say(service, *(f"note {n} tesla" for n in range(60)))
-    eventually(lambda: bool(embedder.calls))
+    remember_all(service, *(f"note {n} tesla" for n in range(60)))
+    wait_until(lambda: bool(embedder.calls))
     embedder.asked = lambda _: asked.set()
     threading.Timer(0.2, go_on.set).start()
 
     assert service.call(Recall(query="car")).note == ""
 
     assert len(before) == 1  # what it was working on
-    embedded(service, 60)
+    wait_until_embedded(service, 60)
 
 
 def test_another_life_embeds_only_what_lacks_a_vector(
     open_service: Open, service: MemoryService, store: SqliteStore
 ) -> None:
-    say(service, "The tesla came", "The plums are ripe")
-    embedded(service, 2)
+    remember_all(service, "The tesla came", "The plums are ripe")
+    wait_until_embedded(service, 2)
     later = FakeEmbedder()
     store.remember([Draft(memory("3", "unseen"))])
 
     again = open_service(later)
-    embedded(again, 3)
+    wait_until_embedded(again, 3)
 
     assert later.calls == [("unseen",)]
     assert contents(again.call(Recall(query="car"))) == ["The tesla came"]
@@ -197,20 +204,20 @@ def test_another_life_embeds_only_what_lacks_a_vector(
 def test_another_model_embeds_everything_anew_while_words_still_find_it(
     open_service: Open, service: MemoryService
 ) -> None:
-    say(service, *(f"note {n} about a tesla" for n in range(40)))
-    embedded(service, 40)
+    remember_all(service, *(f"note {n} about a tesla" for n in range(40)))
+    wait_until_embedded(service, 40)
     go_on = threading.Event()
     other = FakeEmbedder(meanings=[["tesla"], ["plum"]], name="other")
     other.meanwhile = lambda _: go_on.wait(WAIT_S)
 
     again = open_service(other, wait_s=0.05)
-    eventually(lambda: bool(other.calls))
+    wait_until(lambda: bool(other.calls))
 
     status = again.call(Status()).embedder
     assert (status.name, status.embedded) == ("other", 0)
     assert contents(again.call(Recall(query="tesla", limit=1)))
     go_on.set()
-    embedded(again, 40)
+    wait_until_embedded(again, 40)
     assert sum(map(len, other.calls)) == 40
 
 
@@ -220,10 +227,10 @@ def test_a_text_the_model_cannot_read_takes_no_other_along(open_service: Open) -
             raise EmbedderFailed("no direction")
 
     service = open_service(FakeEmbedder(meanwhile=refuse))
-    say(service, "The tesla came", "poison", "The plums are ripe")
+    remember_all(service, "The tesla came", "poison", "The plums are ripe")
 
-    embedded(service, 2)
-    eventually(lambda: service.call(Status()).embedder.failed > 0)
+    wait_until_embedded(service, 2)
+    wait_until(lambda: service.call(Status()).embedder.failed > 0)
     assert contents(service.call(Recall(query="car"))) == ["The tesla came"]
     assert contents(service.call(Recall(query="poison"))) == ["poison"]
 
@@ -241,8 +248,8 @@ def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
 
     embedder.asked = work
     service = open_service(embedder)
-    say(service, "The tesla came")
-    eventually(
+    remember_all(service, "The tesla came")
+    wait_until(
         lambda: service.call(Status()).embedder.state is EmbedderState.UNAVAILABLE
     )
 
@@ -252,7 +259,7 @@ def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
     assert answer.note == "found by words alone: the embedding model is unavailable"
     assert service.call(Status()).embedder.reason == "the file is damaged; name another"
     broken.clear()
-    embedded(service, 1)
+    wait_until_embedded(service, 1)
     assert contents(service.call(Recall(query="car"))) == ["The tesla came"]
 
 
@@ -262,13 +269,13 @@ def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
 def test_what_is_forgotten_is_found_by_no_vector(
     service: MemoryService, store: SqliteStore
 ) -> None:
-    gone, _ = say(service, "The tesla came", "The plums are ripe")
-    embedded(service, 2)
+    gone, _ = remember_all(service, "The tesla came", "The plums are ripe")
+    wait_until_embedded(service, 2)
 
     service.call(Forget(id=gone))
 
     assert service.call(Recall(query="car")).hits == []
-    eventually(lambda: service.call(Status()).embedder.searched == 1)
+    wait_until(lambda: service.call(Status()).embedder.searched == 1)
     assert store.vectors.embedded(1, after=0, limit=10) == [2]
 
 
@@ -276,8 +283,8 @@ def test_what_is_forgotten_is_found_by_no_vector(
 def test_what_is_pruned_is_found_by_no_vector(
     service: MemoryService, forgetting: Forgetting, clock: FakeClock, *, by_hand: bool
 ) -> None:
-    say(service, "The tesla came", "The plums are ripe")
-    embedded(service, 2)
+    remember_all(service, "The tesla came", "The plums are ripe")
+    wait_until_embedded(service, 2)
     clock.advance(days=30)
     service.call(Sleep(force=True))
     (hit,) = service.call(Recall(query="car", limit=1)).hits
@@ -290,7 +297,7 @@ def test_what_is_pruned_is_found_by_no_vector(
         service.call(Sleep())
 
     assert service.call(Recall(query="car")).hits == []
-    eventually(lambda: service.call(Status()).embedder.searched == 0)
+    wait_until(lambda: service.call(Status()).embedder.searched == 0)
 
 
 def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
@@ -302,10 +309,10 @@ def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
     embedder = FakeEmbedder(meanwhile=forget)
     service = open_service(embedder)
     service.call(Remember(content="The tesla came", id="1"))
-    eventually(lambda: bool(embedder.calls))
+    wait_until(lambda: bool(embedder.calls))
     embedder.meanwhile = lambda _: None
     service.call(Remember(content="The plums are ripe"))
 
-    embedded(service, 1)
+    wait_until_embedded(service, 1)
 
     assert store.vectors.embedded(1, after=0, limit=10) == [2]

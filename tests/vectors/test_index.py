@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
-from near import ROUNDING, angles, around, cosine, packed
+from support.vectors import ROUNDING, angles, cosine, nearby, pack
 
 from mnemosyned.vectors import index as module
 from mnemosyned.vectors.index import VectorIndex
 
-pytestmark = pytest.mark.llm
+pytestmark = pytest.mark.numpy
 
 END = 10_000
 
@@ -45,10 +45,10 @@ def test_old_and_new_are_found_as_if_each_were_looked_at_and_nothing_forgotten_i
 ) -> None:
     table = Table()
     index = VectorIndex(rows_max=7, read=table.vectors_of)
-    question = packed(asked)
+    question = pack(asked)
 
     for arrived in arrivals:
-        vectors = {position: packed(numbers) for position, numbers in arrived.items()}
+        vectors = {position: pack(numbers) for position, numbers in arrived.items()}
         table |= vectors
         index.put(vectors)
         gone = data.draw(st.sets(st.sampled_from(sorted(table)))) if table else set()
@@ -73,12 +73,12 @@ def test_old_and_new_are_found_as_if_each_were_looked_at_and_nothing_forgotten_i
 
 
 def test_what_is_forgotten_is_not_found_before_its_code_is_dropped() -> None:
-    table = Table({n: packed((1.0, n, 0.0)) for n in range(1, 6)})
+    table = Table({n: pack((1.0, n, 0.0)) for n in range(1, 6)})
     index = filled(table, rows_max=2)
 
     del table[3]
 
-    assert index.nearest(packed((1.0, 3.0, 0.0)), 5, least=0.0).keys() == {1, 2, 4, 5}
+    assert index.nearest(pack((1.0, 3.0, 0.0)), 5, least=0.0).keys() == {1, 2, 4, 5}
 
 
 def test_no_more_of_the_older_are_read_than_may_be(
@@ -86,7 +86,7 @@ def test_no_more_of_the_older_are_read_than_may_be(
 ) -> None:
     monkeypatch.setattr(module, "READ", 20)
     chance = random.Random(1)
-    table = Table({n: packed(around([0.0] * 70, 1, chance)) for n in range(1, 301)})
+    table = Table({n: pack(nearby([0.0] * 70, 1, chance)) for n in range(1, 301)})
     index = filled(table, rows_max=100)
 
     found = index.nearest(table[5], 10, least=-2.0)
@@ -96,7 +96,7 @@ def test_no_more_of_the_older_are_read_than_may_be(
 
 
 def test_as_long_as_all_are_in_memory_nothing_is_read() -> None:
-    table = Table({n: packed((1.0, n, 0.0)) for n in range(1, 6)})
+    table = Table({n: pack((1.0, n, 0.0)) for n in range(1, 6)})
     index = filled(table, rows_max=5)
 
     index.nearest(table[1], 10, least=-2.0)
@@ -107,8 +107,8 @@ def test_as_long_as_all_are_in_memory_nothing_is_read() -> None:
 
 def test_what_is_not_near_enough_is_not_found_among_the_older_either() -> None:
     table = Table(
-        {1: packed((1.0, 0.0, 0.0)), 2: packed((0.0, 1.0, 0.0)), 3: packed((0, 0, 1.0))}
+        {1: pack((1.0, 0.0, 0.0)), 2: pack((0.0, 1.0, 0.0)), 3: pack((0, 0, 1.0))}
     )
     index = filled(table, rows_max=1)
 
-    assert list(index.nearest(packed((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]
+    assert list(index.nearest(pack((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]

@@ -144,7 +144,7 @@ def pending(id: str, *, hours: float = 0, chars: int = 10, **changes: Any) -> Pe
     return replace(plain, **changes)
 
 
-def keep(
+def remember_batch(
     store: MemoryStore, *memories: MemoryRecord, dedupe: bool = False
 ) -> list[Acknowledged]:
     """Remember all of these in one batch."""
@@ -190,7 +190,7 @@ def working_ids(store: MemoryStore) -> list[str]:
     return [memory.id for memory in store.pending(limit=1_000)]
 
 
-def holding(folder: Path, *words: str) -> list[str]:
+def files_containing(folder: Path, *words: str) -> list[str]:
     """The files in which one of these words can be read."""
     spellings = {
         form.encode()

@@ -2,11 +2,11 @@
 
 import pytest
 from hypothesis import given, strategies as st
-from near import ROUNDING, angles, cosine, packed
+from support.vectors import ROUNDING, angles, cosine, pack
 
 from mnemosyned.vectors.exact import Matrix, cosines
 
-pytestmark = pytest.mark.llm
+pytestmark = pytest.mark.numpy
 
 
 @given(
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.llm
 def test_the_nearest_are_those_that_looking_at_each_would_find(
     given: dict[int, tuple[float, ...]], asked: tuple[float, ...], count: int
 ) -> None:
-    vectors = {position: packed(numbers) for position, numbers in given.items()}
-    question = packed(asked)
+    vectors = {position: pack(numbers) for position, numbers in given.items()}
+    question = pack(asked)
     matrix = Matrix(rows_max=100)
 
     matrix.put(vectors)
@@ -45,7 +45,7 @@ def test_the_newest_stay_where_there_is_no_room_for_all(
     for arrived in arrivals:
         newer = {position for position in arrived if position > floor}
         taken = matrix.put(
-            {position: packed((1.0, position, 0.0)) for position in arrived}
+            {position: pack((1.0, position, 0.0)) for position in arrived}
         )
         floor = max([floor, *sorted(held | newer)[:-10]])
         held = {position for position in held | newer if position > floor}
@@ -57,25 +57,23 @@ def test_the_newest_stay_where_there_is_no_room_for_all(
         matrix.keep_only(sorted(kept), after=after, until=until)
         held -= {position for position in held - kept if after < position <= until}
 
-    found = matrix.nearest(packed((1.0, 0.0, 0.0)), 50, least=-2.0)
+    found = matrix.nearest(pack((1.0, 0.0, 0.0)), 50, least=-2.0)
     assert found.keys() == held
     assert (len(matrix), matrix.floor) == (len(held), floor)
-    question = packed((1.0, 2.0, 0.0))
-    each = {
-        position: cosine(question, packed((1.0, position, 0.0))) for position in held
-    }
+    question = pack((1.0, 2.0, 0.0))
+    each = {position: cosine(question, pack((1.0, position, 0.0))) for position in held}
     assert matrix.cosines(question, range(60)) == pytest.approx(each, abs=1e-3)
 
 
 def test_what_is_not_near_enough_is_not_found() -> None:
     matrix = Matrix(rows_max=10)
-    matrix.put({1: packed((1.0, 0.0, 0.0)), 2: packed((0.0, 1.0, 0.0))})
+    matrix.put({1: pack((1.0, 0.0, 0.0)), 2: pack((0.0, 1.0, 0.0))})
 
-    assert list(matrix.nearest(packed((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]
+    assert list(matrix.nearest(pack((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]
 
 
 def test_an_empty_one_finds_nothing() -> None:
     matrix = Matrix(rows_max=10)
 
-    assert matrix.nearest(packed((1.0, 0.0, 0.0)), 5, least=0.0) == {}
-    assert matrix.cosines(packed((1.0, 0.0, 0.0)), [1]) == {}
+    assert matrix.nearest(pack((1.0, 0.0, 0.0)), 5, least=0.0) == {}
+    assert matrix.cosines(pack((1.0, 0.0, 0.0)), [1]) == {}

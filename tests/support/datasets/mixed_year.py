@@ -74,7 +74,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Question:
     """A question and the record that answers it."""
 
     kind: str
@@ -83,17 +83,17 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Year:
+class MixedYear:
     """The records, oldest first, and what is asked of them."""
 
     records: list[Record]
-    questions: list[Asked]
+    questions: list[Question]
 
 
-def year(*, per_day: int = 8, seed: int = 4) -> Year:
+def mixed_year(*, per_day: int = 8, seed: int = 4) -> MixedYear:
     """A year that ends at `NOW`; one record in four is something that can be asked for."""
     rng = Random(seed)
-    drafts: list[tuple[datetime, str, str, str, Asked | None]] = []
+    drafts: list[tuple[datetime, str, str, str, Question | None]] = []
     for day in range(DAYS):
         for _ in range(per_day):
             at = NOW - timedelta(days=DAYS - day, minutes=rng.randrange(-60, 60 * 13))
@@ -106,13 +106,13 @@ def year(*, per_day: int = 8, seed: int = 4) -> Year:
             Record(id=id_, content=content, source=source, role=role, created_at=at)
         )
         if asked:
-            questions.append(Asked(kind=asked.kind, text=asked.text, answer=id_))
-    return Year(records, questions)
+            questions.append(Question(kind=asked.kind, text=asked.text, answer=id_))
+    return MixedYear(records, questions)
 
 
 def _told(
     rng: Random, at: datetime
-) -> list[tuple[datetime, str, str, str, Asked | None]]:
+) -> list[tuple[datetime, str, str, str, Question | None]]:
     """Something that happened, as one of the sources tells it, and now and then a question."""
     person, place = rng.choice(PEOPLE), rng.choice(PLACES)
     doing, did, what = rng.choice(DEEDS)
@@ -138,7 +138,7 @@ def _told(
         "person": f"When did {person} talk of {doing} {what} at {place}?",
         "code": f"what was {code} about",
     }[kind]
-    asked = Asked(kind=kind, text=text, answer="") if rng.random() < 0.25 else None
+    asked = Question(kind=kind, text=text, answer="") if rng.random() < 0.25 else None
     return [(at, source, role, content, asked)]
 
 
@@ -160,7 +160,7 @@ def _long(rng: Random, fact: str) -> str:
 
 def _noise(
     rng: Random, at: datetime
-) -> list[tuple[datetime, str, str, str, Asked | None]]:
+) -> list[tuple[datetime, str, str, str, Question | None]]:
     kind = rng.random()
     if kind < 0.45:
         person = rng.choice(PEOPLE)

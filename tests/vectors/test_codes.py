@@ -4,12 +4,12 @@ import random
 
 import pytest
 from hypothesis import given, strategies as st
-from near import angles, apart, around, nearest, packed
+from support.vectors import angles, nearby, nearest, pack, sign_differences
 
 from mnemosyned.vectors import binary as module
 from mnemosyned.vectors.binary import Codes
 
-pytestmark = pytest.mark.llm
+pytestmark = pytest.mark.numpy
 
 ROWS_MAX = 40
 END = 10_000
@@ -30,7 +30,7 @@ def test_what_is_held_is_what_came_last_within_the_span_and_was_not_forgotten(
     for arrived, forgets in arrivals:
         newest = max(newest, *arrived) if arrived else newest
         within = {position for position in arrived if position > newest - ROWS_MAX}
-        taken = codes.put({position: packed((1, position, -1)) for position in arrived})
+        taken = codes.put({position: pack((1, position, -1)) for position in arrived})
         places |= {position % ROWS_MAX: position for position in within}
         assert taken == bool(within)
         if forgets:
@@ -46,8 +46,8 @@ def test_what_is_held_is_what_came_last_within_the_span_and_was_not_forgotten(
     held = set(places.values())
     until = data.draw(positions)
     below = {position for position in held if position <= until}
-    assert set(codes.alike(packed((1, 1, 1)), END, until=END)) == held
-    assert set(codes.alike(packed((1, 1, 1)), END, until=until)) == below
+    assert set(codes.alike(pack((1, 1, 1)), END, until=END)) == held
+    assert set(codes.alike(pack((1, 1, 1)), END, until=until)) == below
     assert codes.count(until=until) == len(below)
 
 
@@ -58,39 +58,40 @@ def test_those_that_differ_in_the_fewest_signs_are_taken(
     monkeypatch.setattr(module, "SIFTED", 50)
     monkeypatch.setattr(module, "BLOCK", 64)
     chance = random.Random(width)
-    vectors = {n: packed(around([0.1] * width, 1, chance)) for n in range(1, 501)}
-    question = packed(around([0.1] * width, 1, chance))
+    vectors = {n: pack(nearby([0.1] * width, 1, chance)) for n in range(1, 501)}
+    question = pack(nearby([0.1] * width, 1, chance))
     codes = Codes()
     for low in range(401, 0, -100):  # as they are loaded: the newest first
         codes.put({n: vectors[n] for n in range(low, low + 100)})
 
     found = codes.alike(question, END, until=END)
 
-    differ = sorted(apart(question, vector) for vector in vectors.values())
+    differ = sorted(sign_differences(question, vector) for vector in vectors.values())
     assert (
-        sorted(apart(question, vectors[position]) for position in found) == differ[:50]
+        sorted(sign_differences(question, vectors[position]) for position in found)
+        == differ[:50]
     )
 
 
 def test_of_those_that_differ_in_as_many_signs_the_nearest_by_the_question_are_taken() -> (
     None
 ):
-    large, small = packed((-0.9, 0.1, 0.4)), packed((0.9, -0.1, 0.4))
+    large, small = pack((-0.9, 0.1, 0.4)), pack((0.9, -0.1, 0.4))
     codes = Codes()
     codes.put({1: large, 2: small})
 
-    assert codes.alike(packed((0.9, 0.1, 0.4)), 1, until=END) == [2]
+    assert codes.alike(pack((0.9, 0.1, 0.4)), 1, until=END) == [2]
 
 
 def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
     chance = random.Random(7)
-    topics = [around([0.0] * 96, 1, chance) for _ in range(40)]
+    topics = [nearby([0.0] * 96, 1, chance) for _ in range(40)]
     vectors = {
-        n: packed(around(chance.choice(topics), 1, chance)) for n in range(1, 2_001)
+        n: pack(nearby(chance.choice(topics), 1, chance)) for n in range(1, 2_001)
     }
     codes = Codes()
     codes.put(vectors)
-    questions = [packed(around(topic, 1, chance)) for topic in topics[:5]]
+    questions = [pack(nearby(topic, 1, chance)) for topic in topics[:5]]
 
     found = [set(codes.alike(question, 100, until=END)) for question in questions]
 
@@ -101,7 +102,7 @@ def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
 
 def test_what_is_forgotten_is_overwritten() -> None:
     codes = Codes()
-    codes.put({1: packed((1, 1, 1)), 2: packed((-1, 1, 1))})
+    codes.put({1: pack((1, 1, 1)), 2: pack((-1, 1, 1))})
 
     codes.keep_only([], after=0, until=END)
 
@@ -111,8 +112,8 @@ def test_what_is_forgotten_is_overwritten() -> None:
 @given(st.dictionaries(positions, angles, max_size=5))
 def test_an_empty_one_leads_nowhere(forgotten: dict[int, tuple[float, ...]]) -> None:
     codes = Codes()
-    codes.put({position: packed(numbers) for position, numbers in forgotten.items()})
+    codes.put({position: pack(numbers) for position, numbers in forgotten.items()})
     codes.keep_only([], after=0, until=END)
 
-    assert codes.alike(packed((1.0, 0.0, 0.0)), 5, until=END) == []
+    assert codes.alike(pack((1.0, 0.0, 0.0)), 5, until=END) == []
     assert codes.count(until=END) == 0

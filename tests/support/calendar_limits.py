@@ -26,13 +26,13 @@ instants = st.one_of(
     st.datetimes(timezones=st.just(UTC)),
 )
 """Mostly within two years of an end, in UTC."""
-clocks = st.builds(
+zoned_datetimes = st.builds(
     lambda naive, zone: naive.replace(tzinfo=zone),
     instants.map(lambda moment: moment.replace(tzinfo=None)),
     zones,
 )
 """What clocks in many zones show, some of it outside the calendar in UTC."""
-SPOKEN = (
+TIME_PHRASES = (
     "yesterday", "the day before yesterday", "today", "tomorrow", "tonight", "last night",
     "this morning", "yesterday evening", "last week", "next week", "last weekend", "next weekend",
     "last month", "next month", "last year", "next year", "last Friday", "on Monday",

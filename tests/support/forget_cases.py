@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from fakes import NOON, FakeClock, holding, memory
+from support.fakes import NOON, FakeClock, files_containing, memory
 
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import MemoryRecord
@@ -49,7 +49,7 @@ class Case:
         return f"{self.state} by {self.way}: {self.word}"
 
 
-def made(case: Case) -> list[MemoryRecord]:
+def memories_of(case: Case) -> list[MemoryRecord]:
     """Memories of four mornings; two of them hold the word, in whatever place the case names."""
     word = WORDS[case.word]
     memories = []
@@ -70,7 +70,7 @@ def made(case: Case) -> list[MemoryRecord]:
     return memories
 
 
-def ids_of(case: Case) -> list[Forget]:
+def forget_requests(case: Case) -> list[Forget]:
     word = WORDS[case.word]
     if case.way == "id":
         return [Forget(f"m{at}") for at in CHOSEN_AT]
@@ -172,20 +172,20 @@ BY_PLACE = [
 ]
 
 
-def left(store: SqliteStore, word: str) -> list[str]:
+def find_remains(store: SqliteStore, word: str) -> list[str]:
     """Where the word, or a part of it, can still be read."""
     parts = [part for part in word.removeprefix("password: ").split() if part]
     if word == WORDS["cjk"]:
         parts += ["".join(pair) for pair in pairwise(word)]
-    found = holding(store.database.parent, word, *parts)
+    found = files_containing(store.database.parent, word, *parts)
     with closing(
         sqlite3.connect(f"file:{store.database}?mode=ro", uri=True)
     ) as connection:
-        dump = "\n".join(everything(connection)).casefold()
+        dump = "\n".join(all_rows(connection)).casefold()
     return found + [f"a table: {part}" for part in parts if part.casefold() in dump]
 
 
-def everything(connection: sqlite3.Connection) -> Iterator[str]:
+def all_rows(connection: sqlite3.Connection) -> Iterator[str]:
     """Every row of every table that is one, those behind the indexes included."""
     tables = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"

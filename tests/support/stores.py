@@ -1,0 +1,40 @@
+"""Shortcuts for stores: read one record, count the tiers, run a cycle over everything."""
+
+from support.fakes import memory
+
+from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.memory import Episode, MemoryRecord
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.sleep.cycle import SleepCycle
+
+TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ago=1))
+
+
+def count_by_tier(store: MemoryStore) -> dict[str, tuple[int, int]]:
+    """Entries and characters of each tier."""
+    return {
+        tier.value: (total.count, total.characters)
+        for tier, total in store.totals().items()
+    }
+
+
+def get_memory(store: MemoryStore, id: str) -> MemoryRecord:
+    record = store.get(id)
+    assert isinstance(record, MemoryRecord)
+    return record
+
+
+def get_episode(store: MemoryStore, id: str) -> Episode:
+    record = store.get(id)
+    assert isinstance(record, Episode)
+    return record
+
+
+def episode_of(store: MemoryStore, id: str) -> Episode:
+    """The episode into which a memory was promoted."""
+    return get_episode(store, get_memory(store, id).episode or "")
+
+
+def run_cycle(cycle: SleepCycle) -> str:
+    """Consolidate everything; return the cycle's id."""
+    return cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
