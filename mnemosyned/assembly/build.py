@@ -42,7 +42,7 @@ from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
 from mnemosyned.sleep.throttle import Company
 from mnemosyned.sleep.triggers import Watch
 from mnemosyned.storage.sqlite import bound_caches, open_store
-from mnemosyned.summarizers.parallel import SharingSummarizer
+from mnemosyned.summarizers.parallel import ParallelSummarizer
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
@@ -232,18 +232,18 @@ def make_summarizer(
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
     company = company or Company()
-    rules = SharingSummarizer(ratio=ratio, zone=zone, present=lambda: company.present)
+    rules = ParallelSummarizer(ratio=ratio, zone=zone, present=lambda: company.present)
     model = _language_model(config.llm)
     if model is None:
         return rules
     # Loaded here: without a model the start need not wait for them.
-    from mnemosyned.summarizers.fallback import ChainSummarizer  # noqa: PLC0415
+    from mnemosyned.summarizers.fallback import FallbackSummarizer  # noqa: PLC0415
     from mnemosyned.summarizers.llm import ModelSummarizer  # noqa: PLC0415
 
     primary = ModelSummarizer(
         model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens
     )
-    return ChainSummarizer(
+    return FallbackSummarizer(
         primary=primary,
         model=model,
         fallback=rules,

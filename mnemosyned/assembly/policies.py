@@ -14,7 +14,7 @@ from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
-from mnemosyned.service.conversation import WindowSettings, estimating
+from mnemosyned.service.conversation import WindowSettings, default_counter
 from mnemosyned.service.service import Limits
 from mnemosyned.sleep.background import BackgroundPolicy
 from mnemosyned.sleep.budget import Budget
@@ -135,7 +135,7 @@ def retention(config: Config) -> Retention:
 def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
     """Who counts the tokens of contexts. Raises `ConfigInvalid`."""
     if tokenizer is None:
-        return estimating()
+        return default_counter()
     # Loaded here: the estimate needs none of them.
     from mnemosyned.tokenizers import ModelCounter, open_counter  # noqa: PLC0415
 

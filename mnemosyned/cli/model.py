@@ -10,7 +10,7 @@ import click
 from mnemosyned.cli.setting import write_setting
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.models.catalog import KNOWN, Shelf, by_hand
+from mnemosyned.models.catalog import CATALOG, ModelStore, manual_instructions
 from mnemosyned.paths import config_dir
 from mnemosyned.terminal import ask, say
 
@@ -29,7 +29,7 @@ def model() -> None:
 @model.command("list")
 def list_models() -> None:
     """Show the models that are here, and those known by a short name."""
-    shelf = Shelf()
+    shelf = ModelStore()
     used = _used()
     here = list(shelf)
     for kept in here:
@@ -39,7 +39,7 @@ def list_models() -> None:
     if used and used not in {kept.path.absolute() for kept in here}:
         say(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
     say(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}", err=True)
-    for name, known in KNOWN.items():
+    for name, known in CATALOG.items():
         about = f"{known.size:,} bytes, {known.license}, {known.url}"
         say(f"mnem model pull {name}: {about}", err=True)
 
@@ -50,14 +50,14 @@ def list_models() -> None:
 @click.option("--by-hand", "only_say", is_flag=True, help="Only say what to put where.")
 def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
     """Fetch a model; called again, it goes on where it broke off."""
-    shelf = Shelf()
+    shelf = ModelStore()
     if sha256 is not None and (
         len(sha256) != 64 or set(sha256.lower()) - set("0123456789abcdef")
     ):
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
     wanted, target = shelf.wanted(name, sha256=sha256)
     if only_say:
-        say(by_hand(wanted, target))
+        say(manual_instructions(wanted, target))
         return
     with click.progressbar(
         length=wanted.size or 1,
@@ -83,7 +83,7 @@ def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
 @click.option("--sha256", metavar="HEX", help="The digest its publisher states.")
 def verify(name: str, sha256: str | None) -> int:
     """Check a model's form, size and SHA-256."""
-    shelf = Shelf()
+    shelf = ModelStore()
     path = shelf.find(name)
     verdict = shelf.verify(path, sha256=sha256)
     say(f"{path}\n{verdict.size:,} bytes\nSHA-256 {verdict.sha256}")
@@ -101,7 +101,7 @@ def verify(name: str, sha256: str | None) -> int:
 @click.argument("name", metavar="NAME|PATH|none")
 def use(name: str) -> None:
     """Have a model write the summaries; `none` goes back to rules."""
-    shelf = Shelf()
+    shelf = ModelStore()
     path = None if name == "none" else shelf.find(name)
     if path:
         with path.open("rb") as file:
@@ -117,7 +117,7 @@ def use(name: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, *, yes: bool) -> None:
     """Delete a model from this machine."""
-    shelf = Shelf()
+    shelf = ModelStore()
     path = shelf.find(name, in_part=True)
     if path == _used():
         raise InvalidRequest(

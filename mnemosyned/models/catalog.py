@@ -11,10 +11,10 @@ from urllib.parse import unquote, urlsplit
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
 from mnemosyned.models.download import (
     MAGIC,
+    DownloadRequest,
     Progress,
-    Wanted,
-    discard,
-    fetch,
+    discard_part,
+    download,
     sha256_of,
 )
 from mnemosyned.paths import models_dir
@@ -23,7 +23,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class CatalogEntry:
     """A model that can be asked for by a short name."""
 
     url: str
@@ -31,8 +31,8 @@ class Known:
     license: str
 
 
-KNOWN: Mapping[str, Known] = {
-    "tinyllama": Known(
+CATALOG: Mapping[str, CatalogEntry] = {
+    "tinyllama": CatalogEntry(
         url="https://huggingface.co/TheBloke/TinyLlama-1.1B-Chat-v1.0-GGUF/resolve/main/"
         "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf",
         size=668_788_096,
@@ -42,7 +42,7 @@ KNOWN: Mapping[str, Known] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class InstalledModel:
     """A model that is here."""
 
     path: Path
@@ -51,7 +51,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifyResult:
     """What a check found."""
 
     size: int
@@ -61,29 +61,31 @@ class Verdict:
     """Whether there was a digest to compare with."""
 
 
-class Shelf:
+class ModelStore:
     """A folder of models."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or models_dir()
 
-    def __iter__(self) -> Iterator[Kept]:
+    def __iter__(self) -> Iterator[InstalledModel]:
         for path in sorted(self.folder.glob("*.gguf")):
             if path.is_file():
-                yield Kept(path, path.stat().st_size)
+                yield InstalledModel(path, path.stat().st_size)
         for part in sorted(self.folder.glob("*.gguf.part")):
-            yield Kept(part.with_suffix(""), part.stat().st_size, whole=False)
+            yield InstalledModel(part.with_suffix(""), part.stat().st_size, whole=False)
 
-    def wanted(self, name: str, *, sha256: str | None = None) -> tuple[Wanted, Path]:
+    def wanted(
+        self, name: str, *, sha256: str | None = None
+    ) -> tuple[DownloadRequest, Path]:
         """What to fetch for a short name or an address, and where it goes."""
-        if known := KNOWN.get(name):
-            wanted = Wanted(url=known.url, size=known.size, sha256=sha256)
+        if known := CATALOG.get(name):
+            wanted = DownloadRequest(url=known.url, size=known.size, sha256=sha256)
         elif "://" in name:
-            wanted = Wanted(url=name, sha256=sha256)
+            wanted = DownloadRequest(url=name, sha256=sha256)
         else:
             raise InvalidRequest(
                 f"no model is known as {name}; give an https address of a .gguf file, or one of: "
-                + ", ".join(KNOWN)
+                + ", ".join(CATALOG)
             )
         file = _file_name(wanted.url)
         if not FILE_NAME.fullmatch(file):
@@ -109,25 +111,27 @@ class Shelf:
                 )
             return target, verdict.sha256
         try:
-            return target, fetch(wanted, target, progress=progress, pause_s=pause_s)
+            return target, download(wanted, target, progress=progress, pause_s=pause_s)
         except FetchFailed as error:
-            raise FetchFailed(f"{error.message}. {by_hand(wanted, target)}") from error
+            raise FetchFailed(
+                f"{error.message}. {manual_instructions(wanted, target)}"
+            ) from error
 
     def find(self, name: str, *, in_part: bool = False) -> Path:
         """The file of a model that is here, by short name, file name or path."""
-        if known := KNOWN.get(name):
+        if known := CATALOG.get(name):
             name = _file_name(known.url)
         candidates = [self.folder / name, self.folder / f"{name}.gguf"]
         if "/" in name:
             candidates = [Path(name).expanduser()]
         for path in candidates:
-            if path.is_file() or (in_part and _part(path).is_file()):
+            if path.is_file() or (in_part and _part_path(path).is_file()):
                 return path.absolute()
         raise InvalidRequest(
             f"no model {name} is here; `mnem model list` shows those that are"
         )
 
-    def verify(self, path: Path, *, sha256: str | None = None) -> Verdict:
+    def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
         """Check form, size and digest, as far as they are known."""
         size = path.stat().st_size
         digest = sha256_of(path)
@@ -137,13 +141,13 @@ class Shelf:
                 problems.append("it is not a model in GGUF format")
         problems += [
             f"it has {size:,} bytes instead of {known.size:,}"
-            for known in KNOWN.values()
+            for known in CATALOG.values()
             if _file_name(known.url) == path.name and size != known.size
         ]
-        expected = (sha256 or _recorded(path)).lower()
+        expected = (sha256 or _recorded_digest(path)).lower()
         if expected and expected != digest:
             problems.append(f"its SHA-256 is {digest} instead of {expected}")
-        return Verdict(size, digest, tuple(problems), compared=bool(expected))
+        return VerifyResult(size, digest, tuple(problems), compared=bool(expected))
 
     def remove(self, path: Path) -> None:
         """Delete a model and what was noted of it."""
@@ -151,10 +155,10 @@ class Shelf:
             raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
         for name in (path.name, f"{path.name}.sha256"):
             path.with_name(name).unlink(missing_ok=True)
-        discard(_part(path))
+        discard_part(_part_path(path))
 
 
-def by_hand(wanted: Wanted, target: Path) -> str:
+def manual_instructions(wanted: DownloadRequest, target: Path) -> str:
     """How to bring the file here without this machine's network."""
     size = f" of {wanted.size:,} bytes" if wanted.size else ""
     return f"Without a network here, bring the file{size} from {wanted.url} and put it at {target}"
@@ -164,11 +168,11 @@ def _file_name(url: str) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
-def _part(path: Path) -> Path:
+def _part_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _recorded(path: Path) -> str:
+def _recorded_digest(path: Path) -> str:
     """The digest noted when it was fetched."""
     try:
         return path.with_name(f"{path.name}.sha256").read_text().split()[0]

@@ -67,14 +67,14 @@ class Address:
         return ssl.create_default_context()
 
 
-class Line:
-    """One connection at a time; `cut` ends it, and any that follows, from another thread."""
+class EndpointConnection:
+    """One connection at a time; `abort` ends it, and any that follows, from another thread."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._cut = False
+        self._aborted = False
 
     def open(self, timeout_s: float) -> HTTPConnection:
         """Connect to the first address that answers. Raises `OSError`, `ModelUnavailable`."""
@@ -86,27 +86,27 @@ class Line:
                 plain.connect(place)
             except OSError as error:
                 refused = error
-                self.hang_up()
+                self.close()
                 continue
             return self._speaking(plain)
         raise refused or OSError("the host has no address")
 
-    def patience(self, seconds: float) -> None:
+    def set_timeout(self, seconds: float) -> None:
         """How long the next words from the other side may take."""
         if self._socket:
             self._socket.settimeout(seconds)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """Close the present connection."""
         with self._lock:
             held, self._socket = self._socket, None
         if held:
             held.close()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Wake whoever reads or connects; nothing more goes over this line."""
         with self._lock:
-            self._cut = True
+            self._aborted = True
             if self._socket:
                 # Not the TLS socket's own, which first takes apart what the reader reads with.
                 with suppress(OSError):
@@ -131,7 +131,7 @@ class Line:
     def _hold(self, held: socket.socket) -> socket.socket:
         with self._lock:
             self._socket = held
-            if self._cut:
+            if self._aborted:
                 raise ConnectionAbortedError
         return held
 

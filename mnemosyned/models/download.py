@@ -27,18 +27,18 @@ from mnemosyned.domain.errors import FetchFailed, InvalidRequest
 MAGIC = b"GGUF"
 CHUNK_BYTES = 1 << 18
 REDIRECTS_MAX = 5
-FRUITLESS_MAX = 4
+STALLED_ATTEMPTS_MAX = 4
 """This many attempts in a row may bring nothing."""
 ATTEMPTS_MAX = 1_000
 TIMEOUT_S = 30.0
-AGAIN = {408, 425, 429, 500, 502, 503, 504}
+RETRYABLE_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 """Answers that may be others in a moment."""
 
 Progress = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DownloadRequest:
     """What to fetch, and what is known of it."""
 
     url: str
@@ -46,8 +46,8 @@ class Wanted:
     sha256: str | None = None
 
 
-def fetch(
-    wanted: Wanted, target: Path, *, progress: Progress, pause_s: float = 1.0
+def download(
+    wanted: DownloadRequest, target: Path, *, progress: Progress, pause_s: float = 1.0
 ) -> str:
     """Bring the file to its place; its SHA-256.
 
@@ -68,11 +68,11 @@ def fetch(
             _Download(wanted, file, part, progress).run(pause_s)
         finally:
             if not part.exists() or part.stat().st_size == 0:
-                discard(part)
+                discard_part(part)
         os.fsync(file.fileno())
         digest = sha256_of(part)
         if wanted.sha256 and digest != wanted.sha256.lower():
-            discard(part)
+            discard_part(part)
             raise FetchFailed(
                 f"{target.name} came with the SHA-256 {digest} instead of {wanted.sha256}; it was "
                 "thrown away: fetch it again, and do not trust the source if that repeats"
@@ -81,7 +81,7 @@ def fetch(
             f"{digest}  {target.name}\n"
         )
         part.replace(target)
-        _note(part).unlink(missing_ok=True)
+        _metadata_path(part).unlink(missing_ok=True)
     return digest
 
 
@@ -96,29 +96,29 @@ def check_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return
-    if parts.scheme == "http" and parts.hostname and _is_here(parts.hostname):
+    if parts.scheme == "http" and parts.hostname and _is_loopback(parts.hostname):
         return
     raise InvalidRequest(
         f"{url} is not an https address; models are fetched over TLS", field="url"
     )
 
 
-def _is_here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _note(part: Path) -> Path:
+def _metadata_path(part: Path) -> Path:
     """Where it is kept which file, of which version, the part belongs to."""
     return part.with_name(f"{part.name}.json")
 
 
-def discard(part: Path) -> None:
+def discard_part(part: Path) -> None:
     """Delete what came of a file that is not whole."""
     part.unlink(missing_ok=True)
-    _note(part).unlink(missing_ok=True)
+    _metadata_path(part).unlink(missing_ok=True)
 
 
 class _Redirects(HTTPRedirectHandler):
@@ -145,7 +145,7 @@ class _Download:
     """Attempts at one file, each going on where the one before broke off."""
 
     def __init__(
-        self, wanted: Wanted, file: BinaryIO, part: Path, progress: Progress
+        self, wanted: DownloadRequest, file: BinaryIO, part: Path, progress: Progress
     ) -> None:
         self._wanted = wanted
         self._file = file
@@ -156,7 +156,7 @@ class _Download:
             urllib.request.HTTPSHandler(context=ssl.create_default_context()),
             _Redirects(),
         ]
-        if _is_here(self._host or ""):  # not by way of the environment's proxy
+        if _is_loopback(self._host or ""):  # not by way of the environment's proxy
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
         self._etag = self._remembered()
@@ -172,7 +172,7 @@ class _Download:
                 self._attempt(before)
             except (OSError, HTTPException) as error:
                 fruitless = 0 if self._have() > before else fruitless + 1
-                if fruitless >= FRUITLESS_MAX or self._is_final(error):
+                if fruitless >= STALLED_ATTEMPTS_MAX or self._is_final(error):
                     raise FetchFailed(self._why(error)) from error
                 time.sleep(pause_s * 2**fruitless)
             else:
@@ -238,7 +238,7 @@ class _Download:
                 and not MAGIC.startswith(chunk[: len(MAGIC) - have])
                 and (not chunk.startswith(MAGIC))
             ):
-                discard(self._part)
+                discard_part(self._part)
                 raise FetchFailed(
                     f"what {self._host} sends is not a model in GGUF format; check the address"
                 )
@@ -246,7 +246,7 @@ class _Download:
             self._file.flush()
             have += len(chunk)
             if self._wanted.size and have > self._wanted.size:
-                discard(self._part)
+                discard_part(self._part)
                 raise FetchFailed(f"{self._host} sends more than the file should have")
             self._progress(have, total or self._wanted.size)
 
@@ -256,7 +256,7 @@ class _Download:
     def _remembered(self) -> str | None:
         """The version that the part is of; a part of another address is emptied."""
         try:
-            note = json.loads(_note(self._part).read_text())
+            note = json.loads(_metadata_path(self._part).read_text())
             if note["url"] == self._wanted.url:
                 return str(note["etag"]) if note["etag"] else None
         except (OSError, ValueError, KeyError, TypeError):  # none, or not ours
@@ -268,12 +268,12 @@ class _Download:
         # A weak one does not promise the same bytes.
         self._etag = None if etag is None or etag.startswith("W/") else etag
         note = json.dumps({"url": self._wanted.url, "etag": self._etag})
-        _note(self._part).write_text(note)
+        _metadata_path(self._part).write_text(note)
 
     def _is_final(self, error: Exception) -> bool:
         """Whether another attempt would end like this one."""
         if isinstance(error, HTTPError):
-            return error.code not in AGAIN
+            return error.code not in RETRYABLE_STATUSES
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, ssl.SSLCertVerificationError):
             return True
@@ -294,7 +294,11 @@ class _Download:
             else ""
         )
         if isinstance(error, HTTPError):
-            advice = "try again later" if error.code in AGAIN else "check the address"
+            advice = (
+                "try again later"
+                if error.code in RETRYABLE_STATUSES
+                else "check the address"
+            )
             return f"{self._host} answers {error.code} {error.reason}{kept or f'; {advice}'}"
         reason = error.reason if isinstance(error, URLError) else error
         words = (

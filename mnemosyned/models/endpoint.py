@@ -18,7 +18,7 @@ import msgspec
 from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import TextModel
 from mnemosyned.logs import logger
-from mnemosyned.models.connection import Address, Line
+from mnemosyned.models.connection import Address, EndpointConnection
 
 CONTEXT_TOKENS = 4096
 """The window of an endpoint that nobody stated: what llama-server and Ollama start with."""
@@ -30,14 +30,14 @@ RETRY_AFTER_MAX_S = 10.0
 ANSWER_BYTES_MAX = 1 << 20
 KEY_CHARS_MAX = 4_096
 
-_BUSY = {
+_RETRYABLE_STATUSES = {
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 }
-_OF_THIS_REQUEST = {
+_REJECTED_REQUEST_STATUSES = {
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -63,7 +63,7 @@ class _Answer(msgspec.Struct):
 _ANSWERS = msgspec.json.Decoder(_Answer)
 
 
-class _Busy(Exception):
+class _Retryable(Exception):
     """Worth another try: too many requests, an error of the server, a connection that broke."""
 
     def __init__(self, what: str, *, wait_s: float | None = None) -> None:
@@ -129,7 +129,7 @@ class EndpointModel(TextModel):
             with self._state:
                 self._current = call
             try:
-                return _read(call.answer(msgspec.json.encode(body)), self.name)
+                return _parse_answer(call.answer(msgspec.json.encode(body)), self.name)
             finally:
                 with self._state:
                     self._current = None
@@ -163,31 +163,31 @@ class _Call:
         self._limit_s = time_limit_s
         self._ends = time.monotonic() + time_limit_s
         self._abandoned = threading.Event()
-        self._line = Line(address)
+        self._connection = EndpointConnection(address)
 
     def abandon(self) -> None:
         """End it from another thread."""
         self._abandoned.set()
-        self._line.cut()
+        self._connection.abort()
 
     def answer(self, body: bytes) -> bytes:
         """The body of the endpoint's answer. Raises `SummarizerFailed`."""
         # Watching from outside, as a server that sends a byte now and then never times out.
-        watch = threading.Timer(self._limit_s, self._line.cut)
+        watch = threading.Timer(self._limit_s, self._connection.abort)
         watch.daemon = True
         watch.start()
         try:
             return self._tried(body)
         finally:
             watch.cancel()
-            self._line.cut()
+            self._connection.abort()
 
     def _tried(self, body: bytes) -> bytes:
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:
                 return self._once(body)
-            except _Busy as busy:
+            except _Retryable as busy:
                 self._check_time()
                 pause_s = wait_s if busy.wait_s is None else busy.wait_s
                 late = time.monotonic() + pause_s >= self._ends
@@ -200,9 +200,9 @@ class _Call:
 
     def _once(self, body: bytes) -> bytes:
         try:
-            connection = self._line.open(min(CONNECT_S, self._left()))
+            connection = self._connection.open(min(CONNECT_S, self._left()))
             self._check_time()
-            self._line.patience(self._left())
+            self._connection.set_timeout(self._left())
             return self._asked(connection, body)
         except (OSError, HTTPException) as error:
             self._check_time()
@@ -211,9 +211,11 @@ class _Call:
                     f"{self._name} has no certificate that this machine trusts"
                 ) from None
             # From nothing: the words of an HTTPException may quote what came over the line.
-            raise _Busy(f"cannot be reached ({_reason(error)})") from None
+            raise _Retryable(
+                f"cannot be reached ({_connect_error_text(error)})"
+            ) from None
         finally:
-            self._line.hang_up()
+            self._connection.close()
 
     def _asked(self, connection: HTTPConnection, body: bytes) -> bytes:
         path = f"{self._address.path}/chat/completions"
@@ -225,8 +227,8 @@ class _Call:
         status = response.status
         if status == HTTPStatus.OK:
             return self._whole(response)
-        if status in _BUSY:
-            raise _Busy(
+        if status in _RETRYABLE_STATUSES:
+            raise _Retryable(
                 f"answers with HTTP status {status}", wait_s=_retry_after(response)
             )
         said = f"{self._name} answers with HTTP status {status}"
@@ -234,7 +236,7 @@ class _Call:
             raise ModelUnavailable(
                 f"{said}, a redirect; put the final address in llm.endpoint"
             )
-        if status in _OF_THIS_REQUEST:
+        if status in _REJECTED_REQUEST_STATUSES:
             raise SummarizerFailed(f"{said} to this group")
         hint = {
             401: "; check its key",
@@ -266,7 +268,7 @@ class _Call:
             ) from None
 
 
-def _read(answer: bytes, name: str) -> str:
+def _parse_answer(answer: bytes, name: str) -> str:
     try:
         text = _ANSWERS.decode(answer).choices[0].message.content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -279,7 +281,7 @@ def _read(answer: bytes, name: str) -> str:
     return text
 
 
-def _reason(error: Exception) -> str:
+def _connect_error_text(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError) and error.strerror:
@@ -301,7 +303,7 @@ def _retry_after(response: HTTPResponse) -> float | None:
 def api_key(file: str | None, *, variable: str | None) -> str | None:
     """The key from its file, else from the variable's value. Raises `ConfigInvalid`."""
     if file is None:
-        return _clean(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
+        return _check_key(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
     path = Path(file).expanduser()
     try:
         mode = path.stat().st_mode
@@ -316,10 +318,10 @@ def api_key(file: str | None, *, variable: str | None) -> str | None:
         log.warning(
             "key_file_readable_by_others", file=str(path), mode=f"{mode & 0o777:03o}"
         )
-    return _clean(text, f"llm.api_key_file: {path}")
+    return _check_key(text, f"llm.api_key_file: {path}")
 
 
-def _clean(text: str, where: str) -> str:
+def _check_key(text: str, where: str) -> str:
     key = text.strip()
     if not re.fullmatch(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", key):
         raise ConfigInvalid(

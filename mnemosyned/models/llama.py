@@ -24,7 +24,7 @@ from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.models.llama_worker import (
     REPLIES,
     Complete,
-    Count,
+    CountTokens,
     Embed,
     Failure,
     Load,
@@ -86,7 +86,7 @@ class LlamaModel(TextModel):
         """Held through a call: one inference at a time."""
         self._state = threading.Lock()
         """Held for an instant, around the two below."""
-        self._child: _Child | None = None
+        self._child: _WorkerProcess | None = None
         self._closings = 0
 
     @property
@@ -94,7 +94,7 @@ class LlamaModel(TextModel):
         return self._ask(None).number
 
     def count_tokens(self, text: str) -> int:
-        return self._ask(Count(text)).number
+        return self._ask(CountTokens(text)).number
 
     def complete(
         self,
@@ -119,7 +119,7 @@ class LlamaModel(TextModel):
             child.end("closed")
             child.join()
 
-    def _ask(self, request: Count | Complete | Embed | None) -> Reply:
+    def _ask(self, request: CountTokens | Complete | Embed | None) -> Reply:
         """The answer of the loaded model; to no request, what it said when it was loaded."""
         until = time.monotonic() + self._time_limit_s
         closings = self._closings
@@ -139,7 +139,7 @@ class LlamaModel(TextModel):
             raise SummarizerFailed(self._why_ended(child))
         return self._read(reply)
 
-    def _ready(self, until: float, closings: int) -> _Child:
+    def _ready(self, until: float, closings: int) -> _WorkerProcess:
         """The process with the model in it, reserved for this call."""
         child = self._child
         if child and child.reserve(until):
@@ -150,7 +150,7 @@ class LlamaModel(TextModel):
                 raise SummarizerFailed(
                     f"{self.name} was closed; ask again to start it anew"
                 )
-            self._child = child = _Child(self._idle_s)
+            self._child = child = _WorkerProcess(self._idle_s)
         child.reserve(until)
         began = time.monotonic()
         child.loaded = child.ask(self._load)
@@ -171,7 +171,9 @@ class LlamaModel(TextModel):
     def _check(self) -> None:
         """What can be known without a process. Raises `ModelUnavailable`."""
         if importlib.util.find_spec("llama_cpp") is None:
-            raise ModelUnavailable(_WORDS[Failure.NO_LIBRARY].format(name=self.name))
+            raise ModelUnavailable(
+                _FAILURE_TEXTS[Failure.NO_LIBRARY].format(name=self.name)
+            )
         try:
             with self._path.open("rb") as file:
                 magic = file.read(len(MAGIC))
@@ -194,14 +196,14 @@ class LlamaModel(TextModel):
         if reply.failure is None:
             return reply
         detail = f" ({reply.detail})" if reply.detail else ""
-        words = _WORDS[reply.failure].format(
+        words = _FAILURE_TEXTS[reply.failure].format(
             name=self.name, path=self._path, detail=detail, smaller=self._smaller
         )
         if reply.failure in (Failure.OVER_WINDOW, Failure.OTHER):
             raise SummarizerFailed(words)
         raise ModelUnavailable(words)
 
-    def _why_ended(self, child: _Child) -> str:
+    def _why_ended(self, child: _WorkerProcess) -> str:
         if child.ending == "time_limit":
             return (
                 f"{self.name} took longer than {self._time_limit_s:g} s and was ended; raise "
@@ -219,7 +221,7 @@ class LlamaModel(TextModel):
         )
 
 
-_WORDS = {
+_FAILURE_TEXTS = {
     Failure.NO_LIBRARY: (
         "{name} needs the package llama-cpp-python; install it with `make install-llm`"
     ),
@@ -238,7 +240,7 @@ _WORDS = {
 }
 
 
-class _Child:
+class _WorkerProcess:
     """One process from its start to its end.
 
     The thread that starts it lives as long, as the system ends the process with that thread; it
@@ -285,7 +287,7 @@ class _Child:
         with self._guard:
             self._busy, self._until = False, time.monotonic() + self._idle_s
 
-    def ask(self, request: Load | Count | Complete | Embed) -> Reply | None:
+    def ask(self, request: Load | CountTokens | Complete | Embed) -> Reply | None:
         """The answer; None where the process ended first."""
         if self._process.stdin is None:
             return None
@@ -307,7 +309,7 @@ class _Child:
 
     def _live(self) -> None:
         try:
-            process = _start()
+            process = _start_worker()
         except OSError as error:
             self._born.put(error)
             return
@@ -347,7 +349,7 @@ class _Child:
         process.kill()
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start_worker() -> subprocess.Popen[bytes]:
     # -P: the folder that the daemon was started in offers no modules. What the library prints may
     # quote a memory: it goes nowhere. Threads that wait by spinning would take each other's time.
     return subprocess.Popen(

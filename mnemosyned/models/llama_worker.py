@@ -48,7 +48,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """It makes vectors, and is asked nothing else."""
 
 
-class Count(msgspec.Struct, frozen=True, tag=True):
+class CountTokens(msgspec.Struct, frozen=True, tag=True):
     """Ask how many tokens a text is."""
 
     text: str
@@ -91,11 +91,11 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 # Built at import: at the first use, two threads that decode would crash the process.
-REQUESTS = msgspec.msgpack.Decoder(Load | Count | Complete | Embed)
+REQUESTS = msgspec.msgpack.Decoder(Load | CountTokens | Complete | Embed)
 REPLIES = msgspec.msgpack.Decoder(Reply)
 
 
-class Failed(Exception):
+class RequestFailed(Exception):
     """A request cannot be answered."""
 
     def __init__(self, failure: Failure, detail: str = "") -> None:
@@ -121,16 +121,16 @@ class Engine:
             )
         except ValueError as error:
             no_context = "context" in str(error)
-            raise Failed(
+            raise RequestFailed(
                 Failure.NO_MEMORY if no_context else Failure.DAMAGED
             ) from error
         self._control = _control_tokens(llama_cpp, self._llama)
 
-    def answer(self, request: Count | Complete | Embed) -> Reply:
+    def answer(self, request: CountTokens | Complete | Embed) -> Reply:
         """Count, or complete."""
         if isinstance(request, Embed):
-            raise Failed(Failure.OTHER, "not loaded for vectors")
-        if isinstance(request, Count):
+            raise RequestFailed(Failure.OTHER, "not loaded for vectors")
+        if isinstance(request, CountTokens):
             text = self._disarm(request.text).encode()
             return Reply(
                 number=len(self._llama.tokenize(text, add_bos=False, special=False))
@@ -158,7 +158,7 @@ class Engine:
             if "context window" in str(error):
                 tokens = re.search(r"\((\d+)\)", str(error))
                 detail = f"{tokens[1]} of {self.context_tokens}" if tokens else ""
-                raise Failed(Failure.OVER_WINDOW, detail) from error
+                raise RequestFailed(Failure.OVER_WINDOW, detail) from error
             raise
         return str(completion["choices"][0]["message"]["content"] or "").strip()
 
@@ -198,22 +198,22 @@ class Encoder:
             )
         except ValueError as error:
             no_context = "context" in str(error)
-            raise Failed(
+            raise RequestFailed(
                 Failure.NO_MEMORY if no_context else Failure.DAMAGED
             ) from error
 
-    def answer(self, request: Count | Complete | Embed) -> Reply:
+    def answer(self, request: CountTokens | Complete | Embed) -> Reply:
         """A vector for each text, of as much of it as fits the window."""
         import numpy as np  # noqa: PLC0415 llama_cpp brings it
 
         if not isinstance(request, Embed):
-            raise Failed(Failure.OTHER, "loaded for vectors")
+            raise RequestFailed(Failure.OTHER, "loaded for vectors")
         vectors = []
         for text in request.texts:  # one by one: a batch is no quicker on a processor
             vector = np.asarray(self._llama.embed(text), dtype=np.float32)
             length = float(np.linalg.norm(vector))
             if not np.isfinite(length) or length == 0:
-                raise Failed(Failure.OTHER, "no direction")
+                raise RequestFailed(Failure.OTHER, "no direction")
             vectors.append((vector / length).astype("<f2").tobytes())
         return Reply(vectors=vectors)
 
@@ -227,9 +227,9 @@ def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
         facts: Mapping[str, str] = header.metadata
         header.close()
     except (ValueError, AssertionError) as error:
-        raise Failed(Failure.DAMAGED) from error
+        raise RequestFailed(Failure.DAMAGED) from error
     kind = facts.get("general.architecture", "")
-    trained = _fact(facts, f"{kind}.context_length", CONTEXT_TOKENS)
+    trained = _metadata_int(facts, f"{kind}.context_length", CONTEXT_TOKENS)
     tokens = load.context_tokens or min(trained, CONTEXT_TOKENS)
     needed = Path(load.model_path).stat().st_size + tokens * _bytes_per_token(
         facts, kind
@@ -239,21 +239,25 @@ def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
         detail = (
             f"{tokens:,} tokens; {needed / 1e9:,.1f} GB, {free / 1e9:,.1f} GB are free"
         )
-        raise Failed(Failure.NO_MEMORY, detail)
+        raise RequestFailed(Failure.NO_MEMORY, detail)
     return tokens
 
 
 def _bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
     """What one token of the window takes in all layers, by the file's metadata."""
-    heads = _fact(facts, f"{kind}.attention.head_count", 1)
-    head = _fact(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
-    keys = _fact(facts, f"{kind}.attention.key_length", head)
-    values = _fact(facts, f"{kind}.attention.value_length", head)
-    per_layer = _fact(facts, f"{kind}.attention.head_count_kv", heads) * (keys + values)
-    return _fact(facts, f"{kind}.block_count", 1) * per_layer * CACHE_VALUE_BYTES
+    heads = _metadata_int(facts, f"{kind}.attention.head_count", 1)
+    head = _metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
+    keys = _metadata_int(facts, f"{kind}.attention.key_length", head)
+    values = _metadata_int(facts, f"{kind}.attention.value_length", head)
+    per_layer = _metadata_int(facts, f"{kind}.attention.head_count_kv", heads) * (
+        keys + values
+    )
+    return (
+        _metadata_int(facts, f"{kind}.block_count", 1) * per_layer * CACHE_VALUE_BYTES
+    )
 
 
-def _fact(facts: Mapping[str, str], name: str, otherwise: int) -> int:
+def _metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
     text = facts.get(name, "")
     return int(text) if text.isdigit() else otherwise
 
@@ -301,7 +305,7 @@ def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN
     )
 
 
-def _step_back(nice: int) -> None:
+def _lower_priority(nice: int) -> None:
     """Leave the processor to others; at the most, be run only when none of them wants it.
 
     Under `SCHED_IDLE` whoever wakes runs at once: at nice 19 it still waits for a slice to end,
@@ -313,10 +317,10 @@ def _step_back(nice: int) -> None:
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _answered(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
+def _reply_to(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
     try:
         return answer(frame)
-    except Failed as failed:
+    except RequestFailed as failed:
         return failed.reply
     except MemoryError:
         return Reply(failure=Failure.NO_MEMORY)
@@ -331,11 +335,11 @@ def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
         nonlocal engine
         request = REQUESTS.decode(frame)
         if isinstance(request, Load):
-            _step_back(request.nice)
+            _lower_priority(request.nice)
             try:
                 import llama_cpp  # noqa: PLC0415 only this process pays for it
             except (ImportError, OSError, RuntimeError) as error:
-                raise Failed(Failure.NO_LIBRARY, type(error).__name__) from error
+                raise RequestFailed(Failure.NO_LIBRARY, type(error).__name__) from error
             engine = (
                 Encoder(llama_cpp, request)
                 if request.embedding
@@ -343,11 +347,11 @@ def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
             )
             return Reply(number=engine.context_tokens)
         if engine is None:
-            raise Failed(Failure.OTHER, "not loaded")
+            raise RequestFailed(Failure.OTHER, "not loaded")
         return engine.answer(request)
 
     while True:
-        reply = _answered(answer, requests.get())
+        reply = _reply_to(answer, requests.get())
         write_frame(answers, msgspec.msgpack.encode(reply))
 
 

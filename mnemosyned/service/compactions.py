@@ -10,36 +10,36 @@ from mnemosyned.domain.conversation.as_memories import (
     WORDLESS,
     as_memory,
     as_message,
-    as_said,
-    times,
+    as_original,
+    message_times,
 )
 from mnemosyned.domain.conversation.key_facts import extract_facts
 from mnemosyned.domain.conversation.messages import (
     Message,
     digest,
     is_plain,
+    message_time,
     text,
-    when,
 )
 from mnemosyned.domain.conversation.policy import Compaction
 from mnemosyned.domain.conversation.summary_message import (
     KIND,
-    Condensed,
-    Shape,
-    condensed,
+    SummaryContent,
+    SummaryLayout,
     is_summary,
-    written,
+    read_summary,
+    render_summary,
 )
-from mnemosyned.domain.conversation.tool_stubs import is_stub_of, pointer
+from mnemosyned.domain.conversation.tool_stubs import is_stub_of, stub_pointer
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import (
+    ArchivedMessage,
     Clock,
     Compacted,
     Compacting,
     Draft,
     MemoryStore,
-    Taken,
 )
 from mnemosyned.domain.secrets.masking import (
     SecretRule,
@@ -49,11 +49,11 @@ from mnemosyned.domain.secrets.masking import (
 )
 from mnemosyned.verbs.memories import Expand, Expanded
 
-Written = tuple[Message, Condensed]
+WrittenSummary = tuple[Message, SummaryContent]
 """A summary that a compaction wrote, and what it holds."""
 
 
-class Named:
+class IdentifiedConversation:
     """A conversation whose messages have ids of ours while a policy works on them.
 
     An agent's own ids begin anew with each conversation; these say the session and the words, so
@@ -99,10 +99,10 @@ class Named:
         """The agent's own message of this id of ours."""
         return self._by_id[message_id]
 
-    def written(self, done: Compaction) -> list[Written]:
+    def written(self, done: Compaction) -> list[WrittenSummary]:
         """The summaries that a compaction of this conversation wrote."""
         return [
-            (message, condensed(message))
+            (message, read_summary(message))
             for message in done.messages
             if id(message) not in self._own and _is_ours(message)
         ]
@@ -116,7 +116,7 @@ class Named:
         }
 
 
-class Archivist:
+class CompactionArchive:
     """Remembers the messages that compactions take out, and under which ids they are asked for."""
 
     def __init__(
@@ -135,24 +135,26 @@ class Archivist:
 
     def named(
         self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
-    ) -> Named:
+    ) -> IdentifiedConversation:
         """A conversation for a policy to work on."""
         stored = dict if self._secrets() is SecretRule.KEEP else masked_values
-        return Named(messages, session=session, source=source, stored=stored)
+        return IdentifiedConversation(
+            messages, session=session, source=source, stored=stored
+        )
 
-    def keep(self, done: Compaction, named: Named) -> list[str]:
+    def keep(self, done: Compaction, named: IdentifiedConversation) -> list[str]:
         """Put what was taken out on disk; the ids of the memories that hold it."""
         now = self._clock.now()
         parts = self._parts(done, named, now)
         left = {id(message) for message in done.messages}
         merged = [
-            (message, condensed(message))
+            (message, read_summary(message))
             for message in named.messages
             if is_summary(message) and id(message) not in left
         ]
-        kept: list[tuple[str, str, list[Taken | str]]] = []
+        kept: list[tuple[str, str, list[ArchivedMessage | str]]] = []
         for message, holds in named.written(done):
-            before: list[Taken | str] = []
+            before: list[ArchivedMessage | str] = []
             for summary, its in merged:
                 if set(its.summary_of) <= set(holds.summary_of):
                     before += self._known_as(summary, its, named)
@@ -191,7 +193,7 @@ class Archivist:
         said = [memory.created_at for memory in originals]
         episode = Episode(
             id=compacted.id,
-            content=masked(written(facts, shape=Shape())),
+            content=masked(render_summary(facts, shape=SummaryLayout())),
             created_at=compacted.created_at,
             session=compacted.session,
             source=compacted.source,
@@ -204,23 +206,23 @@ class Archivist:
         )
         if not request.reveal:
             originals = [masked_memory(memory) for memory in originals]
-        return Expanded(episode, [as_said(memory) for memory in originals])
+        return Expanded(episode, [as_original(memory) for memory in originals])
 
     def _parts(
-        self, done: Compaction, named: Named, now: datetime
-    ) -> dict[str, Taken | str]:
+        self, done: Compaction, named: IdentifiedConversation, now: datetime
+    ) -> dict[str, ArchivedMessage | str]:
         """What becomes of each message taken out: a memory, or for a stub its original's."""
         said = dict(
             zip(
                 (one["id"] for one in named.messages),
-                times(named.own, now=now),
+                message_times(named.own, now=now),
                 strict=True,
             )
         )
-        parts: dict[str, Taken | str] = {}
+        parts: dict[str, ArchivedMessage | str] = {}
         for one in done.archived:
             own = named.original(one.id)
-            stands_for = pointer(own)
+            stands_for = stub_pointer(own)
             if stands_for and self._is_stub(own, stands_for):
                 parts[one.id] = stands_for
                 continue
@@ -231,9 +233,11 @@ class Archivist:
                 session=named.session,
                 source=named.source,
             )
-            alike = is_plain(own) and memory.content != WORDLESS
-            parts[one.id] = Taken(
-                self._admit(memory), alike=alike, timed=when(own) is not None
+            may_reuse = is_plain(own) and memory.content != WORDLESS
+            parts[one.id] = ArchivedMessage(
+                self._admit(memory),
+                may_reuse=may_reuse,
+                has_timestamp=message_time(own) is not None,
             )
         return parts
 
@@ -242,7 +246,9 @@ class Archivist:
         originals = found[1] if found else []
         return any(is_stub_of(message, as_message(memory)) for memory in originals)
 
-    def _known_as(self, summary: Message, holds: Condensed, named: Named) -> list[str]:
+    def _known_as(
+        self, summary: Message, holds: SummaryContent, named: IdentifiedConversation
+    ) -> list[str]:
         """The ids of the compaction that wrote a summary, also where it lost its metadata."""
         if not holds.summary_of:
             id = self._store.compaction_saying(

@@ -9,9 +9,17 @@ from typing import Any
 
 from mnemosyned.domain.conversation.auto_policy import AutoPolicy
 from mnemosyned.domain.conversation.budget import TokenBudget
-from mnemosyned.domain.conversation.context import Context as Window, ContextManager
+from mnemosyned.domain.conversation.context import (
+    ContextManager,
+    ContextWindow as Window,
+)
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
-from mnemosyned.domain.conversation.messages import Message, text, ties, when
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    group_messages,
+    message_time,
+    text,
+)
 from mnemosyned.domain.conversation.model_summary import Summarize
 from mnemosyned.domain.conversation.policy import THRESHOLD, MemoryConsolidator, Policy
 from mnemosyned.domain.conversation.rounds_policy import RoundsPolicy
@@ -28,7 +36,7 @@ from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.logs import logger
-from mnemosyned.service.compactions import Archivist
+from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Assembled, Compact, Context, Shortened
 from mnemosyned.verbs.memories import Recall, Recalled
@@ -44,7 +52,7 @@ LEARNINGS_MAX = 1_000
 log = logger()
 
 
-def estimating() -> MessageCounter:
+def default_counter() -> MessageCounter:
     """The counter where no tokenizer is configured: the estimate, with a margin for budgets."""
     return FullCounter(WithMargin(Estimated()))
 
@@ -54,12 +62,12 @@ class WindowSettings:
     """What requests that say nothing else are held to."""
 
     budget: TokenBudget = field(default_factory=TokenBudget)
-    counter: MessageCounter = field(default_factory=estimating)
+    counter: MessageCounter = field(default_factory=default_counter)
     model_limit_s: float = 20.0
     """How long a compaction waits for a model's words, all of them together."""
 
 
-class Contexts:
+class ConversationService:
     """The verbs of an agent's window over one store."""
 
     def __init__(
@@ -69,7 +77,7 @@ class Contexts:
         cycle: SleepCycle,
         clock: Clock,
         recall: Callable[[Recall], Recalled],
-        archivist: Archivist,
+        archivist: CompactionArchive,
     ) -> None:
         self.settings = WindowSettings()
         self._store = store
@@ -108,10 +116,13 @@ class Contexts:
         window, recalled = assembled(()), []
         if hits := self._hits(request, question):
             # What stands in the window anyway, or is shown as a learning, is not quoted beside it.
-            seen = {_plain(text(request.messages[at])) for at in window.kept}
-            seen |= {_plain(text(new)), *map(_plain, self._superseded(request))}
+            seen = {_normalized(text(request.messages[at])) for at in window.kept}
+            seen |= {
+                _normalized(text(new)),
+                *map(_normalized, self._superseded(request)),
+            }
             known = {learning.memory for learning in learnings if learning.memory}
-            recalled = list(_quotable(hits, question, seen=seen, known=known))
+            recalled = list(_quotable_lines(hits, question, seen=seen, known=known))
             window = assembled(recalled)
         return Assembled(
             system=window.system,
@@ -145,7 +156,9 @@ class Contexts:
         self, request: Context, question: str, *, tokens: int
     ) -> list[Learning]:
         """What holds for the request, most telling first."""
-        holding = self._store.learnings(sources=_scope(request), limit=LEARNINGS_MAX)
+        holding = self._store.learnings(
+            sources=_learning_sources(request), limit=LEARNINGS_MAX
+        )
         return relevant(
             holding,
             question=terms(question),
@@ -157,7 +170,7 @@ class Contexts:
     def _superseded(self, request: Context) -> list[str]:
         """The words that were to hold and hold no more: quoting them would contradict what does."""
         found = self._store.learnings(
-            sources=_scope(request), superseded=True, limit=LEARNINGS_MAX
+            sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
         )
         return [learning.text for learning in found if learning.superseded_by]
 
@@ -252,7 +265,7 @@ class Contexts:
                 MemoryRecord(
                     id=str(at),
                     content=text(message),
-                    created_at=when(message) or now,
+                    created_at=message_time(message) or now,
                     role=message["role"],
                 )
                 for at, message in enumerate(messages)
@@ -265,13 +278,13 @@ class Contexts:
         return summarize
 
 
-def _scope(request: Context) -> tuple[str | None, ...]:
+def _learning_sources(request: Context) -> tuple[str | None, ...]:
     """Whose learnings hold: those of the sources, and those of none."""
     sources = names(request.source)
     return (*sources, None) if sources else ()
 
 
-def _quotable(
+def _quotable_lines(
     hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
 ) -> Iterator[tuple[str, Quoted]]:
     """What was recalled, best first and each text once, with the ids of the memories.
@@ -281,7 +294,7 @@ def _quotable(
     asked = terms(question)
     for hit in hits:
         for line in hit.lines or (hit,):
-            words = _plain(line.content)
+            words = _normalized(line.content)
             if not words or words in seen or line.id in known:
                 continue
             seen.add(words)
@@ -304,9 +317,9 @@ def _unchanged(request: Compact, counter: str, *, tokens: int, limit: int) -> Sh
         tokens_after=tokens,
         limit=limit,
         over_budget=0 < limit < tokens,
-        orphans=list(ties(request.messages).orphans),
+        orphans=list(group_messages(request.messages).orphans),
     )
 
 
-def _plain(words: str) -> str:
+def _normalized(words: str) -> str:
     return " ".join(words.split())

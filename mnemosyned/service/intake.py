@@ -31,7 +31,7 @@ CLOCK_TOLERANCE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Intake:
     """Makes drafts of what is handed in, by the rules in force."""
 
     content_bytes_max: int
@@ -56,14 +56,16 @@ class Admission:
         memory = MemoryRecord(
             id=request.id or new_id(now),
             content=request.content,
-            created_at=happened(request.created_at, now, field=place + "created_at"),
+            created_at=check_created_at(
+                request.created_at, now, field=place + "created_at"
+            ),
             session=request.session,
             source=request.source,
             role=request.role,
             importance=request.importance,
             pinned=request.pinned,
             metadata=request.metadata,
-            valid_until=utc(request.valid_until, field=place + "valid_until")
+            valid_until=to_utc(request.valid_until, field=place + "valid_until")
             if request.valid_until
             else None,
         )
@@ -116,7 +118,7 @@ def check_text(text: str | None, *, field: str) -> None:
         ) from error
 
 
-def lesson(text: str, rule: SecretRule, *, field: str) -> str:
+def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
     """A learning's words as they are kept, never with a secret, as they go into every context.
 
     Raises `InvalidText`, `EmptyContent` and `SecretRefused`.
@@ -148,7 +150,9 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
         )
 
 
-def happened(created_at: datetime | None, now: datetime, *, field: str) -> datetime:
+def check_created_at(
+    created_at: datetime | None, now: datetime, *, field: str
+) -> datetime:
     """When it happened, in UTC; now where nothing is said. Raises `InvalidTime`."""
     if created_at is None:
         return now
@@ -161,10 +165,10 @@ def happened(created_at: datetime | None, now: datetime, *, field: str) -> datet
         raise InvalidTime(
             f"{field} lies in the future; a memory has already happened", field=field
         )
-    return utc(created_at, field=field)
+    return to_utc(created_at, field=field)
 
 
-def utc(moment: datetime, *, field: str) -> datetime:
+def to_utc(moment: datetime, *, field: str) -> datetime:
     """The same instant in UTC. Raises `InvalidTime` for one outside the calendar."""
     try:
         return moment.astimezone(UTC)

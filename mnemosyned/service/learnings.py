@@ -9,12 +9,12 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.service.intake import lesson
+from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.verbs.conversation import Learn, Learned, LearningList, Learnings
 from mnemosyned.verbs.request import names
 
 
-class Lessons:
+class LearningService:
     """The verbs of what was learned for good, over one store."""
 
     def __init__(
@@ -37,7 +37,9 @@ class Lessons:
             Learning(
                 id=new_id(now),
                 kind=request.kind,
-                text=lesson(request.content, self._secrets(), field="content"),
+                text=clean_learning_text(
+                    request.content, self._secrets(), field="content"
+                ),
                 created_at=now,
                 session=request.session,
                 source=request.source,
@@ -49,7 +51,7 @@ class Lessons:
         if (request.edit is None) != (request.text is None):
             raise InvalidRequest("edit and text go together: which one, and its words")
         if request.edit and request.text:
-            text = lesson(request.text, self._secrets(), field="text")
+            text = clean_learning_text(request.text, self._secrets(), field="text")
             self._store.edit_learning(request.edit, text)
         if request.remove:
             self._store.remove_learning(request.remove)

@@ -30,7 +30,7 @@ from mnemosyned.domain.text.terms import Terms, terms
 from mnemosyned.domain.text.word_cache import empty_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import backups_beside, file_bytes
-from mnemosyned.service.intake import check_text, utc
+from mnemosyned.service.intake import check_text, to_utc
 from mnemosyned.service.purging import WORDS_REMAIN, Purger
 from mnemosyned.service.steps import chunks, in_steps
 from mnemosyned.service.undo import Undoing
@@ -398,8 +398,8 @@ def _choice(request: Forget) -> Choice:
         terms=words,
         sessions=names(request.session),
         sources=names(request.source),
-        since=utc(request.since, field="since") if request.since else None,
-        until=utc(request.until, field="until") if request.until else None,
+        since=to_utc(request.since, field="since") if request.since else None,
+        until=to_utc(request.until, field="until") if request.until else None,
         person=request.person,
     )
 

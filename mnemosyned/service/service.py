@@ -25,11 +25,11 @@ from mnemosyned.domain.secrets.exact_values import current, masked_episode, mask
 from mnemosyned.domain.secrets.masking import SecretRule, masked_memory
 from mnemosyned.domain.text.terms import telling, terms
 from mnemosyned.service.backups import backup_target
-from mnemosyned.service.compactions import Archivist
-from mnemosyned.service.conversation import Contexts, WindowSettings
+from mnemosyned.service.compactions import CompactionArchive
+from mnemosyned.service.conversation import ConversationService, WindowSettings
 from mnemosyned.service.history import with_history
-from mnemosyned.service.intake import Admission, check_text, utc
-from mnemosyned.service.learnings import Lessons
+from mnemosyned.service.intake import Intake, check_text, to_utc
+from mnemosyned.service.learnings import LearningService
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.capacity import Cap
@@ -122,20 +122,20 @@ class MemoryService:
         self._cap = Cap(
             store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler
         )
-        self._archivist = Archivist(
+        self._archivist = CompactionArchive(
             store=store,
             clock=clock,
             admit=self._taken,
             secrets=lambda: self.limits.secrets,
         )
-        self._contexts = Contexts(
+        self._contexts = ConversationService(
             store=store,
             cycle=cycle,
             clock=clock,
             recall=self.recall,
             archivist=self._archivist,
         )
-        lessons = Lessons(
+        lessons = LearningService(
             store=store,
             clock=clock,
             secrets=lambda: self.limits.secrets,
@@ -188,7 +188,7 @@ class MemoryService:
     def use_limits(self, limits: Limits) -> None:
         """From now on, take this much."""
         self.limits = limits
-        self._admission = Admission(
+        self._admission = Intake(
             content_bytes_max=limits.content_bytes_max,
             secrets=limits.secrets,
             recognize=limits.recognize,
@@ -253,8 +253,8 @@ class MemoryService:
             sessions=names(request.session),
             sources=names(request.source),
             tier=request.tier,
-            since=utc(request.since, field="since") if request.since else None,
-            until=utc(request.until, field="until") if request.until else None,
+            since=to_utc(request.since, field="since") if request.since else None,
+            until=to_utc(request.until, field="until") if request.until else None,
             valid_at=self._clock.now(),
             superseded=request.history,
         )

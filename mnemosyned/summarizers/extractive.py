@@ -15,7 +15,7 @@ from mnemosyned.domain.text.stopwords import STOP_WORDS
 RATIO = 1 / 3
 REASON = "no model is configured; sentences are selected and abbreviated by rule"
 
-CODES: dict[str, str] = {
+ABBREVIATIONS: dict[str, str] = {
     "as soon as possible": "asap",
     "as far as I know": "afaik",
     "that is to say": "ie",
@@ -60,13 +60,15 @@ def _cased(table: dict[str, str]) -> dict[str, str]:
     }
 
 
-_CODE_OF = {tuple(phrase.split()): code for phrase, code in _cased(CODES).items()}
+_CODE_OF = {
+    tuple(phrase.split()): code for phrase, code in _cased(ABBREVIATIONS).items()
+}
 _PHRASE_OF = {code: " ".join(phrase) for phrase, code in _CODE_OF.items()}
 _OPENERS = {phrase[0] for phrase in _CODE_OF}
 _LENGTHS = sorted({len(phrase) for phrase in _CODE_OF}, reverse=True)
 _WORD = re.compile(rf"(\\*)([A-Za-z]+)([{re.escape(_CLOSING)}]*)")
 _CONCERNED = re.compile(
-    rf"(?<![A-Za-z])(?:{'|'.join(map(re.escape, [*_cased(CODES), *_PHRASE_OF]))})(?![A-Za-z])"
+    rf"(?<![A-Za-z])(?:{'|'.join(map(re.escape, [*_cased(ABBREVIATIONS), *_PHRASE_OF]))})(?![A-Za-z])"
 )
 _LETTERS = re.compile("[A-Za-z]+")
 
@@ -191,7 +193,7 @@ def _free(parts: Sequence[str]) -> Iterator[bool]:
         apostrophe = (apostrophe or opens) and not _CLOSING_QUOTE.search(part)
 
 
-class AaakSummarizer(Summarizer):
+class ExtractiveSummarizer(Summarizer):
     """Summarizes by selection, then abbreviates: in force when no model is."""
 
     name = "aaak"

@@ -39,7 +39,7 @@ K = TypeVar("K")
 log = logger()
 
 
-class Counting(Protocol):
+class CountingSummarizer(Protocol):
     """A summarizer that works with a model and counts what became of its answers."""
 
     accepted: int
@@ -51,7 +51,7 @@ class Counting(Protocol):
         ...
 
 
-class Breaker:
+class CircuitBreaker:
     """Says when to leave a model alone: for a while that doubles, until a summary is kept."""
 
     def __init__(self, clock: Clock) -> None:
@@ -97,7 +97,7 @@ class Breaker:
         self.why, self._opened = why, self._clock.now()
 
 
-class ChainSummarizer(Summarizer):
+class FallbackSummarizer(Summarizer):
     """Asks the model, and lets the fallback write what the model does not.
 
     A failure of the model as such opens the breaker; an answer that is not kept does only when
@@ -108,7 +108,7 @@ class ChainSummarizer(Summarizer):
     def __init__(
         self,
         *,
-        primary: Counting,
+        primary: CountingSummarizer,
         model: TextModel,
         fallback: Summarizer,
         clock: Clock,
@@ -119,7 +119,7 @@ class ChainSummarizer(Summarizer):
         self._primary = primary
         self.model = self._model = model
         self._fallback = fallback
-        self._breaker = Breaker(clock)
+        self._breaker = CircuitBreaker(clock)
         self._fallbacks = 0
         self._cycle_budget_s = cycle_budget_s
         self._used_up = ""
@@ -192,7 +192,7 @@ class ChainSummarizer(Summarizer):
         )
 
     def rule_based(self) -> Summarizer:
-        return _Quick(self)
+        return _RuleBased(self)
 
     def interrupt(self) -> None:
         self._stopping = True
@@ -289,10 +289,10 @@ class ChainSummarizer(Summarizer):
         return replace(summary, fallback_reason=reason)
 
 
-class _Quick(Summarizer):
+class _RuleBased(Summarizer):
     """The fallback alone, for whoever waits."""
 
-    def __init__(self, chain: ChainSummarizer) -> None:
+    def __init__(self, chain: FallbackSummarizer) -> None:
         self.name = chain.name
         self.reason = WAITED_FOR
         self._chain = chain

@@ -9,20 +9,25 @@ from functools import partial
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary, TextModel
-from mnemosyned.domain.summary.chunking import Piece, parts, whole
-from mnemosyned.domain.summary.clean_answer import clean, completed
-from mnemosyned.domain.summary.episode_text import Framed, framed
+from mnemosyned.domain.summary.chunking import Piece, split_to_fit, whole_piece
+from mnemosyned.domain.summary.clean_answer import clean_answer, trim_to_sentence
+from mnemosyned.domain.summary.episode_text import ComposedEpisode, compose_episode
 from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, Extract, extract
-from mnemosyned.domain.summary.grounding import UNGROUNDED, Fault, Problem, check
+from mnemosyned.domain.summary.grounding import (
+    UNGROUNDED,
+    Fault,
+    Problem,
+    check_grounding,
+)
 from mnemosyned.domain.summary.prompt import (
     Message,
     combine_messages,
+    render_partial_summary,
+    render_piece,
     retry_messages,
-    shown,
-    shown_summary,
     summary_messages,
 )
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 
 TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0
@@ -45,7 +50,7 @@ PARTS_MAX = 32
 """A group of more windows than this would take a small model the better part of an hour."""
 LEVELS_MAX = 4
 
-_SAID = {
+_FAULT_WORDS = {
     Fault.EMPTY: "empty",
     Fault.TOO_LONG: "too long",
     Fault.SCRIPT: "not in the language of the input",
@@ -91,7 +96,7 @@ class ModelSummarizer(Summarizer):
             raise SummarizerFailed("The memories hold no text; leave them as they are.")
         budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
         if size <= budget:  # too short to be shortened: no model need be asked
-            return AaakSummarizer(ratio=self._ratio, zone=self._zone).summarize(
+            return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
                 memories
             )
         told = [memory for memory in memories if memory.content.strip()]
@@ -109,7 +114,7 @@ class ModelSummarizer(Summarizer):
         if not problems:
             return text
         self.retried += 1
-        text = self._answer(_again(messages, problems), RETRY_TEMPERATURE)
+        text = self._answer(_retry_request(messages, problems), RETRY_TEMPERATURE)
         problems = judge(text)
         if not problems:
             return text
@@ -146,11 +151,11 @@ class ModelSummarizer(Summarizer):
 
     def _answer(self, messages: Sequence[Message], temperature: float) -> str:
         limit = self.answer_tokens
-        text = clean(
+        text = clean_answer(
             self._model.complete(messages, max_tokens=limit, temperature=temperature)
         )
         cut = len(text) > limit and self._model.count_tokens(text) >= limit - 1
-        return completed(text) if cut else text
+        return trim_to_sentence(text) if cut else text
 
 
 class _Group:
@@ -167,7 +172,7 @@ class _Group:
     ) -> None:
         self._by = summarizer
         self._memories = memories
-        self._pieces = [whole(memory) for memory in memories]
+        self._pieces = [whole_piece(memory) for memory in memories]
         self._extract = kept
         self._budget = budget
         self._chars_max = chars_max
@@ -179,9 +184,9 @@ class _Group:
         """The episode's text."""
         zone = self._by.zone
         ask = partial(summary_messages, chars_max=self._asked, zone=zone)
-        found = parts(
+        found = split_to_fit(
             self._memories,
-            count_tokens=lambda piece: self._by.count(shown(piece, zone=zone)),
+            count_tokens=lambda piece: self._by.count(render_piece(piece, zone=zone)),
             tokens_max=self._by.room(ask([])),
         )
         if len(found) > PARTS_MAX:
@@ -230,10 +235,10 @@ class _Group:
             MemoryRecord(id=str(at), content=text, created_at=first.created_at)
             for at, text in enumerate(summaries, start=1)
         ]
-        found = parts(
+        found = split_to_fit(
             numbered,
             count_tokens=lambda piece: self._by.count(
-                shown_summary(piece.text, len(summaries))
+                render_partial_summary(piece.text, len(summaries))
             ),
             tokens_max=room,
         )
@@ -242,7 +247,9 @@ class _Group:
     def _problems(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
     ) -> Sequence[Problem]:
-        return check(text, sources, chars_max=chars_max, zone=self._by.zone).problems
+        return check_grounding(
+            text, sources, chars_max=chars_max, zone=self._by.zone
+        ).problems
 
     def _judge(self, text: str) -> Sequence[Problem]:
         """What is wrong with the last summary, which must also say enough."""
@@ -251,8 +258,8 @@ class _Group:
             return problems
         return (Problem(Fault.UNINFORMATIVE, ""),)
 
-    def _framed(self, prose: str) -> Framed:
-        return framed(
+    def _framed(self, prose: str) -> ComposedEpisode:
+        return compose_episode(
             self._memories,
             prose,
             extract=self._extract,
@@ -262,10 +269,14 @@ class _Group:
         )
 
 
-def _again(messages: Sequence[Message], problems: Sequence[Problem]) -> list[Message]:
+def _retry_request(
+    messages: Sequence[Message], problems: Sequence[Problem]
+) -> list[Message]:
     """The request to try again, with what was wrong."""
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
     otherwise = dict.fromkeys(
-        _SAID[problem.kind] for problem in problems if problem.kind not in UNGROUNDED
+        _FAULT_WORDS[problem.kind]
+        for problem in problems
+        if problem.kind not in UNGROUNDED
     )
     return retry_messages(messages, ungrounded=ungrounded, otherwise=list(otherwise))

@@ -22,12 +22,12 @@ from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary
 from mnemosyned.logs import logger
 from mnemosyned.models.frames import read_frame, write_frame
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.summarizers.parallel_worker import ANSWERS, Answer, Task
 
-SHARED_MIN = 60
+PARALLEL_GROUPS_MIN = 60
 """Fewer groups are done before a process has started, which takes a tenth of a second."""
-HELPERS = min(2, max(1, (os.cpu_count() or 1) - 1))
+WORKERS_MAX = min(2, max(1, (os.cpu_count() or 1) - 1))
 """What this process summarizes itself, others wait for: Python runs one thread at a time, so with
 helpers p95 of recall during a cycle halves. Two processors have one of them, as another costs more
 to start than it saves there; more than two would take the machine from its owner. In company one
@@ -35,21 +35,21 @@ works: a second would have the processor that an answer needs."""
 IN_FLIGHT = 16
 """Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
 wait for when the cycle is told to end."""
-PATIENCE_S = 0.3
+WORKER_WAIT_S = 0.3
 """While somebody wants answers, a group is left to helpers that have no room for so long; on a
 busy machine, which starves them, the cycle gets on all the same."""
 PIPE_BYTES = 1 << 20
 """Room for what is in flight, so that handing over does not wait; the usual 64 KiB hold ten."""
-ANSWER_S = 60.0
+WORKER_TIMEOUT_S = 60.0
 
 K = TypeVar("K")
-_Handed: TypeAlias = dict[int, tuple[K, Task]]
+_InFlight: TypeAlias = dict[int, tuple[K, Task]]
 """What helpers have in hand, by number, each with its caller's key."""
 
 log = logger()
 
 
-class SharingSummarizer(AaakSummarizer):
+class ParallelSummarizer(ExtractiveSummarizer):
     """Rule-made summaries, with helping processes that write those of a long cycle.
 
     They start when a cycle has much to do, end with it, and step back behind other programs.
@@ -68,7 +68,7 @@ class SharingSummarizer(AaakSummarizer):
         self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
         self._present = present
         """Whether somebody wants answers of this process; else it takes its share of the work."""
-        self._helpers: list[_Helper] = []
+        self._helpers: list[_Worker] = []
         self._numbers = count()
 
     def summarize_each(
@@ -91,12 +91,12 @@ class SharingSummarizer(AaakSummarizer):
         expected: int,
         exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        if expected < SHARED_MIN and not self._helpers:
+        if expected < PARALLEL_GROUPS_MIN and not self._helpers:
             for key, memories in groups:
                 yield key, self.alone(memories, exact=exact)
             return
         helpers = self._started()
-        handed: _Handed[K] = {}
+        handed: _InFlight[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
             task = Task(list(memories), exact)
@@ -133,29 +133,29 @@ class SharingSummarizer(AaakSummarizer):
     def close(self) -> None:
         self.release_workers()
 
-    def _started(self) -> list[_Helper]:
+    def _started(self) -> list[_Worker]:
         """The helpers, one at least, without those that are gone."""
         for gone in [one for one in self._helpers if one.gone]:
             self._helpers.remove(gone)
             gone.close()
         if not self._helpers:
-            self._helpers.append(_Helper(self._command))
+            self._helpers.append(_Worker(self._command))
         return self._helpers
 
-    def _chosen(self) -> _Helper:
+    def _chosen(self) -> _Worker:
         """In company always the first that is there, else the one with least in hand."""
         helpers = self._helpers
         if self._present():
             return min(helpers, key=lambda one: one.gone)
-        while len(helpers) < HELPERS:
-            helpers.append(_Helper(self._command))
+        while len(helpers) < WORKERS_MAX:
+            helpers.append(_Worker(self._command))
         return min(helpers, key=lambda one: (one.gone, len(one.handed)))
 
     def _finished(
-        self, helper: _Helper, handed: _Handed[K], *, keep: int
+        self, helper: _Worker, handed: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """What a helper has answered; in company waits a while until it has so many in hand."""
-        ends = time.monotonic() + PATIENCE_S
+        ends = time.monotonic() + WORKER_WAIT_S
         while helper.handed:
             wait = len(helper.handed) > keep and self._present()
             answer = helper.answer(
@@ -180,7 +180,7 @@ class SharingSummarizer(AaakSummarizer):
         return Digest(summary=summary, details=answer.details)
 
 
-class _Helper:
+class _Worker:
     """A process that takes groups and answers them in order, until it is gone."""
 
     def __init__(self, command: list[str]) -> None:
@@ -228,7 +228,7 @@ class _Helper:
                 else self._answers.get_nowait()
             )
         except queue.Empty:
-            if time.monotonic() - self._heard > ANSWER_S:
+            if time.monotonic() - self._heard > WORKER_TIMEOUT_S:
                 self._lost()
             return None
         self._heard = time.monotonic()

@@ -11,7 +11,7 @@ import msgspec
 
 from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.models.frames import read_frame, write_frame
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 
 NICE = 10
 """Whoever waits for an answer goes before a cycle that nobody waits for."""
@@ -43,7 +43,7 @@ def main(ratio: str, zone: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.nice(NICE)
-    summarizer = AaakSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
+    summarizer = ExtractiveSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         task = TASKS.decode(frame)
         try:

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.report import Report
 
 from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.summary.grounding import Verdict, check
+from mnemosyned.domain.summary.grounding import GroundingResult, check_grounding
 
 TUNED_ON = 5
 REJECTED_MAX = 0.1
@@ -73,13 +73,13 @@ def piece(turn: dict[str, Any], when: datetime) -> Piece:
     return Piece(turn["dia_id"], turn["text"] + seen, when, turn["speaker"])
 
 
-def judged(session: Session, summary: str) -> Verdict:
-    return check(
+def judged(session: Session, summary: str) -> GroundingResult:
+    return check_grounding(
         summary, session.turns, chars_max=sum(len(turn.text) for turn in session.turns)
     )
 
 
-def told(verdict: Verdict) -> str:
+def told(verdict: GroundingResult) -> str:
     return ", ".join(
         f"{problem.kind} {problem.item}".strip() for problem in verdict.problems
     )

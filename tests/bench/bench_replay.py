@@ -30,7 +30,7 @@ from bench.report import Report
 from support.fakes import FakeClock
 
 from mnemosyned import Memory, Remember
-from mnemosyned.service.conversation import estimating
+from mnemosyned.service.conversation import default_counter
 from mnemosyned.verbs.conversation import Assembled
 
 WINDOW = 4_000
@@ -87,7 +87,7 @@ def replay(
 
 def sliding(told: Messages, question: str) -> str:
     """The newest messages that fit beside the question."""
-    counter = estimating()
+    counter = default_counter()
     room = WINDOW - counter.message({"role": "user", "content": question})
     words: list[str] = []
     for one in reversed(told):

@@ -27,7 +27,7 @@ from bench.retention import Conversation, Render, Session, characters, load, ret
 
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.tokenizer import sentences
-from mnemosyned.summarizers.extractive import RATIO, AaakSummarizer, decode
+from mnemosyned.summarizers.extractive import RATIO, ExtractiveSummarizer, decode
 
 SEEDS = 20
 TUNED_ON = 5
@@ -80,7 +80,7 @@ def whole(session: Session, text: str) -> int:
 
 
 def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
-    summarizer = AaakSummarizer()
+    summarizer = ExtractiveSummarizer()
 
     def ours(session: Session) -> str:
         return summarizer.summarize(session).text

@@ -21,12 +21,12 @@ from mnemosyned import (
     should_compact,
 )
 from mnemosyned.domain.conversation.message_tokens import FullCounter
-from mnemosyned.domain.conversation.messages import Message, text, ties
-from mnemosyned.domain.conversation.policy import Audit
+from mnemosyned.domain.conversation.messages import Message, group_messages, text
+from mnemosyned.domain.conversation.policy import ConsolidationAudit
 from mnemosyned.domain.conversation.summary_message import (
     NO_FACTS,
-    condensed,
     is_summary,
+    read_summary,
 )
 from mnemosyned.domain.text.token_estimate import Chars4
 
@@ -141,7 +141,7 @@ def _shape(
 
 
 def _orphans(messages: Sequence[Message]) -> set[int]:
-    known = ties(messages)
+    known = group_messages(messages)
     return {id(messages[at]) for at in known.orphans}
 
 
@@ -186,7 +186,7 @@ def estimate(given: Given) -> Facts:
 def consolidate(given: Given) -> Facts:
     messages = given("messages")
     before = deepcopy(messages)
-    audits: list[Audit] = []
+    audits: list[ConsolidationAudit] = []
     policy = MemoryConsolidator(
         on_audit=audits.append,
         **given.some("threshold_pct", "max_tokens", "keep_recent"),
@@ -244,7 +244,7 @@ def _same(given: Sequence[Message], kept: Sequence[Message]) -> list[int]:
     ]
 
 
-def _audit(audits: Sequence[Audit]) -> Any:  # noqa: ANN401
+def _audit(audits: Sequence[ConsolidationAudit]) -> Any:  # noqa: ANN401
     if not audits:
         return Holds(lambda wanted: wanted is None, "no record")
     (audit,) = audits
@@ -365,7 +365,7 @@ def _rounds(given: Given, names: Sequence[str], later: Sequence[str]) -> Facts:
 
 def _named(message: Message) -> str:
     return (
-        f"[{' '.join(condensed(message).summary_of)}]"
+        f"[{' '.join(read_summary(message).summary_of)}]"
         if is_summary(message)
         else message["id"]
     )

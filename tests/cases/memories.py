@@ -30,8 +30,8 @@ from mnemosyned.domain.rollup import Child, periods
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import AaakSummarizer
-from mnemosyned.summarizers.fallback import ChainSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summarizers.fallback import FallbackSummarizer
 
 Facts = dict[str, Any]
 
@@ -335,14 +335,14 @@ def _entry(some: Mapping[str, Any]) -> MemoryRecord:
 
 
 def _summarizer(llm: str) -> Summarizer:
-    rules = AaakSummarizer()
+    rules = ExtractiveSummarizer()
     if llm == "none":
         return rules
     if llm == "ok":
         return FakeSummarizer()
     assert llm in ("raises", "empty")
     model = Failing()
-    return ChainSummarizer(
+    return FallbackSummarizer(
         primary=model, model=model, fallback=rules, clock=FakeClock()
     )
 

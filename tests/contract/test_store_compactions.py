@@ -6,22 +6,22 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import (
+    ArchivedMessage,
     Compacted,
     Compacting,
     Draft,
     MemoryStore,
-    Taken,
 )
 
 
 def taken(
     id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0
-) -> Taken:
+) -> ArchivedMessage:
     one = memory(id, content, role="user", hours_ago=hours_ago)
-    return Taken(Draft(one), alike=True, timed=timed)
+    return ArchivedMessage(Draft(one), may_reuse=True, has_timestamp=timed)
 
 
-def compacting(id: str, *parts: Taken | str, text: str = "") -> Compacting:
+def compacting(id: str, *parts: ArchivedMessage | str, text: str = "") -> Compacting:
     made = Compacted(
         id=id, session="default", source=None, policy="facts", created_at=NOON
     )

@@ -11,8 +11,8 @@ from support.fakes import FakeClock
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.models.endpoint import EndpointModel
-from mnemosyned.summarizers.extractive import AaakSummarizer
-from mnemosyned.summarizers.fallback import ChainSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summarizers.fallback import FallbackSummarizer
 from mnemosyned.summarizers.llm import ModelSummarizer
 
 RATIO = 1 / 3
@@ -23,17 +23,17 @@ def by_model(url: str) -> ModelSummarizer:
     return ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=256)
 
 
-def in_chain(url: str) -> ChainSummarizer:
+def in_chain(url: str) -> FallbackSummarizer:
     model = EndpointModel(endpoint=url, time_limit_s=20)
     primary = ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=256)
-    rules = AaakSummarizer()
-    return ChainSummarizer(
+    rules = ExtractiveSummarizer()
+    return FallbackSummarizer(
         primary=primary, model=model, fallback=rules, clock=FakeClock()
     )
 
 
 SUMMARIZERS: dict[str, Callable[[str], Summarizer]] = {
-    "aaak": lambda _: AaakSummarizer(),
+    "aaak": lambda _: ExtractiveSummarizer(),
     "model": by_model,
     "chain": in_chain,
 }
@@ -104,7 +104,7 @@ def test_a_summary_by_the_fallback_is_signed_by_it_and_says_why(
 ) -> None:
     summary = rejecting.summarize(EPISODE)
 
-    assert summary.text == AaakSummarizer().summarize(EPISODE).text
+    assert summary.text == ExtractiveSummarizer().summarize(EPISODE).text
     assert summary.summarizer == "aaak"
     assert "refused" in summary.fallback_reason
 

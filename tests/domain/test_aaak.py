@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.summary.extract import KEYWORDS
-from mnemosyned.summarizers.extractive import CODES, decode, encode
+from mnemosyned.summarizers.extractive import ABBREVIATIONS, decode, encode
 
 PIECES = st.sampled_from(
     [
-        *CODES,
-        *CODES.values(),
-        *(phrase.capitalize() for phrase in CODES),
-        *(code.capitalize() for code in CODES.values()),
+        *ABBREVIATIONS,
+        *ABBREVIATIONS.values(),
+        *(phrase.capitalize() for phrase in ABBREVIATIONS),
+        *(code.capitalize() for code in ABBREVIATIONS.values()),
         *"\\ ` \" ' “ ” ‘ ’ « » 「 」 ``` \n \r \t   . , ! ) (".split(" "),
         KEYWORDS,
         "not",
@@ -32,7 +32,7 @@ def test_text_made_of_codes_and_quotes_survives_it_too(
     assert decode(encode(text)) == text
 
 
-@pytest.mark.parametrize(("phrase", "code"), CODES.items())
+@pytest.mark.parametrize(("phrase", "code"), ABBREVIATIONS.items())
 def test_every_code_is_shorter_and_one_word(phrase: str, code: str) -> None:
     text = f"We met {phrase}, then left."
 
@@ -42,7 +42,7 @@ def test_every_code_is_shorter_and_one_word(phrase: str, code: str) -> None:
 
 
 def test_the_codes_are_all_different() -> None:
-    assert len(set(CODES.values())) == len(CODES)
+    assert len(set(ABBREVIATIONS.values())) == len(ABBREVIATIONS)
 
 
 def test_a_phrase_that_begins_a_sentence_keeps_its_capital() -> None:

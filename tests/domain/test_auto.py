@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mnemosyned import AutoPolicy, extract_facts
-from mnemosyned.domain.conversation import model_summary as retelling
+from mnemosyned.domain.conversation import model_summary
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import STUB, Message, text
-from mnemosyned.domain.conversation.summary_message import condensed, is_summary
+from mnemosyned.domain.conversation.summary_message import is_summary, read_summary
 from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())
@@ -144,9 +144,9 @@ def test_facts_and_exact_values_are_there_whatever_the_model_says() -> None:
     (summary,) = filter(is_summary, done.messages)
     assert "Summary number 1." in text(summary)
     assert "- Ship it on 2026-04-01 to ops@example.org" in text(summary)
-    assert {"2026-04-01", "ops@example.org"} <= set(condensed(summary).values)
-    assert f"expand {condensed(summary).id}" in text(summary)
-    assert condensed(summary).summary_of == done.expand
+    assert {"2026-04-01", "ops@example.org"} <= set(read_summary(summary).values)
+    assert f"expand {read_summary(summary).id}" in text(summary)
+    assert read_summary(summary).summary_of == done.expand
 
 
 def test_a_further_summary_is_merged_with_the_one_before() -> None:
@@ -160,7 +160,7 @@ def test_a_further_summary_is_merged_with_the_one_before() -> None:
     (summary,) = filter(is_summary, second.messages)
     assert "Summary number 1." not in text(summary)
     assert "- decided: blue-green" in text(summary)
-    assert condensed(summary).summary_of[: len(first.expand)] == first.expand
+    assert read_summary(summary).summary_of[: len(first.expand)] == first.expand
 
 
 def test_a_model_that_fails_costs_nothing_but_its_words() -> None:
@@ -182,7 +182,7 @@ def test_a_failure_of_our_own_is_not_taken_for_the_models(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("role")
 
-    monkeypatch.setattr(retelling, "readable", broken)
+    monkeypatch.setattr(model_summary, "plain_messages", broken)
 
     with pytest.raises(KeyError):
         AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.").compact(
@@ -254,7 +254,7 @@ def test_a_summary_shows_the_most_telling_facts_and_keeps_all_of_them() -> None:
     shown = text(summary)
     assert "- decided: never deploy" in shown
     assert "earlier facts are in the archive)" in shown
-    assert len(condensed(summary).facts) == len(done.facts) > shown.count("\n- ")
+    assert len(read_summary(summary).facts) == len(done.facts) > shown.count("\n- ")
     assert FULL.message(summary) <= 3_000 * 0.2
 
 

@@ -12,9 +12,9 @@ from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import Message, text
 from mnemosyned.domain.conversation.summary_message import (
     HEADERS,
-    Condensed,
-    condensed,
+    SummaryContent,
     is_summary,
+    read_summary,
 )
 from mnemosyned.domain.text.token_estimate import Chars4
 
@@ -68,7 +68,7 @@ def test_a_summary_without_its_metadata_is_read_from_its_words() -> None:
 
     again, _ = policy.consolidate([*stripped(first), says("last"), says("and last")])
 
-    assert condensed(again[0]).facts == (
+    assert read_summary(again[0]).facts == (
         "[sh] line one\n\n  line two \nthree",
         *[f"order {at}" for at in range(4)],
     )
@@ -80,10 +80,10 @@ def test_nothing_to_say_of_what_was_removed_still_tells_where_it_is() -> None:
     done = MemoryConsolidator().compact(talk)
 
     summary = done.messages[0]
-    assert f"[expand {condensed(summary).id}]" in text(summary)
-    assert condensed(summary).summary_of == done.expand
+    assert f"[expand {read_summary(summary).id}]" in text(summary)
+    assert read_summary(summary).summary_of == done.expand
     again = MemoryConsolidator().compact([*stripped(done.messages), says("x")])
-    assert condensed(again.messages[0]).facts == ("order 0",)
+    assert read_summary(again.messages[0]).facts == ("order 0",)
 
 
 def test_a_summary_takes_the_role_that_keeps_turns_alternating() -> None:
@@ -109,7 +109,7 @@ def test_metadata_of_any_shape_does_no_harm() -> None:
         },
     }
 
-    assert condensed(odd) == Condensed(summary_of=("m1",))
+    assert read_summary(odd) == SummaryContent(summary_of=("m1",))
 
 
 # ------------------------------------------------------------------------- facts
@@ -159,7 +159,7 @@ def test_what_was_summarized_within_a_round_becomes_one_with_the_rest_of_it() ->
 
     assert [is_summary(one) for one in first] == [False, True, *[False] * 4]
     assert [is_summary(one) for one in second] == [False, True, False, False, False]
-    assert condensed(second[1]).summary_of == tuple(
+    assert read_summary(second[1]).summary_of == tuple(
         f"{kind}-{number}" for number in "1234" for kind in "AT"
     )
 

@@ -15,7 +15,7 @@ from mnemosyned import (
     TokenBudget,
 )
 from mnemosyned.domain.conversation.messages import Message, text
-from mnemosyned.domain.conversation.summary_message import condensed, is_summary
+from mnemosyned.domain.conversation.summary_message import is_summary, read_summary
 
 SMALL = TokenBudget(
     1_000, 0, 0, memory_fraction=0.2, learnings_fraction=0.1, fresh_tail_count=2
@@ -235,7 +235,7 @@ def test_what_was_compacted_before_stays_in_the_window() -> None:
         "earlier facts are in the archive)" in text(summary)
         or summary is done.messages[0]
     )
-    assert condensed(summary).facts == done.facts
+    assert read_summary(summary).facts == done.facts
     assert not context.over_budget
 
 

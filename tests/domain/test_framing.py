@@ -8,7 +8,7 @@ import snowballstemmer
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.episode_text import Framed, framed
+from mnemosyned.domain.summary.episode_text import ComposedEpisode, compose_episode
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.stopwords import STOP_WORDS
 
@@ -47,12 +47,12 @@ def words(text: str) -> set[str]:
 
 def frame(
     said: Sequence[MemoryRecord], prose: str, *, room: float = 1.5
-) -> tuple[Framed, int]:
+) -> tuple[ComposedEpisode, int]:
     size = sum(len(memory.content) for memory in said)
     aim = int(size * RATIO)
     chars_max = int(aim * room)
     kept = extract(said, ratio=RATIO)
-    return framed(
+    return compose_episode(
         said, prose, extract=kept, chars_aim=aim, chars_max=chars_max
     ), chars_max
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.summary.grounding import Fault, check
+from mnemosyned.domain.summary.grounding import Fault, check_grounding
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
@@ -307,21 +307,21 @@ def limit(sources: Sequence[Piece]) -> int:
 def test_a_grounded_summary_is_accepted(case: str) -> None:
     sources, summary = GOOD[case]
 
-    assert check(summary, sources, chars_max=limit(sources)).problems == ()
+    assert check_grounding(summary, sources, chars_max=limit(sources)).problems == ()
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_an_ungrounded_summary_is_refused(case: str) -> None:
     sources, summary, kind = BAD[case]
 
-    verdict = check(summary, sources, chars_max=limit(sources))
+    verdict = check_grounding(summary, sources, chars_max=limit(sources))
 
     assert not verdict.accepted
     assert kind in [problem.kind for problem in verdict.problems]
 
 
 def test_a_problem_names_the_offending_item() -> None:
-    verdict = check("Peter agreed to 77 printers.", ENGLISH, chars_max=500)
+    verdict = check_grounding("Peter agreed to 77 printers.", ENGLISH, chars_max=500)
 
     assert {problem.item for problem in verdict.problems} == {"Peter", "77"}
     assert verdict.kinds == ("number", "name")
@@ -334,15 +334,17 @@ def test_yesterday_depends_on_where_it_was_said() -> None:
     )
     summary = "The landlord repaired the boiler on 8 May 2023, and they said so on 9 May 2023."
 
-    assert check(summary, said, chars_max=500, zone=ZoneInfo("Asia/Tokyo")).accepted
-    assert not check(summary, said, chars_max=500).accepted
+    assert check_grounding(
+        summary, said, chars_max=500, zone=ZoneInfo("Asia/Tokyo")
+    ).accepted
+    assert not check_grounding(summary, said, chars_max=500).accepted
 
 
 def test_a_group_in_two_languages_may_be_summed_up_in_either() -> None:
     both = [*ENGLISH, *GERMAN]
     summary = "Das Treffen ist in Hamburg und die Sicherung ist ausgefallen, weil der Speicher voll war."
 
-    assert check(summary, both, chars_max=500).accepted
+    assert check_grounding(summary, both, chars_max=500).accepted
 
 
 @pytest.mark.parametrize(
@@ -351,5 +353,7 @@ def test_a_group_in_two_languages_may_be_summed_up_in_either() -> None:
 def test_endless_runs_are_read_without_failing(run: str) -> None:
     endless = run * 1_500
 
-    check(endless, ENGLISH, chars_max=20_000)
-    assert check("Hello.", pieces(("user", f"Hello. {endless}")), chars_max=50).accepted
+    check_grounding(endless, ENGLISH, chars_max=20_000)
+    assert check_grounding(
+        "Hello.", pieces(("user", f"Hello. {endless}")), chars_max=50
+    ).accepted

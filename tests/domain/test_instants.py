@@ -27,12 +27,12 @@ from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.domain.rollup import Level, begin_of, edge, end_of, key_of
-from mnemosyned.domain.summary.chunking import whole
-from mnemosyned.domain.summary.episode_text import framed
+from mnemosyned.domain.summary.chunking import whole_piece
+from mnemosyned.domain.summary.episode_text import compose_episode
 from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.summary.grounding import Sources
-from mnemosyned.domain.summary.prompt import shown
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.domain.summary.prompt import render_piece
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.terminal import when
 
 spoken = st.sampled_from(TIME_PHRASES)
@@ -149,13 +149,13 @@ def test_memories_of_either_end_are_summarized_and_checked(
         )
         for at, (text, said) in enumerate(told)
     ]
-    pieces = [whole(one) for one in memories]
+    pieces = [whole_piece(one) for one in memories]
 
-    summary = AaakSummarizer(zone=zone).summarize(memories)
+    summary = ExtractiveSummarizer(zone=zone).summarize(memories)
 
     assert "Ada" in summary.text
     extracted = extract(memories, ratio=0.5, zone=zone)
-    prose = framed(
+    prose = compose_episode(
         memories,
         "Ada agreed.",
         extract=extracted,
@@ -164,7 +164,9 @@ def test_memories_of_either_end_are_summarized_and_checked(
         zone=zone,
     )
     assert "Ada agreed." in prose.text
-    assert all(shown(piece, zone=zone).startswith("<memory time=") for piece in pieces)
+    assert all(
+        render_piece(piece, zone=zone).startswith("<memory time=") for piece in pieces
+    )
     assert Sources(pieces, zone=zone).numbers
 
 

@@ -9,20 +9,20 @@ import pytest
 
 from mnemosyned.domain.conversation.message_tokens import (
     MEDIA_TOKENS,
+    CharsCounter,
     FullCounter,
-    SeedCounter,
 )
 from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
+    count_pinned,
+    group_messages,
     is_intent,
     message_id,
+    message_time,
     parts,
-    pinned,
     text,
-    ties,
     tool_names,
-    when,
 )
 from mnemosyned.domain.text.token_estimate import Chars4
 
@@ -69,22 +69,24 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:x"}}
 def test_a_call_and_its_results_are_not_cut_apart(
     messages: list[Message], cuts: list[int]
 ) -> None:
-    found = ties(messages)
+    found = group_messages(messages)
 
     assert list(found.cuts) == cuts
     assert found.orphans == ()
 
 
 def test_what_lacks_its_other_half_is_named() -> None:
-    found = ties([result("lost"), call("1", "2"), result("1"), says("b"), call("3")])
+    found = group_messages(
+        [result("lost"), call("1", "2"), result("1"), says("b"), call("3")]
+    )
 
     assert found.orphans == (0, 1)
     assert found.waiting == 4
 
 
 def test_a_call_waits_while_some_of_its_results_are_missing() -> None:
-    assert ties([says("a"), call("1", "2"), result("1")]).waiting == 1
-    assert ties([call("1"), result("1")]).waiting is None
+    assert group_messages([says("a"), call("1", "2"), result("1")]).waiting == 1
+    assert group_messages([call("1"), result("1")]).waiting is None
 
 
 def test_the_parts_of_a_message_are_told_apart() -> None:
@@ -109,11 +111,11 @@ def test_content_that_is_no_text_is_never_turned_into_some(content: object) -> N
     message = says(content)
 
     assert text(message) == ""
-    assert SeedCounter().message(message) == 1
+    assert CharsCounter().message(message) == 1
 
 
 def test_pictures_cost_the_same_wherever_they_stand() -> None:
-    seed, full = SeedCounter(), FullCounter(Chars4())
+    seed, full = CharsCounter(), FullCounter(Chars4())
     alone, answered = (
         says([IMAGE]),
         result("1", [{"type": "text", "text": "x" * 40}, IMAGE]),
@@ -129,7 +131,7 @@ def test_calls_are_counted_where_everything_is() -> None:
         [{"type": "tool_use", "id": "1", "name": "write", "input": {"x": "y" * 400}}]
     )
 
-    assert SeedCounter().message(long) == 1
+    assert CharsCounter().message(long) == 1
     assert FullCounter(Chars4()).message(long) > 100
 
 
@@ -166,13 +168,13 @@ def test_a_message_is_called_by_its_id_or_by_what_is_in_it() -> None:
 def test_the_time_of_a_message_is_read_where_it_has_one() -> None:
     noon = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
-    assert when({"created_at": "2026-03-17T12:00:00"}) == noon
-    assert when({"timestamp": noon}) == noon
-    assert when({"created_at": "soon", "timestamp": 7}) is None
+    assert message_time({"created_at": "2026-03-17T12:00:00"}) == noon
+    assert message_time({"timestamp": noon}) == noon
+    assert message_time({"created_at": "soon", "timestamp": 7}) is None
 
 
 def test_leading_system_messages_are_pinned() -> None:
     system, developer = says("s", "system"), says("d", "developer")
 
-    assert pinned([system, developer, says("a"), system]) == 2
-    assert pinned([system]) == 1
+    assert count_pinned([system, developer, says("a"), system]) == 2
+    assert count_pinned([system]) == 1

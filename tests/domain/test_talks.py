@@ -22,20 +22,20 @@ from mnemosyned import (
 from mnemosyned.domain.conversation.budget import MemoryPlace
 from mnemosyned.domain.conversation.key_facts import bullets, from_bullets
 from mnemosyned.domain.conversation.message_tokens import (
+    CharsCounter,
     FullCounter,
     MessageCounter,
-    SeedCounter,
 )
 from mnemosyned.domain.conversation.messages import (
     Message,
+    group_messages,
     is_intent,
     is_system,
     message_id,
-    ties,
 )
 from mnemosyned.domain.conversation.policy import Policy
 from mnemosyned.domain.conversation.summary_message import is_summary
-from mnemosyned.domain.conversation.tool_stubs import pointer
+from mnemosyned.domain.conversation.tool_stubs import stub_pointer
 from mnemosyned.domain.text.token_estimate import Chars4
 
 FULL = FullCounter(Chars4())
@@ -50,7 +50,7 @@ policies = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 
 
 def orphans(messages: Sequence[Message]) -> set[str]:
-    return {message_id(messages[at]) for at in ties(messages).orphans}
+    return {message_id(messages[at]) for at in group_messages(messages).orphans}
 
 
 def originals(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
@@ -73,7 +73,7 @@ def test_a_compaction_parts_nothing_and_keeps_the_order(
     done = policy(limit).compact(talk)
 
     assert talk == before
-    stubs = {message_id(message): pointer(message) for message in done.messages}
+    stubs = {message_id(message): stub_pointer(message) for message in done.messages}
     assert {stubs.get(id) or id for id in orphans(done.messages)} <= orphans(talk)
     kept = originals(done.messages, talk)
     assert kept == sorted(set(kept))
@@ -118,7 +118,7 @@ def test_no_fact_is_lost_however_often_it_is_compacted(
 def test_it_is_over_budget_only_where_that_is_said(
     policy: Callable[[int], Policy], talk: list[Message], limit: int
 ) -> None:
-    counter: MessageCounter = SeedCounter() if policy is POLICIES["facts"] else FULL
+    counter: MessageCounter = CharsCounter() if policy is POLICIES["facts"] else FULL
 
     done = policy(limit).compact(talk)
 

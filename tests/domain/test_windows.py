@@ -3,7 +3,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.chunking import Piece, covered, parts, whole
+from mnemosyned.domain.summary.chunking import (
+    Piece,
+    all_covered,
+    split_to_fit,
+    whole_piece,
+)
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
@@ -35,27 +40,27 @@ def texts(found: list[list[Piece]]) -> list[list[str]]:
 def test_a_group_that_fits_is_one_part() -> None:
     memories = group("one two", "three four")
 
-    assert parts(memories, count_tokens=words, tokens_max=6) == [
-        [whole(one) for one in memories]
+    assert split_to_fit(memories, count_tokens=words, tokens_max=6) == [
+        [whole_piece(one) for one in memories]
     ]
 
 
 def test_a_larger_group_is_split_between_memories_in_their_order() -> None:
     memories = group("one two", "three four", "five six", "seven eight")
 
-    found = parts(memories, count_tokens=words, tokens_max=7)
+    found = split_to_fit(memories, count_tokens=words, tokens_max=7)
 
     assert texts(found) == [["one two", "three four"], ["five six", "seven eight"]]
 
 
 def test_parts_are_of_like_size() -> None:
-    found = parts(group(*["a b c"] * 11), count_tokens=words, tokens_max=40)
+    found = split_to_fit(group(*["a b c"] * 11), count_tokens=words, tokens_max=40)
 
     assert [len(part) for part in found] == [6, 5]
 
 
 def test_a_memory_longer_than_a_part_is_split_between_sentences() -> None:
-    found = parts(
+    found = split_to_fit(
         group("The first is here. The second is there. And a third."),
         count_tokens=words,
         tokens_max=10,
@@ -68,19 +73,21 @@ def test_a_memory_longer_than_a_part_is_split_between_sentences() -> None:
 
 
 def test_a_sentence_longer_than_a_part_is_split_between_words() -> None:
-    found = parts(group("one two three four five"), count_tokens=words, tokens_max=4)
+    found = split_to_fit(
+        group("one two three four five"), count_tokens=words, tokens_max=4
+    )
 
     assert texts(found) == [["one two three"], ["four five"]]
 
 
 def test_a_word_longer_than_a_part_is_split_between_characters() -> None:
-    found = parts(group("x" * 25), count_tokens=characters, tokens_max=13)
+    found = split_to_fit(group("x" * 25), count_tokens=characters, tokens_max=13)
 
     assert texts(found) == [["x" * 10], ["x" * 10], ["x" * 5]]
 
 
 def test_an_accent_stays_with_its_letter() -> None:
-    found = parts(group("e\u0301" * 6), count_tokens=characters, tokens_max=8)
+    found = split_to_fit(group("e\u0301" * 6), count_tokens=characters, tokens_max=8)
 
     assert all(piece.text.startswith("e") for part in found for piece in part)
 
@@ -88,7 +95,7 @@ def test_an_accent_stays_with_its_letter() -> None:
 def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
     (memory,) = group("one two three four five")
 
-    found = parts([memory], count_tokens=words, tokens_max=3)
+    found = split_to_fit([memory], count_tokens=words, tokens_max=3)
 
     assert {
         (piece.memory, piece.created_at, piece.role) for part in found for piece in part
@@ -98,19 +105,20 @@ def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
 def test_a_window_too_small_for_anything_still_drops_nothing() -> None:
     memories = group("abc", "")
 
-    assert covered(
-        map(whole, memories), parts(memories, count_tokens=characters, tokens_max=0)
+    assert all_covered(
+        map(whole_piece, memories),
+        split_to_fit(memories, count_tokens=characters, tokens_max=0),
     )
 
 
 def test_no_memories_make_no_parts() -> None:
-    assert parts([], count_tokens=words, tokens_max=5) == []
+    assert split_to_fit([], count_tokens=words, tokens_max=5) == []
 
 
 def test_a_part_left_out_is_noticed() -> None:
-    first, second = map(whole, group("one", "two"))
+    first, second = map(whole_piece, group("one", "two"))
 
-    assert not covered([first, second], [[first]])
+    assert not all_covered([first, second], [[first]])
 
 
 @given(
@@ -122,9 +130,9 @@ def test_every_memory_is_covered_in_order_and_every_part_fits(
 ) -> None:
     memories = group(*contents)
 
-    found = parts(memories, count_tokens=characters, tokens_max=tokens_max)
+    found = split_to_fit(memories, count_tokens=characters, tokens_max=tokens_max)
 
-    assert covered(map(whole, memories), found)
+    assert all_covered(map(whole_piece, memories), found)
     order = [int(piece.memory) for part in found for piece in part]
     assert order == sorted(order)
     assert set(order) == set(range(len(contents)))

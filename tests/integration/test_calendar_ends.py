@@ -15,7 +15,7 @@ from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany, Sleep
 from mnemosyned.verbs.retention import Forget, Prune, Restore
@@ -31,7 +31,7 @@ def service_there(
     request: pytest.FixtureRequest, cycle: SleepCycle, service: MemoryService
 ) -> MemoryService:
     """A service whose days begin at one edge of the map."""
-    cycle.summarizer = AaakSummarizer(zone=ZoneInfo(request.param))
+    cycle.summarizer = ExtractiveSummarizer(zone=ZoneInfo(request.param))
     return service
 
 

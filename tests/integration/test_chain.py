@@ -12,14 +12,14 @@ from support.fakes import FakeClock, FakeSummarizer, memory, trio
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import SummarizerState, Summary
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.summarizers.fallback import (
     COOL_DOWN,
     COOL_DOWN_MAX,
     REJECTED_IN_A_ROW_MAX,
     STOPPING,
     WAITED_FOR,
-    ChainSummarizer,
+    FallbackSummarizer,
 )
 from mnemosyned.summarizers.llm import ModelSummarizer
 
@@ -37,16 +37,16 @@ def model() -> FakeModel:
 
 
 @pytest.fixture
-def chain(primary: Primary, model: FakeModel, clock: FakeClock) -> ChainSummarizer:
-    return ChainSummarizer(
-        primary=primary, model=model, fallback=AaakSummarizer(), clock=clock
+def chain(primary: Primary, model: FakeModel, clock: FakeClock) -> FallbackSummarizer:
+    return FallbackSummarizer(
+        primary=primary, model=model, fallback=ExtractiveSummarizer(), clock=clock
     )
 
 
 # ------------------------------------------------------------------ all is well
 
 
-def test_the_model_writes_while_it_can(chain: ChainSummarizer) -> None:
+def test_the_model_writes_while_it_can(chain: FallbackSummarizer) -> None:
     summary = chain.summarize(GROUP)
 
     assert (summary.summarizer, summary.fallback_reason) == ("fake:model", "")
@@ -56,7 +56,7 @@ def test_the_model_writes_while_it_can(chain: ChainSummarizer) -> None:
     assert "in force" in status.reason
 
 
-def test_whoever_waits_gets_rules(chain: ChainSummarizer, primary: Primary) -> None:
+def test_whoever_waits_gets_rules(chain: FallbackSummarizer, primary: Primary) -> None:
     one = chain.rule_based().summarize(GROUP)
     outcomes = dict(
         chain.rule_based().summarize_each([(1, GROUP), (2, GROUP)], expected=2)
@@ -72,7 +72,7 @@ def test_whoever_waits_gets_rules(chain: ChainSummarizer, primary: Primary) -> N
 
 
 def test_a_dead_model_costs_one_failure_and_not_one_for_each_group(
-    chain: ChainSummarizer, primary: Primary, caplog: pytest.LogCaptureFixture
+    chain: FallbackSummarizer, primary: Primary, caplog: pytest.LogCaptureFixture
 ) -> None:
     primary.does = DEAD
 
@@ -85,7 +85,7 @@ def test_a_dead_model_costs_one_failure_and_not_one_for_each_group(
 
 
 def test_status_says_what_failed_and_until_when(
-    chain: ChainSummarizer, primary: Primary, clock: FakeClock
+    chain: FallbackSummarizer, primary: Primary, clock: FakeClock
 ) -> None:
     primary.does = DEAD
     chain.summarize(GROUP)
@@ -101,7 +101,7 @@ def test_status_says_what_failed_and_until_when(
 
 
 def test_it_is_left_alone_twice_as_long_each_time_up_to_a_bound(
-    chain: ChainSummarizer, primary: Primary, clock: FakeClock
+    chain: FallbackSummarizer, primary: Primary, clock: FakeClock
 ) -> None:
     primary.does = DEAD
     chain.summarize(GROUP)
@@ -118,7 +118,7 @@ def test_it_is_left_alone_twice_as_long_each_time_up_to_a_bound(
 
 
 def test_a_model_that_is_back_writes_again(
-    chain: ChainSummarizer,
+    chain: FallbackSummarizer,
     primary: Primary,
     clock: FakeClock,
 ) -> None:
@@ -150,8 +150,8 @@ def test_a_group_too_short_for_the_model_does_not_bring_it_back(
 ) -> None:
     model = Unplugged()
     asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
-    chain = ChainSummarizer(
-        primary=asked, model=model, fallback=AaakSummarizer(), clock=clock
+    chain = FallbackSummarizer(
+        primary=asked, model=model, fallback=ExtractiveSummarizer(), clock=clock
     )
     chain.summarize([memory("long", "Ada and Ben moved the printer to rack 4. " * 40)])
     clock.advance(seconds=COOL_DOWN.total_seconds() + 1)
@@ -164,7 +164,7 @@ def test_a_group_too_short_for_the_model_does_not_bring_it_back(
 
 
 def test_a_clock_set_back_does_not_keep_the_model_out(
-    chain: ChainSummarizer, primary: Primary, clock: FakeClock
+    chain: FallbackSummarizer, primary: Primary, clock: FakeClock
 ) -> None:
     primary.does = DEAD
     chain.summarize(GROUP)
@@ -175,7 +175,7 @@ def test_a_clock_set_back_does_not_keep_the_model_out(
 
 
 def test_an_error_nobody_foresaw_is_the_models_too_and_keeps_its_words(
-    chain: ChainSummarizer, primary: Primary
+    chain: FallbackSummarizer, primary: Primary
 ) -> None:
     primary.does = raising(ValueError(GROUP[0].content))
 
@@ -189,7 +189,7 @@ def test_an_error_nobody_foresaw_is_the_models_too_and_keeps_its_words(
 
 
 def test_one_answer_that_is_not_kept_costs_its_own_group_alone(
-    chain: ChainSummarizer, primary: Primary
+    chain: FallbackSummarizer, primary: Primary
 ) -> None:
     primary.does = REFUSED
     first = chain.summarize(GROUP)
@@ -201,7 +201,7 @@ def test_one_answer_that_is_not_kept_costs_its_own_group_alone(
 
 
 def test_several_in_a_row_are_a_failure_of_the_model(
-    chain: ChainSummarizer, primary: Primary
+    chain: FallbackSummarizer, primary: Primary
 ) -> None:
     primary.does = REFUSED
 
@@ -216,7 +216,7 @@ def test_several_in_a_row_are_a_failure_of_the_model(
 
 
 def test_one_that_is_kept_starts_the_count_again(
-    chain: ChainSummarizer, primary: Primary
+    chain: FallbackSummarizer, primary: Primary
 ) -> None:
     for _ in range(3):
         primary.does = REFUSED
@@ -232,7 +232,7 @@ def test_what_the_fallback_cannot_do_either_is_a_failed_group(
     fallback = FakeSummarizer()
     fallback.fail()
     primary.does = DEAD
-    chain = ChainSummarizer(
+    chain = FallbackSummarizer(
         primary=primary, model=model, fallback=fallback, clock=clock
     )
 
@@ -245,7 +245,7 @@ def test_what_the_fallback_cannot_do_either_is_a_failed_group(
 
 
 def test_an_interrupt_ends_what_the_model_writes_and_blames_nobody(
-    chain: ChainSummarizer, primary: Primary, model: FakeModel
+    chain: FallbackSummarizer, primary: Primary, model: FakeModel
 ) -> None:
     begun = threading.Event()
 
@@ -272,7 +272,7 @@ def test_an_interrupt_ends_what_the_model_writes_and_blames_nobody(
 
 
 def test_an_interrupt_insists_where_the_model_is_asked_again(
-    chain: ChainSummarizer, primary: Primary, model: FakeModel
+    chain: FallbackSummarizer, primary: Primary, model: FakeModel
 ) -> None:
     begun = threading.Event()
 
@@ -295,7 +295,7 @@ def test_an_interrupt_insists_where_the_model_is_asked_again(
 
 
 def test_an_interrupt_with_nothing_under_way_takes_no_time(
-    chain: ChainSummarizer, model: FakeModel
+    chain: FallbackSummarizer, model: FakeModel
 ) -> None:
     started = time.monotonic()
     chain.interrupt()

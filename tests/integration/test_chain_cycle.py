@@ -12,8 +12,8 @@ from support.fakes import FakeClock
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import SummarizerState, Summary
 from mnemosyned.models.endpoint import EndpointModel
-from mnemosyned.summarizers.extractive import AaakSummarizer
-from mnemosyned.summarizers.fallback import ChainSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summarizers.fallback import FallbackSummarizer
 from mnemosyned.summarizers.llm import ModelSummarizer
 
 K = TypeVar("K")
@@ -35,7 +35,7 @@ EPISODE = [
 ]
 
 
-class Rules(AaakSummarizer):
+class Rules(ExtractiveSummarizer):
     """The rules, noting what is asked of them."""
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Rules(AaakSummarizer):
         yield from super().summarize_each(groups, expected=expected)
 
 
-def chain_with(url: str, rules: Rules, *, cycle_budget_s: float) -> ChainSummarizer:
+def chain_with(url: str, rules: Rules, *, cycle_budget_s: float) -> FallbackSummarizer:
     model = EndpointModel(endpoint=url, time_limit_s=20)
-    return ChainSummarizer(
+    return FallbackSummarizer(
         primary=ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256),
         model=model,
         fallback=rules,
@@ -60,7 +60,7 @@ def chain_with(url: str, rules: Rules, *, cycle_budget_s: float) -> ChainSummari
     )
 
 
-def cycle_of(summarizer: ChainSummarizer) -> Iterator[Summary]:
+def cycle_of(summarizer: FallbackSummarizer) -> Iterator[Summary]:
     groups = ((at, EPISODE) for at in range(GROUPS))
     for _, outcome in summarizer.summarize_each(groups, expected=GROUPS):
         assert isinstance(outcome, Summary)

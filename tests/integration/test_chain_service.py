@@ -17,17 +17,17 @@ from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import AaakSummarizer
-from mnemosyned.summarizers.fallback import STOPPING, ChainSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summarizers.fallback import STOPPING, FallbackSummarizer
 from mnemosyned.summarizers.llm import ModelSummarizer
 from mnemosyned.verbs.retention import Forget
 
 
-def with_endpoint(url: str, clock: FakeClock) -> tuple[ChainSummarizer, Primary]:
+def with_endpoint(url: str, clock: FakeClock) -> tuple[FallbackSummarizer, Primary]:
     model = EndpointModel(endpoint=url, time_limit_s=20)
     primary = Primary(model=model)
-    rules = AaakSummarizer()
-    return ChainSummarizer(
+    rules = ExtractiveSummarizer()
+    return FallbackSummarizer(
         primary=primary, model=model, fallback=rules, clock=clock
     ), primary
 
@@ -78,8 +78,8 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
     with serving(says(prose)) as served:
         model = EndpointModel(endpoint=served.url, time_limit_s=20)
         asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
-        cycle.summarizer = ChainSummarizer(
-            primary=asked, model=model, fallback=AaakSummarizer(), clock=clock
+        cycle.summarizer = FallbackSummarizer(
+            primary=asked, model=model, fallback=ExtractiveSummarizer(), clock=clock
         )
         cycle.run(trigger=Trigger.EXPLICIT)
     wrote = {row.source: row.summarizer for row in store.log(limit=9)}
@@ -141,7 +141,7 @@ def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
         running.start()
         while not served.seen:
             time.sleep(0.005)
-        cycle.use_summarizer(AaakSummarizer())
+        cycle.use_summarizer(ExtractiveSummarizer())
         started = time.monotonic()
         cycle.interrupt()
         running.join()
@@ -153,8 +153,8 @@ def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
 def test_new_settings_end_the_former_model_with_its_cycle(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    model, primary, rules = FakeModel(), Primary(), AaakSummarizer()
-    cycle.summarizer = ChainSummarizer(
+    model, primary, rules = FakeModel(), Primary(), ExtractiveSummarizer()
+    cycle.summarizer = FallbackSummarizer(
         primary=primary, model=model, fallback=rules, clock=clock
     )
     remember_batch(store, *trio("a"))

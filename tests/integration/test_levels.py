@@ -213,7 +213,7 @@ class Windowed(Thirds):
     """A model with a window, for which a long summary is read in pieces, by its id."""
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        windows.parts(
+        windows.split_to_fit(
             memories, count_tokens=lambda piece: len(piece.text) // 4, tokens_max=900
         )
         words = " ".join(one.content for one in memories)

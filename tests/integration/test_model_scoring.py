@@ -14,7 +14,7 @@ from support.endpoints import PROGRAMS, process, says, serving
 from support.gguf import canned_model
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 SAID = (
@@ -48,7 +48,7 @@ def report() -> Report:
 
 def by_rule() -> float:
     return retention(
-        [CONVERSATION], lambda session: AaakSummarizer().summarize(session).text
+        [CONVERSATION], lambda session: ExtractiveSummarizer().summarize(session).text
     )
 
 

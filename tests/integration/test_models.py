@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from mnemosyned.cli.model import model as command
 from mnemosyned.domain.errors import FetchFailed, InvalidRequest
-from mnemosyned.models import catalog as shelf_module
-from mnemosyned.models.catalog import KNOWN, Known, Shelf
+from mnemosyned.models import catalog
+from mnemosyned.models.catalog import CATALOG, CatalogEntry, ModelStore
 from mnemosyned.models.download import check_url
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4_000
@@ -104,19 +104,21 @@ def source() -> Iterator[Source]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelStore:
     for name in ("CONFIG", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
         monkeypatch.delenv(f"{name}_DIRECTORY", raising=False)
     monkeypatch.delenv("CONFIGURATION_DIRECTORY", raising=False)
-    return Shelf()
+    return ModelStore()
 
 
-def pull(shelf: Shelf, name: str, *, sha256: str | None = None) -> tuple[Path, str]:
+def pull(
+    shelf: ModelStore, name: str, *, sha256: str | None = None
+) -> tuple[Path, str]:
     return shelf.pull(name, sha256=sha256, progress=lambda *_: None, pause_s=0)
 
 
-def give_up(shelf: Shelf, source: Source) -> None:
+def give_up(shelf: ModelStore, source: Source) -> None:
     """A first call that gets 1,000 bytes."""
     source.break_after, source.outage_after = 1_000, 1
     with pytest.raises(FetchFailed, match="1,000 bytes are kept"):
@@ -135,7 +137,7 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def test_a_fetched_model_is_whole_and_leaves_nothing_beside_it(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     seen: list[tuple[int, int | None]] = []
 
@@ -152,7 +154,7 @@ def test_a_fetched_model_is_whole_and_leaves_nothing_beside_it(
 
 
 def test_a_fetch_goes_on_where_the_connection_broke_off(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     source.break_after = 300_000
 
@@ -163,7 +165,7 @@ def test_a_fetch_goes_on_where_the_connection_broke_off(
 
 
 def test_a_later_call_goes_on_where_an_earlier_one_gave_up(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     give_up(shelf, source)
     source.break_after = 600_000
@@ -176,7 +178,7 @@ def test_a_later_call_goes_on_where_an_earlier_one_gave_up(
 
 
 def test_a_file_that_changed_meanwhile_is_fetched_anew(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     give_up(shelf, source)
     source.content, source.etag, source.break_after = (
@@ -191,7 +193,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_anew(
 
 
 def test_a_part_that_nobody_knows_is_not_gone_on_with(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     shelf.folder.mkdir(parents=True)
     (shelf.folder / "tiny.gguf.part").write_bytes(b"another model")
@@ -202,7 +204,7 @@ def test_a_part_that_nobody_knows_is_not_gone_on_with(
 
 
 def test_a_server_without_ranges_sends_it_all_again(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     give_up(shelf, source)
     source.ranges, source.break_after = False, None
@@ -213,7 +215,7 @@ def test_a_server_without_ranges_sends_it_all_again(
 
 
 def test_a_part_longer_than_the_file_is_fetched_anew(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     give_up(shelf, source)
     (shelf.folder / "tiny.gguf.part").write_bytes(CONTENT + b"more")
@@ -224,7 +226,7 @@ def test_a_part_longer_than_the_file_is_fetched_anew(
 
 
 def test_attempts_that_bring_nothing_come_to_an_end(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     source.status = 503
 
@@ -234,7 +236,9 @@ def test_attempts_that_bring_nothing_come_to_an_end(
     assert len(source.requests) == 4
 
 
-def test_what_is_not_there_is_not_asked_for_again(shelf: Shelf, source: Source) -> None:
+def test_what_is_not_there_is_not_asked_for_again(
+    shelf: ModelStore, source: Source
+) -> None:
     source.status = 404
 
     with pytest.raises(FetchFailed, match="404"):
@@ -243,7 +247,7 @@ def test_what_is_not_there_is_not_asked_for_again(shelf: Shelf, source: Source) 
     assert len(source.requests) == 1
 
 
-def test_what_is_no_model_is_not_kept(shelf: Shelf, source: Source) -> None:
+def test_what_is_no_model_is_not_kept(shelf: ModelStore, source: Source) -> None:
     source.content = b"<!DOCTYPE html><title>Sign in</title>"
 
     with pytest.raises(FetchFailed, match="not a model in GGUF"):
@@ -253,7 +257,7 @@ def test_what_is_no_model_is_not_kept(shelf: Shelf, source: Source) -> None:
 
 
 def test_another_digest_than_the_stated_one_is_refused(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     with pytest.raises(FetchFailed, match=DIGEST):
         pull(shelf, source.url, sha256="0" * 64)
@@ -262,17 +266,17 @@ def test_another_digest_than_the_stated_one_is_refused(
 
 
 def test_another_size_than_the_known_one_is_refused(
-    shelf: Shelf, source: Source, monkeypatch: pytest.MonkeyPatch
+    shelf: ModelStore, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Known(url=source.url, size=len(CONTENT) + 1, license="none")
-    monkeypatch.setattr(shelf_module, "KNOWN", {"tiny": known})
+    known = CatalogEntry(url=source.url, size=len(CONTENT) + 1, license="none")
+    monkeypatch.setattr(catalog, "CATALOG", {"tiny": known})
 
     with pytest.raises(FetchFailed, match="another one"):
         pull(shelf, "tiny")
 
 
 def test_a_redirect_is_followed_and_a_circle_is_left(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     source.redirects = 3
     path, _ = pull(shelf, source.url)
@@ -284,7 +288,9 @@ def test_a_redirect_is_followed_and_a_circle_is_left(
         pull(shelf, source.url)
 
 
-def test_a_redirect_away_from_tls_is_not_followed(shelf: Shelf, source: Source) -> None:
+def test_a_redirect_away_from_tls_is_not_followed(
+    shelf: ModelStore, source: Source
+) -> None:
     source.redirects, source.location = 1, "http://models.example/tiny.gguf"
 
     with pytest.raises(InvalidRequest, match="https"):
@@ -306,10 +312,10 @@ def test_only_tls_leaves_the_machine(url: str) -> None:
 
 
 def test_without_a_network_the_file_and_its_place_are_named(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    shelf: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Known(url="http://127.0.0.1:9/tiny.gguf", size=1_234, license="none")
-    monkeypatch.setattr(shelf_module, "KNOWN", {"tiny": known})
+    known = CatalogEntry(url="http://127.0.0.1:9/tiny.gguf", size=1_234, license="none")
+    monkeypatch.setattr(catalog, "CATALOG", {"tiny": known})
 
     with pytest.raises(FetchFailed) as caught:
         pull(shelf, "tiny")
@@ -322,19 +328,19 @@ def test_without_a_network_the_file_and_its_place_are_named(
     "name",
     ["giantllama", "https://models.example/", "https://models.example/.hidden.gguf"],
 )
-def test_a_name_that_leads_nowhere_is_refused(shelf: Shelf, name: str) -> None:
+def test_a_name_that_leads_nowhere_is_refused(shelf: ModelStore, name: str) -> None:
     with pytest.raises(InvalidRequest):
         shelf.wanted(name)
 
 
-def test_no_address_leads_out_of_the_folder(shelf: Shelf) -> None:
+def test_no_address_leads_out_of_the_folder(shelf: ModelStore) -> None:
     _, target = shelf.wanted("https://models.example/x%2F..%2F..%2Fa.gguf?b=/c")
 
     assert target == shelf.folder / "a.gguf"
 
 
 def test_a_fetch_that_brought_nothing_leaves_nothing(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     source.status = 404
 
@@ -344,7 +350,7 @@ def test_a_fetch_that_brought_nothing_leaves_nothing(
     assert not list(shelf.folder.iterdir())
 
 
-def test_a_part_is_shown_and_can_be_removed(shelf: Shelf) -> None:
+def test_a_part_is_shown_and_can_be_removed(shelf: ModelStore) -> None:
     shelf.folder.mkdir(parents=True)
     (shelf.folder / "tiny.gguf.part").write_bytes(CONTENT[:1_000])
 
@@ -359,7 +365,7 @@ def test_a_part_is_shown_and_can_be_removed(shelf: Shelf) -> None:
 
 
 def test_a_model_is_pulled_verified_used_and_removed(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     _, pulled = run("pull", source.url)
     _, listed = run("list")
@@ -380,7 +386,7 @@ def test_a_model_is_pulled_verified_used_and_removed(
 
 
 def test_a_model_that_changed_on_disk_does_not_verify(
-    shelf: Shelf, source: Source
+    shelf: ModelStore, source: Source
 ) -> None:
     path, _ = pull(shelf, source.url)
     path.write_bytes(CONTENT[:-1] + b"!")
@@ -391,16 +397,16 @@ def test_a_model_that_changed_on_disk_does_not_verify(
     assert "instead of" in said
 
 
-def test_nothing_is_fetched_to_say_how_it_is_done_by_hand(shelf: Shelf) -> None:
+def test_nothing_is_fetched_to_say_how_it_is_done_by_hand(shelf: ModelStore) -> None:
     _, said = run("pull", "tinyllama", "--by-hand")
 
-    assert KNOWN["tinyllama"].url in said
+    assert CATALOG["tinyllama"].url in said
     assert "668,788,096" in said
     assert str(shelf.folder) in said
     assert not shelf.folder.exists()
 
 
-def test_what_is_no_model_cannot_be_used(shelf: Shelf, tmp_path: Path) -> None:
+def test_what_is_no_model_cannot_be_used(shelf: ModelStore, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes")
 
     with pytest.raises(InvalidRequest, match="GGUF"):

@@ -17,7 +17,7 @@ from mnemosyned.library import Memory as OpenedMemory
 from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.summarizers.extractive import AaakSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.verbs.memories import Expand, Get, Log, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
@@ -81,7 +81,7 @@ def test_no_summary_preview_or_prompt_holds_a_secret(
         memory.content for memory in given
     )
     if model_free:
-        cycle.summarizer = AaakSummarizer()
+        cycle.summarizer = ExtractiveSummarizer()
     fill(service, clock)
 
     episode = slept(service, cycle)

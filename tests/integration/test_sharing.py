@@ -13,8 +13,12 @@ from support.fakes import trio
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary
-from mnemosyned.summarizers.extractive import AaakSummarizer
-from mnemosyned.summarizers.parallel import HELPERS, SHARED_MIN, SharingSummarizer
+from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summarizers.parallel import (
+    PARALLEL_GROUPS_MIN,
+    WORKERS_MAX,
+    ParallelSummarizer,
+)
 
 UTC_ZONE = ZoneInfo("UTC")
 RATIO = 1 / 3
@@ -30,8 +34,8 @@ def children() -> set[int]:
 
 
 @pytest.fixture
-def shared() -> Iterator[SharingSummarizer]:
-    summarizer = SharingSummarizer(ratio=RATIO, zone=UTC_ZONE)
+def shared() -> Iterator[ParallelSummarizer]:
+    summarizer = ParallelSummarizer(ratio=RATIO, zone=UTC_ZONE)
     yield summarizer
     summarizer.close()
 
@@ -40,9 +44,9 @@ def texts(outcomes: dict[int, Summary | Exception]) -> dict[int, str]:
     return {key: one.text for key, one in outcomes.items() if isinstance(one, Summary)}
 
 
-def test_helping_processes_write_what_one_would(shared: SharingSummarizer) -> None:
-    alone = AaakSummarizer(ratio=RATIO, zone=UTC_ZONE)
-    many = groups(SHARED_MIN * 2)
+def test_helping_processes_write_what_one_would(shared: ParallelSummarizer) -> None:
+    alone = ExtractiveSummarizer(ratio=RATIO, zone=UTC_ZONE)
+    many = groups(PARALLEL_GROUPS_MIN * 2)
 
     outcomes = dict(shared.summarize_each(many, expected=len(many)))
 
@@ -52,9 +56,9 @@ def test_helping_processes_write_what_one_would(shared: SharingSummarizer) -> No
 
 
 def test_helping_processes_find_exact_values_and_hide_secrets_as_one_would(
-    shared: SharingSummarizer,
+    shared: ParallelSummarizer,
 ) -> None:
-    alone = AaakSummarizer(ratio=RATIO, zone=UTC_ZONE)
+    alone = ExtractiveSummarizer(ratio=RATIO, zone=UTC_ZONE)
     many = [
         (at, trio(f"the password: Zq7xK9vB2mT{at} opens port 80{at} "))
         for at in range(80)
@@ -68,7 +72,7 @@ def test_helping_processes_find_exact_values_and_hide_secrets_as_one_would(
     assert not any("Zq7xK9vB2mT" in one.summary.text for one in found)
 
 
-def test_few_groups_start_no_process(shared: SharingSummarizer) -> None:
+def test_few_groups_start_no_process(shared: ParallelSummarizer) -> None:
     before = children()
     few = groups(3)
 
@@ -78,29 +82,33 @@ def test_few_groups_start_no_process(shared: SharingSummarizer) -> None:
 
 
 def test_the_helping_processes_stay_for_the_next_stage_and_end_with_the_cycle(
-    shared: SharingSummarizer,
+    shared: ParallelSummarizer,
 ) -> None:
     before = children()
-    many = groups(SHARED_MIN)
+    many = groups(PARALLEL_GROUPS_MIN)
 
     list(shared.summarize_each(many, expected=len(many)))
     first = children() - before
     few = [children() - before for _ in shared.summarize_each(groups(3), expected=3)]
     shared.release_workers()
 
-    assert len(first) == HELPERS
+    assert len(first) == WORKERS_MAX
     assert few == [first] * 3
     assert children() == before
 
 
 def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
-    shared: SharingSummarizer,
+    shared: ParallelSummarizer,
 ) -> None:
-    others = [(key, trio(f"the {key}th bridge fell ")) for key in range(SHARED_MIN)]
-    cut_short = shared.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN)
+    others = [
+        (key, trio(f"the {key}th bridge fell ")) for key in range(PARALLEL_GROUPS_MIN)
+    ]
+    cut_short = shared.summarize_each(
+        groups(PARALLEL_GROUPS_MIN), expected=PARALLEL_GROUPS_MIN
+    )
     next(cut_short)
 
-    outcomes = dict(shared.summarize_each(others, expected=SHARED_MIN))
+    outcomes = dict(shared.summarize_each(others, expected=PARALLEL_GROUPS_MIN))
 
     assert texts(outcomes) == {
         key: shared.summarize(memories).text for key, memories in others
@@ -110,14 +118,14 @@ def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
 def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     alone: list[Sequence[MemoryRecord]] = []
 
-    class Noting(SharingSummarizer):
+    class Noting(ParallelSummarizer):
         def alone(
             self, memories: Sequence[MemoryRecord], *, exact: bool
         ) -> Digest | Exception:
             alone.append(memories)
             return super().alone(memories, exact=exact)
 
-    many = groups(SHARED_MIN * 2)
+    many = groups(PARALLEL_GROUPS_MIN * 2)
     in_company = Noting(ratio=RATIO, zone=UTC_ZONE, present=lambda: True)
     by_itself = Noting(ratio=RATIO, zone=UTC_ZONE)
 
@@ -133,41 +141,51 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
 def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
     company = [True]
     before = children()
-    summarizer = SharingSummarizer(
+    summarizer = ParallelSummarizer(
         ratio=RATIO, zone=UTC_ZONE, present=lambda: company[0]
     )
 
-    list(summarizer.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN))
+    list(
+        summarizer.summarize_each(
+            groups(PARALLEL_GROUPS_MIN), expected=PARALLEL_GROUPS_MIN
+        )
+    )
     in_company = children() - before
     company[0] = False
-    list(summarizer.summarize_each(groups(SHARED_MIN), expected=SHARED_MIN))
+    list(
+        summarizer.summarize_each(
+            groups(PARALLEL_GROUPS_MIN), expected=PARALLEL_GROUPS_MIN
+        )
+    )
     alone = children() - before
     summarizer.release_workers()
 
     assert len(in_company) == 1
-    assert len(alone) == HELPERS
+    assert len(alone) == WORKERS_MAX
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_no_group_is_lost_when_the_helping_processes_are_killed_or_hang(
-    shared: SharingSummarizer, number: signal.Signals
+    shared: ParallelSummarizer, number: signal.Signals
 ) -> None:
     before = children()
 
     def with_a_signal() -> Iterator[tuple[int, Sequence[MemoryRecord]]]:
-        for key, memories in groups(SHARED_MIN * 2):
-            if key == SHARED_MIN:
+        for key, memories in groups(PARALLEL_GROUPS_MIN * 2):
+            if key == PARALLEL_GROUPS_MIN:
                 for pid in children() - before:
                     os.kill(pid, number)
             yield key, memories
 
-    outcomes = dict(shared.summarize_each(with_a_signal(), expected=SHARED_MIN * 2))
+    outcomes = dict(
+        shared.summarize_each(with_a_signal(), expected=PARALLEL_GROUPS_MIN * 2)
+    )
 
-    assert texts(outcomes).keys() == set(range(SHARED_MIN * 2))
+    assert texts(outcomes).keys() == set(range(PARALLEL_GROUPS_MIN * 2))
 
 
-def test_a_group_that_fails_there_fails_alone(shared: SharingSummarizer) -> None:
-    many = groups(SHARED_MIN)
+def test_a_group_that_fails_there_fails_alone(shared: ParallelSummarizer) -> None:
+    many = groups(PARALLEL_GROUPS_MIN)
     blank = [(len(many), [*trio("x")][:0])]
 
     outcomes = dict(shared.summarize_each([*blank, *many], expected=len(many) + 1))

@@ -7,7 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mnemosyned.domain.conversation.messages import Message, PartKind, parts, when
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    PartKind,
+    message_time,
+    parts,
+)
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 
@@ -27,7 +32,7 @@ def as_memory(
     """The memory of a message; `as_message` gives the message back."""
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(one, str) and "\0" not in one for one in (role, content))
-    shown = str(content) if plain else words(message)
+    shown = str(content) if plain else readable_text(message)
     wordless = not shown.strip()
     rest = {key: one for key, one in message.items() if key not in ("role", "content")}
     if wordless:
@@ -39,7 +44,7 @@ def as_memory(
         created_at=said,
         session=session,
         source=source,
-        role=_named(role),
+        role=_speaker(role),
         metadata=metadata if plain else {WHOLE: dict(message)},
     )
 
@@ -53,7 +58,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
     return {**plain, **rest} if isinstance(rest, Mapping) else plain
 
 
-def as_said(memory: MemoryRecord) -> MemoryRecord:
+def as_original(memory: MemoryRecord) -> MemoryRecord:
     """The memory with the content that its message had, were it no word at all."""
     if memory.content != WORDLESS:
         return memory
@@ -61,12 +66,12 @@ def as_said(memory: MemoryRecord) -> MemoryRecord:
     return replace(memory, content=content) if isinstance(content, str) else memory
 
 
-def words(message: Message) -> str:
+def readable_text(message: Message) -> str:
     """Everything in a message that can be read, as a memory can be: without NUL."""
     return "\n".join(_lines(message)).replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
+def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
     """When each was said; one that does not tell was said when the one before it was.
 
     What lies in the future, by another clock, was said now.
@@ -80,7 +85,7 @@ def times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
     return found
 
 
-def _named(role: object) -> str:
+def _speaker(role: object) -> str:
     """Who speaks, as a memory can tell it: without NUL."""
     return (
         role.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(role, str) else ""
@@ -88,7 +93,7 @@ def _named(role: object) -> str:
 
 
 def _instant(message: Message) -> datetime | None:
-    said = when(message)
+    said = message_time(message)
     instant = in_zone(said, UTC) if said else None
     return (
         instant if instant and instant.year > 1 else None

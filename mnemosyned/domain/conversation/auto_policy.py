@@ -15,7 +15,7 @@ from mnemosyned.domain.conversation.budget import share
 from mnemosyned.domain.conversation.key_facts import (
     SHORT_CHARS,
     facts_of,
-    fitting,
+    select_facts,
     unique,
 )
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
@@ -23,38 +23,38 @@ from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
     message_id,
+    message_time,
     parts,
     text,
     tool_names,
-    when,
 )
-from mnemosyned.domain.conversation.model_summary import Summarize, retold
+from mnemosyned.domain.conversation.model_summary import Summarize, summarize_with_model
 from mnemosyned.domain.conversation.policy import (
     KEEP_RECENT,
     MAX_TOKENS,
     THRESHOLD,
-    Archived,
     Compaction,
-    Divided,
-    Verdict,
+    CompactionDecision,
+    RemovedMessage,
+    SplitConversation,
     at_threshold,
 )
 from mnemosyned.domain.conversation.summary_message import (
     POINTER,
-    Condensed,
-    Shape,
+    SummaryContent,
+    SummaryLayout,
     body_of,
-    merged,
+    merge_summaries,
+    render_summary,
     summary_message,
-    written,
 )
-from mnemosyned.domain.conversation.tool_stubs import stubbed
+from mnemosyned.domain.conversation.tool_stubs import stub_results
 from mnemosyned.domain.dates.relative import anchor, relative
 from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.summary.extract import extract
-from mnemosyned.domain.summary.prompt import harmless
+from mnemosyned.domain.summary.prompt import neutralize
 from mnemosyned.domain.text.token_estimate import Estimated
 
 TARGET = 0.6
@@ -91,17 +91,17 @@ class AutoPolicy:
         self._summarize = summarize
         self._counter = counter or FullCounter(Estimated())
 
-    def due(self, usage: int) -> Verdict:
+    def due(self, usage: int) -> CompactionDecision:
         return at_threshold(usage, self.threshold, self.max_tokens)
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        divided = Divided(
+        divided = SplitConversation(
             messages, keep=self.keep_recent if keep_recent is None else keep_recent
         )
         costs = [self._counter.message(message) for message in messages]
-        earlier = merged(divided.earlier)
+        earlier = merge_summaries(divided.earlier)
         done = Compaction(
             messages=list(messages),
             policy=self.name,
@@ -121,7 +121,9 @@ class AutoPolicy:
         shorter = self._summarized(done, divided, earlier, stubs, costs)
         return shorter if shorter.tokens_after < done.tokens_before else done
 
-    def _stubs(self, divided: Divided, costs: list[int]) -> dict[int, Message]:
+    def _stubs(
+        self, divided: SplitConversation, costs: list[int]
+    ) -> dict[int, Message]:
         """Stubs for old tool results, oldest first, until that is enough; `costs` follow."""
         goal = share(self.max_tokens, self.target)
         names = tool_names(divided.messages)
@@ -130,7 +132,7 @@ class AutoPolicy:
         for at in divided.old:
             if total <= goal:
                 break
-            stub = stubbed(divided.messages[at], names)
+            stub = stub_results(divided.messages[at], names)
             cost = self._counter.message(stub) if stub else costs[at]
             if stub and cost < costs[at]:
                 total += cost - costs[at]
@@ -140,7 +142,7 @@ class AutoPolicy:
     def _with_stubs(
         self,
         done: Compaction,
-        divided: Divided,
+        divided: SplitConversation,
         stubs: dict[int, Message],
         costs: Sequence[int],
     ) -> Compaction:
@@ -149,15 +151,15 @@ class AutoPolicy:
             done,
             messages=[stubs.get(at, one) for at, one in enumerate(divided.messages)],
             tokens_after=sum(costs),
-            archived=tuple(Archived(message_id(one), one) for one in originals),
-            details=tuple(_details(originals)),
+            archived=tuple(RemovedMessage(message_id(one), one) for one in originals),
+            details=tuple(_exact_values(originals)),
         )
 
     def _summarized(
         self,
         done: Compaction,
-        divided: Divided,
-        earlier: Condensed,
+        divided: SplitConversation,
+        earlier: SummaryContent,
         stubs: dict[int, Message],
         costs: Sequence[int],
     ) -> Compaction:
@@ -166,17 +168,17 @@ class AutoPolicy:
         left = [at for at in divided.live if at >= end]
         originals = divided.take(gone)
         archived = [*gone, *(at for at in stubs if at >= end)]
-        noted = _details(originals)
+        noted = _exact_values(originals)
         secrets = [detail for detail in noted if detail.sensitive]
-        prose, why = retold(
+        prose, why = summarize_with_model(
             self._summarize,
             originals,
             fits=self._fits,
             earlier=earlier.prose,
             secrets=secrets,
         )
-        told = [] if prose else _extracted(originals, secrets)
-        holds = Condensed(
+        told = [] if prose else _extract_prose(originals, secrets)
+        holds = SummaryContent(
             facts=tuple(
                 unique([*earlier.facts, *_key_facts(originals, secrets), *told])
             ),
@@ -204,11 +206,11 @@ class AutoPolicy:
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
             archived=tuple(
-                Archived(message_id(one), one) for one in divided.take(archived)
+                RemovedMessage(message_id(one), one) for one in divided.take(archived)
             ),
             summaries=(body_of(summary["content"]),),
             facts=holds.facts,
-            details=(*noted, *_details(divided.take(archived[len(gone) :]))),
+            details=(*noted, *_exact_values(divided.take(archived[len(gone) :]))),
             fallback_reason=why,
         )
 
@@ -216,7 +218,7 @@ class AutoPolicy:
         room = share(self.max_tokens, SUMMARY_FRACTION)
         return self._counter.text(prose) <= share(room, PROSE_SHARE)
 
-    def _end(self, divided: Divided, costs: Sequence[int]) -> int:
+    def _end(self, divided: SplitConversation, costs: Sequence[int]) -> int:
         """Up to where messages go: as few of the oldest as make room, and no pair parted."""
         room = share(self.max_tokens, self.target) - share(
             self.max_tokens, SUMMARY_FRACTION
@@ -231,19 +233,19 @@ class AutoPolicy:
             end = max(end, cut)
         return end
 
-    def _summary(self, holds: Condensed) -> dict[str, Any]:
+    def _summary(self, holds: SummaryContent) -> dict[str, Any]:
         """The summary message: all facts in its metadata, as many as there is room for in words."""
         room = share(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
         pointer = f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}"
-        shape = Shape(pointer=pointer)
-        room -= count(written((), shape=shape, prose=holds.prose))
-        facts = fitting(holds.facts, int(room * (1 - VALUES_SHARE)), count)
+        shape = SummaryLayout(pointer=pointer)
+        room -= count(render_summary((), shape=shape, prose=holds.prose))
+        facts = select_facts(holds.facts, int(room * (1 - VALUES_SHARE)), count)
         room -= sum(count(f"- {fact}\n") for fact in facts)
         shown = "\n".join((holds.prose, *facts))
         missing = [value for value in holds.values if value not in shown]
-        values = fitting(missing, room, count)
-        body = written(
+        values = select_facts(missing, room, count)
+        body = render_summary(
             facts,
             shape=replace(shape, values=values),
             prose=holds.prose,
@@ -252,7 +254,7 @@ class AutoPolicy:
         return summary_message(body, holds, policy=self.name)
 
 
-def _details(messages: Iterable[Message]) -> list[Detail]:
+def _exact_values(messages: Iterable[Message]) -> list[Detail]:
     """The exact values of messages; what one of them shows to be secret is so in all."""
     noted = [
         detail
@@ -278,13 +280,13 @@ def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterat
     names = tool_names(messages)
     known = KnownSecrets(secrets)
     for message in messages:
-        said = when(message)
+        said = message_time(message)
         for fact in facts_of(message, names):
             shown = known.masked(fact)
             yield anchor(shown, said) if said and relative(shown) else shown
 
 
-def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
+def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
     """The most telling sentences of what was said at length, of messages that tell their time.
 
     Without one, "yesterday" would come to mean some other day.
@@ -293,14 +295,14 @@ def _extracted(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[s
     prose = [
         MemoryRecord(
             id="",
-            content=known.masked(harmless(words)),
+            content=known.masked(neutralize(words)),
             created_at=said,
             role=_role(message),
         )
         for message in messages
         if (words := text(message).strip())
         and (len(words) > SHORT_CHARS or message.get("role") != "user")
-        and (said := when(message))
+        and (said := message_time(message))
     ]
     return list(extract(prose, ratio=EXTRACT_RATIO).lines) if prose else []
 

@@ -45,7 +45,11 @@ class TokenBudget:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value <= 1:
                 raise InvalidRequest(f"{name} must be between 0 and 1", field=name)
-        if exact(self.memory_fraction) + exact(self.learnings_fraction) > 1:
+        if (
+            exact_fraction(self.memory_fraction)
+            + exact_fraction(self.learnings_fraction)
+            > 1
+        ):
             raise InvalidRequest(
                 "memory_fraction and learnings_fraction add up to more than 1; lower one of them",
                 field="learnings_fraction",
@@ -109,11 +113,11 @@ class Breakdown:
         )
 
 
-def exact(fraction: float) -> Fraction:
+def exact_fraction(fraction: float) -> Fraction:
     """A fraction as it was written: 0.07 of 100 is 7, not 7.000000000000001."""
     return Fraction(str(fraction))
 
 
 def share(tokens: int, fraction: float) -> int:
     """A fraction of so many tokens, floored."""
-    return floor(tokens * exact(fraction))
+    return floor(tokens * exact_fraction(fraction))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace, TokenBudget
-from mnemosyned.domain.conversation.message_tokens import MessageCounter, SeedCounter
+from mnemosyned.domain.conversation.message_tokens import CharsCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.conversation.policy import Compaction, Policy
 from mnemosyned.domain.conversation.sections import (
@@ -17,11 +17,11 @@ from mnemosyned.domain.conversation.sections import (
     learnings_section,
     memory_section,
 )
-from mnemosyned.domain.conversation.window import Pruning
+from mnemosyned.domain.conversation.window import WindowSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class ContextWindow:
     """An assembled context; it unpacks into the system prompt and the messages."""
 
     system: str
@@ -73,7 +73,7 @@ class ContextManager:
     ) -> None:
         self.budget = budget or TokenBudget()
         self._consolidator = consolidator
-        self._counter = counter or SeedCounter()
+        self._counter = counter or CharsCounter()
         self._memory_place = memory_place
         self._reclaim_unused = reclaim_unused
         self._shrink_learnings = shrink_learnings
@@ -88,7 +88,7 @@ class ContextManager:
         learnings: Sequence[str] | None = None,
         tool_definitions: Sequence[Any] | None = None,
         summaries: Sequence[PastSummary | Mapping[str, Any]] | None = None,
-    ) -> Context:
+    ) -> ContextWindow:
         """The system prompt with memory and learnings, and the messages that fit, newest first.
 
         The fresh tail is kept whatever it costs; summaries follow where they fit, then older
@@ -98,7 +98,7 @@ class ContextManager:
         sections = self._sections(system, memory_results or (), learnings or ())
         new = _as_message(new_message)
         compaction = self._compacted(system, history, new)
-        pruning = Pruning(
+        pruning = WindowSelection(
             compaction.messages if compaction else history,
             new,
             counter=counter,
@@ -109,7 +109,7 @@ class ContextManager:
         kept = _positions(history, pruning) if compaction else pruning.kept
         beside = self._memory_place == "message"
         shown = (system, "" if beside else sections.memory, sections.learnings)
-        return Context(
+        return ContextWindow(
             system="\n\n".join(part for part in shown if part),
             messages=pruning.messages(beside=sections.memory if beside else ""),
             breakdown=Breakdown(
@@ -202,7 +202,7 @@ def _tools(definitions: Sequence[Any] | None, counter: MessageCounter) -> int:
     return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
 
 
-def _positions(history: Sequence[Message], pruning: Pruning) -> list[int]:
+def _positions(history: Sequence[Message], pruning: WindowSelection) -> list[int]:
     """Where those that compaction and pruning kept stood before, told by being the very same."""
     places: dict[int, list[int]] = {}
     for at, message in enumerate(history):

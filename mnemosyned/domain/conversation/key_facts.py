@@ -10,11 +10,11 @@ from mnemosyned.domain.conversation.messages import (
     PartKind,
     is_plain,
     parts,
-    stubbed_text,
+    strip_stub_mark,
     text,
     tool_names,
 )
-from mnemosyned.domain.summary.prompt import harmless, harmless_line
+from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, emphasis, tokens
 
 KEYWORDS = (
@@ -68,9 +68,9 @@ def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     return facts, others
 
 
-def beginning(result: str) -> str:
+def result_excerpt(result: str) -> str:
     """How a tool's result begins, with nothing in it that could be taken for more than that."""
-    return harmless(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS]
+    return neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS]
 
 
 def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
@@ -78,11 +78,11 @@ def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
     if not is_plain(message):
         for part in parts(message):
             if part.kind is PartKind.RESULT:
-                found = beginning(stubbed_text(part.text))
-                name = harmless_line(part.name or names.get(part.id) or NAMELESS)
+                found = result_excerpt(strip_stub_mark(part.text))
+                name = neutralize_line(part.name or names.get(part.id) or NAMELESS)
                 if found:
                     yield f"[{name}] {found}"
-    words = harmless(text(message))
+    words = neutralize(text(message))
     for line in _LINE_END.split(words):
         lower = line.lower()
         if any(keyword in lower for keyword in KEYWORDS):
@@ -108,12 +108,14 @@ LENGTH_POWER = 0.55
 _SILENT = (Kind.STOP, Kind.COMMON)
 
 
-def fitting(facts: Sequence[str], room: int, count: Callable[[str], int]) -> list[str]:
+def select_facts(
+    facts: Sequence[str], room: int, count: Callable[[str], int]
+) -> list[str]:
     """As many facts as so many tokens hold, the most telling first, in the order they came in."""
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)
-    worth = [telling(fact) for fact in facts]
+    worth = [fact_score(fact) for fact in facts]
     chosen: set[int] = set()
     for at in sorted(range(len(facts)), key=lambda at: (-worth[at], -at)):
         if costs[at] <= room:
@@ -122,7 +124,7 @@ def fitting(facts: Sequence[str], room: int, count: Callable[[str], int]) -> lis
     return [facts[at] for at in sorted(chosen)]
 
 
-def telling(fact: str) -> float:
+def fact_score(fact: str) -> float:
     """How much a fact says for its length: rulings and exact values before chatter."""
     words = tokens(" ".join(fact.split()))
     said = sum(

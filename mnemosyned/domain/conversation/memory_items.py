@@ -17,7 +17,7 @@ from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.secrets.exact_values import details
 from mnemosyned.domain.secrets.masking import masked
-from mnemosyned.domain.summary.prompt import harmless_line
+from mnemosyned.domain.summary.prompt import neutralize_line
 
 GROUP_MIN = 3
 MIN_OLD = 5
@@ -161,7 +161,7 @@ def consolidate_memories(
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
     """What the model is asked: the memories with their times, a line each, without secrets."""
     lines = [
-        f"- [{item.created_at.isoformat()}] {masked(harmless_line(item.content))}"
+        f"- [{item.created_at.isoformat()}] {masked(neutralize_line(item.content))}"
         for item in items
     ]
     return [

@@ -37,7 +37,7 @@ class MessageCounter(Protocol):
         ...
 
 
-class SeedCounter:
+class CharsCounter:
     """The seeds' rule: four characters of text to a token, at least one a message; media flat."""
 
     name = Chars4.name

@@ -60,7 +60,7 @@ def parts(message: Message) -> Iterator[Part]:
     """Everything a message holds, in order. Never raises on what an API would refuse."""
     content, role = message.get("content"), message.get("role")
     if role in TOOL_ROLES:
-        name = _word(message.get("name")) or _word(message.get("tool_name"))
+        name = _as_word(message.get("name")) or _as_word(message.get("tool_name"))
         yield Part(PartKind.RESULT, _text_in(content), _result_id(message), name)
         yield from _media_in(content)
     elif isinstance(content, str):
@@ -114,14 +114,14 @@ def is_intent(message: Message) -> bool:
     )
 
 
-def pinned(messages: Sequence[Message]) -> int:
+def count_pinned(messages: Sequence[Message]) -> int:
     """How many system messages lead the conversation; they are never compacted nor counted."""
     return next(
         (at for at, one in enumerate(messages) if not is_system(one)), len(messages)
     )
 
 
-class Ties(NamedTuple):
+class MessageGroups(NamedTuple):
     """Which messages belong together: a tool call, its results and what stands between them."""
 
     cuts: Sequence[int]
@@ -136,7 +136,7 @@ class Ties(NamedTuple):
         return self.cuts[bisect_right(self.cuts, at) - 1]
 
 
-def ties(messages: Sequence[Message]) -> Ties:
+def group_messages(messages: Sequence[Message]) -> MessageGroups:
     """Find what belongs together. Calls without an id are answered by the results after them."""
     found = _Pairing(len(messages))
     for at, message in enumerate(messages):
@@ -149,7 +149,7 @@ def ties(messages: Sequence[Message]) -> Ties:
         cuts = [at for at in cuts if not found.joined[at]]
     waits = [at for at in found.unanswered.values() if at >= found.spoken]
     orphans = {*found.orphans, *found.unanswered.values()} - set(waits)
-    return Ties(cuts, tuple(sorted(orphans)), min(waits, default=None))
+    return MessageGroups(cuts, tuple(sorted(orphans)), min(waits, default=None))
 
 
 class _Pairing:
@@ -198,18 +198,20 @@ def _links(message: Message) -> list[tuple[PartKind, str]]:
         for block in _blocks(content):
             if not isinstance(block, Mapping):
                 continue
-            kind = _word(block.get("type"))
+            kind = _as_word(block.get("type"))
             if kind in _CALLS:
-                found.append((PartKind.CALL, _word(block.get("id"))))
+                found.append((PartKind.CALL, _as_word(block.get("id"))))
             elif kind.endswith("tool_result"):
-                found.append((PartKind.RESULT, _word(block.get("tool_use_id"))))
+                found.append((PartKind.RESULT, _as_word(block.get("tool_use_id"))))
     calls = [
-        call for call in _listed(message.get("tool_calls")) if isinstance(call, Mapping)
+        call
+        for call in _as_list(message.get("tool_calls"))
+        if isinstance(call, Mapping)
     ]
-    found += [(PartKind.CALL, _word(call.get("id"))) for call in calls]
+    found += [(PartKind.CALL, _as_word(call.get("id"))) for call in calls]
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
-        found.append((PartKind.CALL, f"function:{_word(legacy.get('name'))}"))
+        found.append((PartKind.CALL, f"function:{_as_word(legacy.get('name'))}"))
     return found
 
 
@@ -233,7 +235,7 @@ def message_id(message: Message) -> str:
     return own if isinstance(own, str) and _ID.fullmatch(own) else digest("m", message)
 
 
-def when(message: Message) -> datetime | None:
+def message_time(message: Message) -> datetime | None:
     """When it was said, where it tells: an aware instant, what names no zone being UTC."""
     for key in TIME_KEYS:
         value = message.get(key)
@@ -253,7 +255,7 @@ def digest(prefix: str, value: object) -> str:
     return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
 
 
-def stubbed_text(result: str) -> str:
+def strip_stub_mark(result: str) -> str:
     """A tool result's own words, without the mark that it was archived."""
     return _STUBBED.sub("", result, count=1) if result.startswith(STUB) else result
 
@@ -264,16 +266,18 @@ def _canonical(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_canonical(member) for member in value]
     return (
-        value if value is None or isinstance(value, str | int | float) else _odd(value)
+        value
+        if value is None or isinstance(value, str | int | float)
+        else _json_fallback(value)
     )
 
 
-def _odd(value: object) -> str:
+def _json_fallback(value: object) -> str:
     """What stands for a value that JSON has not."""
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
-def _word(value: object) -> str:
+def _as_word(value: object) -> str:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) else ""
@@ -281,12 +285,12 @@ def _word(value: object) -> str:
 
 def _result_id(message: Message) -> str:
     """What joins a tool's message to its call; the older form has but the function's name."""
-    id = _word(message.get("tool_call_id"))
+    id = _as_word(message.get("tool_call_id"))
     legacy = message.get("role") == "function" and not id
-    return f"function:{_word(message.get('name'))}" if legacy else id
+    return f"function:{_as_word(message.get('name'))}" if legacy else id
 
 
-def _listed(value: object) -> Sequence[object]:
+def _as_list(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
@@ -297,7 +301,7 @@ def _blocks(content: object) -> Sequence[object]:
 
 
 def _is_result(block: object) -> bool:
-    return isinstance(block, Mapping) and _word(block.get("type")).endswith(
+    return isinstance(block, Mapping) and _as_word(block.get("type")).endswith(
         "tool_result"
     )
 
@@ -307,13 +311,15 @@ def _block(block: object) -> Iterator[Part]:
         yield Part(PartKind.TEXT, block)
     if not isinstance(block, Mapping):
         return
-    kind = _word(block.get("type"))
+    kind = _as_word(block.get("type"))
     if kind in _CALLS:
-        id, name = _word(block.get("id")), _word(block.get("name"))
+        id, name = _as_word(block.get("id")), _as_word(block.get("name"))
         yield Part(PartKind.CALL, _json(block.get("input")), id, name)
     elif _is_result(block):
         content = block.get("content")
-        yield Part(PartKind.RESULT, _text_in(content), _word(block.get("tool_use_id")))
+        yield Part(
+            PartKind.RESULT, _text_in(content), _as_word(block.get("tool_use_id"))
+        )
         yield from _media_in(content)
     elif kind in _MEDIA:
         yield Part(PartKind.MEDIA)
@@ -324,7 +330,7 @@ def _block(block: object) -> Iterator[Part]:
 
 
 def _calls(message: Message) -> Iterator[Part]:
-    for call in _listed(message.get("tool_calls")):
+    for call in _as_list(message.get("tool_calls")):
         if isinstance(call, Mapping):
             function = call.get("function")
             told = function if isinstance(function, Mapping) else call
@@ -332,12 +338,12 @@ def _calls(message: Message) -> Iterator[Part]:
             yield Part(
                 PartKind.CALL,
                 arguments if isinstance(arguments, str) else _json(arguments),
-                _word(call.get("id")),
-                _word(told.get("name")),
+                _as_word(call.get("id")),
+                _as_word(told.get("name")),
             )
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
-        name, arguments = _word(legacy.get("name")), legacy.get("arguments")
+        name, arguments = _as_word(legacy.get("name")), legacy.get("arguments")
         yield Part(
             PartKind.CALL,
             arguments if isinstance(arguments, str) else _json(arguments),
@@ -358,11 +364,11 @@ def _media_in(content: object) -> Iterator[Part]:
     if isinstance(content, str):
         return
     for block in _blocks(content):
-        if isinstance(block, Mapping) and _word(block.get("type")) in _MEDIA:
+        if isinstance(block, Mapping) and _as_word(block.get("type")) in _MEDIA:
             yield Part(PartKind.MEDIA)
 
 
 def _json(value: object) -> str:
     if value is None:
         return ""
-    return json.dumps(value, ensure_ascii=False, skipkeys=True, default=_odd)
+    return json.dumps(value, ensure_ascii=False, skipkeys=True, default=_json_fallback)

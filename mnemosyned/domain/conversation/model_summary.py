@@ -27,7 +27,7 @@ It may raise or answer nothing: a rule writes the summary then.
 """
 
 
-def retold(
+def summarize_with_model(
     summarize: Summarize | None,
     messages: Sequence[Message],
     *,
@@ -38,7 +38,7 @@ def retold(
     """A model's summary, empty without one, and why there is none where one was asked for."""
     if summarize is None or not messages:
         return "", ""
-    plain = readable(messages, earlier=earlier, secrets=secrets)
+    plain = plain_messages(messages, earlier=earlier, secrets=secrets)
     try:
         prose = summarize(plain)
     except Exception as error:  # noqa: BLE001 whatever a model does, the work is told by rule
@@ -49,7 +49,7 @@ def retold(
     return (prose, "") if fits(prose) else ("", "the model's summary is too long")
 
 
-def readable(
+def plain_messages(
     messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
 ) -> list[Message]:
     """The messages as plain text without secrets, tool calls and results told in words.

@@ -6,23 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from mnemosyned.domain.conversation.budget import exact
+from mnemosyned.domain.conversation.budget import exact_fraction
 from mnemosyned.domain.conversation.key_facts import bullets, extract_facts, unique
 from mnemosyned.domain.conversation.message_tokens import (
+    CharsCounter,
     MessageCounter,
-    SeedCounter,
     estimate_tokens,
 )
-from mnemosyned.domain.conversation.messages import Message, message_id, pinned, ties
+from mnemosyned.domain.conversation.messages import (
+    Message,
+    count_pinned,
+    group_messages,
+    message_id,
+)
 from mnemosyned.domain.conversation.summary_message import (
     NO_FACTS,
     SESSION_HEADER,
-    Condensed,
-    as_facts,
+    SummaryContent,
     body_of,
-    condensed,
     is_summary,
-    merged,
+    merge_summaries,
+    prose_to_facts,
+    read_summary,
     summary_message,
 )
 from mnemosyned.domain.memory import Detail
@@ -33,7 +38,7 @@ MAX_TOKENS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class RemovedMessage:
     """A message that a compaction took out, and what it can be asked back by."""
 
     id: str
@@ -41,7 +46,7 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class ConsolidationAudit:
     """The record of one compaction; there is none where nothing was removed."""
 
     messages_removed: int
@@ -50,7 +55,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CompactionDecision:
     """Whether a policy would compact now, and which of its rules says so."""
 
     due: bool
@@ -70,7 +75,7 @@ class Compaction:
     tokens_after: int
     limit: int = 0
     """What the conversation was held to, 0 for none."""
-    archived: tuple[Archived, ...] = ()
+    archived: tuple[RemovedMessage, ...] = ()
     """The messages taken out or stubbed, oldest first: `expand` with their ids brings them back."""
     summaries: tuple[str, ...] = ()
     """The text of each summary written, without its header."""
@@ -98,10 +103,10 @@ class Compaction:
         return tuple(one.id for one in self.archived)
 
     @property
-    def audit(self) -> Audit | None:
+    def audit(self) -> ConsolidationAudit | None:
         if not self.archived:
             return None
-        return Audit(len(self.archived), sum(map(len, self.summaries)))
+        return ConsolidationAudit(len(self.archived), sum(map(len, self.summaries)))
 
 
 class Policy(Protocol):
@@ -109,7 +114,7 @@ class Policy(Protocol):
 
     name: ClassVar[str]
 
-    def due(self, usage: int) -> Verdict:
+    def due(self, usage: int) -> CompactionDecision:
         """Whether so many tokens are too many, by this policy's own operator."""
         ...
 
@@ -123,28 +128,30 @@ class Policy(Protocol):
         ...
 
 
-def should_compact(policy: Policy, usage: int) -> Verdict:
+def should_compact(policy: Policy, usage: int) -> CompactionDecision:
     """Whether the policy would compact at so many tokens, and by which rule."""
     return policy.due(usage)
 
 
-def at_threshold(usage: int, fraction: float, max_tokens: int) -> Verdict:
+def at_threshold(usage: int, fraction: float, max_tokens: int) -> CompactionDecision:
     """Whether usage has reached a fraction of a window; never with a window of 0 or less."""
-    reached = max_tokens > 0 and usage >= exact(fraction) * max_tokens
-    return Verdict(reached, f"{fraction:.0%} of {max_tokens:,}" if reached else "")
+    reached = max_tokens > 0 and usage >= exact_fraction(fraction) * max_tokens
+    return CompactionDecision(
+        reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""
+    )
 
 
-class Divided:
+class SplitConversation:
     """A conversation parted into what is pinned, what is old, and the tail that stays."""
 
     def __init__(self, messages: Sequence[Message], *, keep: int) -> None:
         self.messages = messages
-        self.ties = ties(messages)
-        self.head = pinned(messages)
+        self.ties = group_messages(messages)
+        self.head = count_pinned(messages)
         summaries = [
             at for at in range(self.head, len(messages)) if is_summary(messages[at])
         ]
-        self.earlier = [condensed(messages[at]) for at in summaries]
+        self.earlier = [read_summary(messages[at]) for at in summaries]
         """What the summaries hold that are there already, wherever they stand."""
         known = set(summaries)
         self.live = [at for at in range(self.head, len(messages)) if at not in known]
@@ -180,20 +187,20 @@ class MemoryConsolidator:
         max_tokens: int = MAX_TOKENS,
         *,
         keep_recent: int = KEEP_RECENT,
-        on_audit: Callable[[Audit], object] | None = None,
+        on_audit: Callable[[ConsolidationAudit], object] | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
         self.threshold_pct = threshold_pct
         self.max_tokens = max_tokens
         self.keep_recent = max(0, keep_recent)
         self._on_audit = on_audit
-        self._counter = counter or SeedCounter()
+        self._counter = counter or CharsCounter()
 
     def should_consolidate(self, current_tokens: int) -> bool:
         """Whether usage has reached the threshold; never with a budget of 0 or less."""
         return self.due(current_tokens).due
 
-    def due(self, usage: int) -> Verdict:
+    def due(self, usage: int) -> CompactionDecision:
         return at_threshold(usage, self.threshold_pct, self.max_tokens)
 
     def consolidate(
@@ -209,7 +216,7 @@ class MemoryConsolidator:
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
         keep = self.keep_recent if keep_recent is None else keep_recent
-        divided = Divided(messages, keep=keep)
+        divided = SplitConversation(messages, keep=keep)
         before = sum(map(self._counter.message, messages))
         unchanged = Compaction(
             messages=list(messages),
@@ -218,14 +225,16 @@ class MemoryConsolidator:
             tokens_before=before,
             tokens_after=before,
             limit=max(0, self.max_tokens),
-            facts=merged(divided.earlier).facts,
+            facts=merge_summaries(divided.earlier).facts,
             orphans=divided.ties.orphans,
         )
         if not divided.old:
             return unchanged
         old = divided.take(divided.old)
-        archived = tuple(Archived(message_id(one), one) for one in old)
-        summary = self._summary(as_facts(merged(divided.earlier)), old, archived)
+        archived = tuple(RemovedMessage(message_id(one), one) for one in old)
+        summary = self._summary(
+            prose_to_facts(merge_summaries(divided.earlier)), old, archived
+        )
         kept = [*messages[: divided.head], summary, *divided.take(divided.tail)]
         done = replace(
             unchanged,
@@ -240,9 +249,12 @@ class MemoryConsolidator:
         return done
 
     def _summary(
-        self, earlier: Condensed, old: Sequence[Message], archived: Sequence[Archived]
+        self,
+        earlier: SummaryContent,
+        old: Sequence[Message],
+        archived: Sequence[RemovedMessage],
     ) -> dict[str, Any]:
-        holds = Condensed(
+        holds = SummaryContent(
             facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
             summary_of=tuple(
                 unique([*earlier.summary_of, *(one.id for one in archived)])

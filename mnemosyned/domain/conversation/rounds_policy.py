@@ -16,33 +16,33 @@ from mnemosyned.domain.conversation.key_facts import extract_facts, unique
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import (
     Message,
+    MessageGroups,
     PartKind,
-    Ties,
+    count_pinned,
+    group_messages,
     is_intent,
     is_system,
     message_id,
     parts,
-    pinned,
     text,
-    ties,
 )
-from mnemosyned.domain.conversation.model_summary import Summarize, retold
+from mnemosyned.domain.conversation.model_summary import Summarize, summarize_with_model
 from mnemosyned.domain.conversation.policy import (
     KEEP_RECENT,
-    Archived,
     Compaction,
-    Verdict,
+    CompactionDecision,
+    RemovedMessage,
 )
 from mnemosyned.domain.conversation.summary_message import (
     ROUND_HEADER,
-    Condensed,
-    Shape,
+    SummaryContent,
+    SummaryLayout,
     body_of,
-    condensed,
     is_summary,
-    merged,
+    merge_summaries,
+    read_summary,
+    render_summary,
     summary_message,
-    written,
 )
 from mnemosyned.domain.text.token_estimate import Estimated
 
@@ -69,17 +69,17 @@ class RoundsPolicy:
         self._summarize = summarize
         self._counter = counter or FullCounter(Estimated())
 
-    def due(self, usage: int) -> Verdict:
+    def due(self, usage: int) -> CompactionDecision:
         """More than the limit; exactly the limit is not."""
         over = usage > self.token_limit
-        return Verdict(over, f"over {self.token_limit:,}" if over else "")
+        return CompactionDecision(over, f"over {self.token_limit:,}" if over else "")
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
-        known = ties(messages)
+        known = group_messages(messages)
         done = Compaction(
             messages=list(messages),
             policy=self.name,
@@ -87,19 +87,21 @@ class RoundsPolicy:
             tokens_before=tokens,
             tokens_after=tokens,
             limit=max(0, self.token_limit),
-            facts=merged(map(condensed, filter(is_summary, messages))).facts,
+            facts=merge_summaries(
+                map(read_summary, filter(is_summary, messages))
+            ).facts,
             orphans=known.orphans,
         )
         if not self.due(tokens).due:
             return done
-        fixed = _fixed(messages, known)
+        fixed = _immovable(messages, known)
         said = [
             at for at, stays in enumerate(fixed) if stays and is_intent(messages[at])
         ]
-        last = said[-1] if said else pinned(messages) - 1
+        last = said[-1] if said else count_pinned(messages) - 1
         done = self._told(done, messages, _runs(fixed, 0, last + 1))
         if self.due(done.tokens_after).due:
-            begin, end = _within(messages, known, fixed, last + 1, keep=keep)
+            begin, end = _last_round_range(messages, known, fixed, last + 1, keep=keep)
             rest = len(messages) - len(done.messages)
             done = self._told(
                 done, done.messages, _runs(fixed[rest:], begin - rest, end - rest)
@@ -111,7 +113,7 @@ class RoundsPolicy:
     ) -> Compaction:
         """The conversation with each of these runs replaced by its summary, where that is less."""
         kept: list[Message] = []
-        made: list[_Told] = []
+        made: list[_RoundSummary] = []
         at = 0
         for run in runs:
             told = self._one(messages[run.start : run.stop])
@@ -130,18 +132,20 @@ class RoundsPolicy:
                 *done.summaries,
                 *(body_of(told.summary["content"]) for told in made),
             ),
-            facts=merged(map(condensed, filter(is_summary, kept))).facts,
+            facts=merge_summaries(map(read_summary, filter(is_summary, kept))).facts,
             fallback_reason=done.fallback_reason or next(filter(None, reasons), ""),
         )
 
-    def _one(self, run: Sequence[Message]) -> _Told | None:
+    def _one(self, run: Sequence[Message]) -> _RoundSummary | None:
         """The summary of a run; None where there is nothing new in it, or it would not be less."""
         old = [message for message in run if not is_summary(message)]
         if not old:
             return None
-        earlier = merged(map(condensed, filter(is_summary, run)))
-        archived = tuple(Archived(message_id(message), message) for message in old)
-        holds = Condensed(
+        earlier = merge_summaries(map(read_summary, filter(is_summary, run)))
+        archived = tuple(
+            RemovedMessage(message_id(message), message) for message in old
+        )
+        holds = SummaryContent(
             facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
             values=earlier.values,
             summary_of=tuple(
@@ -151,7 +155,9 @@ class RoundsPolicy:
         room = sum(map(self._counter.message, run))
 
         def told(prose: str) -> dict[str, Any] | None:
-            body = written(holds.facts, shape=Shape(header=ROUND_HEADER), prose=prose)
+            body = render_summary(
+                holds.facts, shape=SummaryLayout(header=ROUND_HEADER), prose=prose
+            )
             summary = summary_message(
                 body, replace(holds, prose=prose), policy=self.name
             )
@@ -159,24 +165,26 @@ class RoundsPolicy:
 
         if told("") is None:
             return None
-        prose, why = retold(
+        prose, why = summarize_with_model(
             self._summarize,
             old,
             earlier=earlier.prose,
             fits=lambda prose: told(prose) is not None,
         )
-        by_rule = "\n".join(part for part in (earlier.prose, described(old)) if part)
+        by_rule = "\n".join(
+            part for part in (earlier.prose, describe_actions(old)) if part
+        )
         summary = told(prose or by_rule)
-        return _Told(summary, archived, why) if summary else None
+        return _RoundSummary(summary, archived, why) if summary else None
 
 
-class _Told(NamedTuple):
+class _RoundSummary(NamedTuple):
     summary: dict[str, Any]
-    archived: tuple[Archived, ...]
+    archived: tuple[RemovedMessage, ...]
     fallback_reason: str
 
 
-def described(messages: Sequence[Message]) -> str:
+def describe_actions(messages: Sequence[Message]) -> str:
     """What an agent did, by rule: how many messages, which tools, and how it closed."""
     tools = Counter(
         part.name or "tool"
@@ -198,7 +206,7 @@ def described(messages: Sequence[Message]) -> str:
     return f"{heading}\nIn the end: {closing}" if closing else heading
 
 
-def _fixed(messages: Sequence[Message], known: Ties) -> list[bool]:
+def _immovable(messages: Sequence[Message], known: MessageGroups) -> list[bool]:
     """What stays where it is: the system's, the user's, and whatever is tied to those."""
     fixed = [
         is_system(message) or (is_intent(message) and not is_summary(message))
@@ -210,9 +218,9 @@ def _fixed(messages: Sequence[Message], known: Ties) -> list[bool]:
     return fixed
 
 
-def _within(
+def _last_round_range(
     messages: Sequence[Message],
-    known: Ties,
+    known: MessageGroups,
     fixed: Sequence[bool],
     begin: int,
     *,

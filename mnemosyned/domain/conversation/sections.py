@@ -11,7 +11,7 @@ from typing import Any, Self
 from mnemosyned.domain.conversation.key_facts import bullets
 from mnemosyned.domain.conversation.message_tokens import MessageCounter
 from mnemosyned.domain.secrets.masking import masked
-from mnemosyned.domain.summary.prompt import harmless, harmless_line
+from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 
 MEMORY_HEADING = "## Relevant Memory"
@@ -35,9 +35,9 @@ class Quoted:
         """Marked as a quotation line by line, so that nothing in it looks like our own words."""
         day = self.said.date().isoformat() if self.said else ""
         origin = ", ".join(
-            harmless_line(part) for part in (day, self.speaker, self.source) if part
+            neutralize_line(part) for part in (day, self.speaker, self.source) if part
         )
-        words = masked(harmless(self.text)).split("\n")
+        words = masked(neutralize(self.text)).split("\n")
         first = f"[{origin}] {words[0]}" if origin else words[0]
         return "\n".join(f"> {line}" for line in (first, *words[1:]))
 
@@ -68,9 +68,9 @@ class PastSummary:
     def shown(self) -> str:
         covers = ""
         if self.start and self.end:
-            covers = harmless_line(f", covers {_day(self.start)} to {_day(self.end)}")
+            covers = neutralize_line(f", covers {_day(self.start)} to {_day(self.end)}")
         header = f"[Summary: depth {self.depth}, {self.messages} messages{covers}]"
-        return f"{header}\n{masked(harmless(self.content))}"
+        return f"{header}\n{masked(neutralize(self.content))}"
 
 
 def memory_section(
@@ -90,7 +90,7 @@ def memory_section(
         text = (
             snippet.shown()
             if isinstance(snippet, Quoted)
-            else masked(harmless(snippet))
+            else masked(neutralize(snippet))
         )
         if not text.strip():
             continue
@@ -121,7 +121,7 @@ def learnings_section(
     the conversation or is not seen. With `shrink`, as many of them as fit.
     """
     listed = [
-        masked(words) for learning in learnings if (words := harmless_line(learning))
+        masked(words) for learning in learnings if (words := neutralize_line(learning))
     ]
     listed = listed[:LEARNINGS_MAX]
     while listed:

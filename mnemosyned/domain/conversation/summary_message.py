@@ -8,8 +8,8 @@ from typing import Any
 
 from mnemosyned.domain.conversation.key_facts import (
     bullets,
-    fitting,
     from_bullets,
+    select_facts,
     unique,
 )
 from mnemosyned.domain.conversation.messages import (
@@ -19,7 +19,7 @@ from mnemosyned.domain.conversation.messages import (
     parts,
     text,
 )
-from mnemosyned.domain.summary.prompt import harmless, harmless_line
+from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
 
 SESSION_HEADER = "[Session context consolidated]"
 ROUND_HEADER = "[Summary]:"
@@ -42,7 +42,7 @@ MEMORY_KIND = "memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condensed:
+class SummaryContent:
     """What a summary message holds of those it stands for."""
 
     facts: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def is_summary(message: Message) -> bool:
 
 
 def summary_message(
-    content: str, condensed: Condensed, *, policy: str
+    content: str, condensed: SummaryContent, *, policy: str
 ) -> dict[str, Any]:
     """The message as it is kept: by the user, marked as a summary in its metadata."""
     metadata = {
@@ -93,7 +93,7 @@ def summary_message(
     return {"role": "user", "content": content, "metadata": metadata}
 
 
-def condensed(message: Message) -> Condensed:
+def read_summary(message: Message) -> SummaryContent:
     """What a summary message holds: from its metadata, else as far as its text says."""
     metadata = message.get("metadata")
     if (
@@ -102,19 +102,19 @@ def condensed(message: Message) -> Condensed:
         and "facts" in metadata
     ):
         prose = metadata.get("prose")
-        return Condensed(
+        return SummaryContent(
             facts=_strings(metadata.get("facts")),
             values=_strings(metadata.get("values")),
             prose=prose if isinstance(prose, str) else "",
             summary_of=_strings(metadata.get("summary_of")),
         )
-    return _read(text(message).strip())
+    return _parse_summary(text(message).strip())
 
 
-def merged(earlier: Iterable[Condensed]) -> Condensed:
+def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
     """One out of several, oldest first; nothing but repetition is lost."""
     all_of = list(earlier)
-    return Condensed(
+    return SummaryContent(
         facts=tuple(unique(fact for one in all_of for fact in one.facts)),
         values=tuple(unique(value for one in all_of for value in one.values)),
         prose="\n".join(one.prose for one in all_of if one.prose),
@@ -122,7 +122,7 @@ def merged(earlier: Iterable[Condensed]) -> Condensed:
     )
 
 
-def as_facts(earlier: Condensed) -> Condensed:
+def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
     """The same where prose has no place: it goes on as a fact of its own, and so do values."""
     told = "\n".join((*earlier.facts, earlier.prose))
     left = VALUE_SEPARATOR.join(value for value in earlier.values if value not in told)
@@ -135,7 +135,7 @@ def as_facts(earlier: Condensed) -> Condensed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class SummaryLayout:
     """How a summary is written out."""
 
     header: str = SESSION_HEADER
@@ -144,20 +144,20 @@ class Shape:
     values: Sequence[str] = field(default_factory=tuple)
 
 
-def written(
-    facts: Sequence[str], *, shape: Shape, prose: str = "", left_out: int = 0
+def render_summary(
+    facts: Sequence[str], *, shape: SummaryLayout, prose: str = "", left_out: int = 0
 ) -> str:
     """A summary's text: header, prose, facts as bullets, values and the pointer.
 
     What others said in it is made harmless: it stands in the window as a message of its own.
     """
-    prose = harmless(prose)
-    listed = bullets(map(harmless, facts)) or ("" if prose else f"- {NO_FACTS}")
+    prose = neutralize(prose)
+    listed = bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
     body = [prose, listed]
     if left_out:
         body.append(f"({left_out:,} {LEFT_OUT}")
     if shape.values:
-        body.append(VALUES + harmless_line(VALUE_SEPARATOR.join(shape.values)))
+        body.append(VALUES + neutralize_line(VALUE_SEPARATOR.join(shape.values)))
     body.append(shape.pointer)
     joint = " " if shape.header == ROUND_HEADER else "\n\n"
     return shape.header + joint + "\n".join(part for part in body if part)
@@ -172,17 +172,19 @@ def body_of(content: str) -> str:
     return rest.strip() if first.rstrip().endswith("]") else content
 
 
-def shrunk(message: Message, room: int, count: Callable[[str], int]) -> dict[str, Any]:
+def shrink_summary(
+    message: Message, room: int, count: Callable[[str], int]
+) -> dict[str, Any]:
     """A summary message in about so many tokens: fewer facts in its words, all in its metadata."""
-    holds = condensed(message)
-    shape = Shape(
+    holds = read_summary(message)
+    shape = SummaryLayout(
         pointer=f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}"
     )
-    room -= count(written((), shape=shape, left_out=1))
+    room -= count(render_summary((), shape=shape, left_out=1))
     prose = holds.prose if count(holds.prose) <= room // 2 else ""
-    facts = fitting(holds.facts, room - count(prose), count)
+    facts = select_facts(holds.facts, room - count(prose), count)
     left_out = len(holds.facts) - len(facts)
-    body = written(facts, shape=shape, prose=prose, left_out=left_out)
+    body = render_summary(facts, shape=shape, prose=prose, left_out=left_out)
     metadata = message.get("metadata")
     policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
     return summary_message(
@@ -210,7 +212,7 @@ def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Me
     return sent
 
 
-def _read(content: str) -> Condensed:
+def _parse_summary(content: str) -> SummaryContent:
     facts, others = from_bullets(body_of(content).split("\n"))
     values: list[str] = []
     prose: list[str] = []
@@ -222,7 +224,7 @@ def _read(content: str) -> Condensed:
             ids += [word for word in line.split() if word.startswith("c-")]
         elif not line.endswith(LEFT_OUT):
             prose.append(line)
-    return Condensed(
+    return SummaryContent(
         facts=tuple(fact for fact in facts if not fact.startswith(NO_FACTS)),
         values=tuple(values),
         prose="\n".join(prose).strip(),

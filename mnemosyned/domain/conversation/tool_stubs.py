@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mnemosyned.domain.conversation.key_facts import NAMELESS, beginning
+from mnemosyned.domain.conversation.key_facts import NAMELESS, result_excerpt
 from mnemosyned.domain.conversation.messages import (
     STUB,
     TOOL_ROLES,
@@ -15,11 +15,11 @@ from mnemosyned.domain.conversation.messages import (
     is_plain,
     message_id,
     parts,
-    stubbed_text,
+    strip_stub_mark,
 )
 from mnemosyned.domain.conversation.summary_message import VALUE_SEPARATOR, VALUES
 from mnemosyned.domain.secrets.exact_values import details
-from mnemosyned.domain.summary.prompt import harmless_line
+from mnemosyned.domain.summary.prompt import neutralize_line
 
 STUBBED_CHARS_MIN = 800
 """A shorter result stays: a stub, which is never longer than this, would save little."""
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[^\w.-]+")
 _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200})\]")
 
 
-def stubbed(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None:
+def stub_results(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None:
     """The message with its long tool results stubbed; None where it has none.
 
     A stub begins as its result did, so that the key fact taken of it is the same.
@@ -58,7 +58,7 @@ def stubbed(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None
     return {**message, "content": content}
 
 
-def pointer(message: Message) -> str:
+def stub_pointer(message: Message) -> str:
     """The id under which a stub says that the rest can be had; empty where there is none."""
     if is_plain(message):
         return ""
@@ -72,15 +72,15 @@ def pointer(message: Message) -> str:
 
 def is_stub_of(message: Message, original: Message) -> bool:
     """Whether it says nothing that the original does not: a tool could write a pointer itself."""
-    again = stubbed(original, {})
-    return again is not None and _told(message) == _told(again)
+    again = stub_results(original, {})
+    return again is not None and _comparable_parts(message) == _comparable_parts(again)
 
 
-def _told(message: Message) -> list[tuple[PartKind, str, str]]:
+def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
     return [
         (
             part.kind,
-            stubbed_text(part.text) if part.kind is PartKind.RESULT else part.text,
+            strip_stub_mark(part.text) if part.kind is PartKind.RESULT else part.text,
             part.id,
         )
         for part in parts(message)
@@ -89,7 +89,7 @@ def _told(message: Message) -> list[tuple[PartKind, str, str]]:
 
 def _stub(result: str, name: str, id: str) -> str:
     result = result.strip()
-    head = beginning(result)
+    head = result_excerpt(result)
     values: list[str] = []
     room = VALUES_CHARS
     for detail in details(result):
@@ -98,6 +98,6 @@ def _stub(result: str, name: str, id: str) -> str:
             break
         if not detail.sensitive and detail.value not in head:
             values.append(detail.value)
-    rest = VALUES + harmless_line(VALUE_SEPARATOR.join(values)) if values else "…"
+    rest = VALUES + neutralize_line(VALUE_SEPARATOR.join(values)) if values else "…"
     called = _NAME.sub("_", name)[:40]
     return f"{STUB}{called}, {len(result):,} characters; expand {id}] {head}\n{rest}"

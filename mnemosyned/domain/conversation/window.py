@@ -11,24 +11,24 @@ from typing import Any
 from mnemosyned.domain.conversation.message_tokens import MessageCounter
 from mnemosyned.domain.conversation.messages import (
     Message,
+    count_pinned,
+    group_messages,
     message_id,
-    pinned,
-    ties,
-    when,
+    message_time,
 )
 from mnemosyned.domain.conversation.sections import PastSummary
 from mnemosyned.domain.conversation.summary_message import (
     KIND,
     MEMORY_KIND,
     is_summary,
-    shrunk,
+    shrink_summary,
 )
 
 SUMMARY_TOKENS_MIN = 200
 """What the summary of compacted messages gets, even where the fresh tail takes everything."""
 
 
-class Pruning:
+class WindowSelection:
     """One conversation and its new message, held to so many tokens.
 
     System messages that lead it stay and count towards no share. So does the summary of what was
@@ -46,11 +46,11 @@ class Pruning:
     ) -> None:
         self.history = history
         self.room = room
-        self.ties = ties([*history, new])
+        self.ties = group_messages([*history, new])
         self._new = new
         self._counter = counter
         self._costs: dict[int, int] = {}
-        self._head = pinned(history)
+        self._head = count_pinned(history)
         begin = min(len(history) - tail, self.ties.cut(len(history)))
         self._begin = max(self._head, self.ties.cut(max(self._head, begin)))
         """Where the fresh tail begins, no tool call parted from its results."""
@@ -76,11 +76,11 @@ class Pruning:
         Those that were folded into another are left out, and those that tell of messages which
         are all kept; of the others, whichever fit, in the order of what they cover.
         """
-        top = chronological(one for one in summaries if one.parent is None)
+        top = sort_by_time(one for one in summaries if one.parent is None)
         if not top:
             return
         chosen: set[int] = set()
-        told = _Told(self.history)
+        told = _Coverage(self.history)
         while True:
             kept = told.all_from(self.start)
             further = {
@@ -141,7 +141,7 @@ class Pruning:
         for at in reversed(self._lead):
             message, cost = self.history[at], self._cost(at)
             if cost > self._rest and not self._led:
-                message = shrunk(
+                message = shrink_summary(
                     message, max(self._rest, SUMMARY_TOKENS_MIN), self._counter.text
                 )
                 cost = self._counter.message(message)
@@ -167,7 +167,7 @@ class Pruning:
         return start
 
 
-def chronological(summaries: Iterable[PastSummary]) -> list[PastSummary]:
+def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
     """By what they cover; those that do not tell come last, in the order given."""
     last = datetime.max.replace(tzinfo=UTC)
     return sorted(
@@ -176,12 +176,12 @@ def chronological(summaries: Iterable[PastSummary]) -> list[PastSummary]:
     )
 
 
-class _Told:
+class _Coverage:
     """Which summaries tell of nothing but messages that are kept themselves."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
-        self._times = [when(message) for message in history]
+        self._times = [message_time(message) for message in history]
         self._first = min(filter(None, self._times), default=None)
 
     def all_from(self, start: int) -> Callable[[PastSummary], bool]:

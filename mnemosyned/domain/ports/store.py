@@ -73,7 +73,7 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ArchivedMessage:
     """A message taken out, as a memory.
 
     What its agent remembered in the same words stands for it, where that is allowed: of the same
@@ -81,8 +81,9 @@ class Taken:
     """
 
     draft: Draft
-    alike: bool
-    timed: bool
+    may_reuse: bool
+    """Whether a memory in the same words may hold it."""
+    has_timestamp: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Compacting:
     compacted: Compacted
     text: str
     """The summary as it stands in the conversation, to be known again by."""
-    parts: tuple[Taken | str, ...]
+    parts: tuple[ArchivedMessage | str, ...]
     """In the order of the conversation: messages, and ids of compactions that it goes on from."""
 
 

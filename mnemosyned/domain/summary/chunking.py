@@ -31,12 +31,12 @@ class Piece:
     role: str = ""
 
 
-def whole(memory: MemoryRecord) -> Piece:
+def whole_piece(memory: MemoryRecord) -> Piece:
     """The piece that a memory makes where it need not be split."""
     return Piece(memory.id, memory.content, memory.created_at, memory.role)
 
 
-def parts(
+def split_to_fit(
     memories: Iterable[MemoryRecord],
     *,
     count_tokens: Callable[[Piece], int],
@@ -47,35 +47,36 @@ def parts(
     `count_tokens` says what a piece takes as it will be shown. A memory is split only where it
     alone exceeds a part; should not even one character of it fit, it goes character by character.
     """
-    originals = [whole(memory) for memory in memories]
+    originals = [whole_piece(memory) for memory in memories]
     sized = [
         (piece, size)
         for one in originals
-        for piece, size in _fitting(one, count_tokens, max(tokens_max, 1))
+        for piece, size in _split_piece(one, count_tokens, max(tokens_max, 1))
     ]
-    found = _packed(sized, max(tokens_max, 1))
-    if not covered(originals, found):
+    found = _pack(sized, max(tokens_max, 1))
+    if not all_covered(originals, found):
         raise AssertionError("A part of the group would be left out of its summary.")
     return found
 
 
-def covered(originals: Iterable[Piece], found: Iterable[Sequence[Piece]]) -> bool:
+def all_covered(originals: Iterable[Piece], found: Iterable[Sequence[Piece]]) -> bool:
     """Whether every memory stands in the parts with all its text, in order."""
     texts: dict[str, list[str]] = {}
     for part in found:
         for piece in part:
             texts.setdefault(piece.memory, []).append(piece.text)
     return all(
-        one.memory in texts and _bare("".join(texts[one.memory])) == _bare(one.text)
+        one.memory in texts
+        and _without_space("".join(texts[one.memory])) == _without_space(one.text)
         for one in originals
     )
 
 
-def _bare(text: str) -> str:
+def _without_space(text: str) -> str:
     return "".join(text.split())
 
 
-def _packed(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piece]]:
+def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piece]]:
     """Pieces side by side while they fit, evenly, as a last part of one line says little."""
     total = sum(size for _, size in sized)
     fair = -(-total // max(-(-total // tokens_max), 1))
@@ -90,7 +91,7 @@ def _packed(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Pi
     return found
 
 
-def _fitting(
+def _split_piece(
     piece: Piece, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> Iterator[tuple[Piece, int]]:
     """The piece with its size, or the stretches of it that fit."""
@@ -108,13 +109,15 @@ def _fitting(
         yield blank, count_tokens(blank)
     while rest:
         head = rest[: tokens_max * CHARS_PER_TOKEN_MAX]
-        stop = _pause(rest, _longest(piece, head, count_tokens, tokens_max))
+        stop = _cut_position(
+            rest, _longest_prefix(piece, head, count_tokens, tokens_max)
+        )
         one = replace(piece, text=rest[:stop].strip())
         yield one, count_tokens(one)
         rest = rest[stop:].lstrip()
 
 
-def _longest(
+def _longest_prefix(
     piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> int:
     """How many characters of a text fit, at least one."""
@@ -128,7 +131,7 @@ def _longest(
     return low
 
 
-def _pause(text: str, stop: int) -> int:
+def _cut_position(text: str, stop: int) -> int:
     """Where to cut at the latest: behind a sentence, else a word, else a whole character."""
     if stop >= len(text):
         return len(text)

@@ -83,32 +83,32 @@ _PAIRS = {
 }
 
 
-def clean(output: str) -> str:
+def clean_answer(output: str) -> str:
     """The summary alone; empty where the answer held nothing else."""
     text = _OPENING.sub("", output.strip())
     text = _THOUGHT_END.sub("", _THOUGHT.sub("", text)).strip()
     text = _TEMPLATE.sub("", _TURN.sub("", _OPENING.sub("", text))).strip()
     for _ in range(ROUNDS_MAX):
         before = text
-        text = _unwrapped(_CLOSING.sub("", text).strip())
+        text = _unwrap(_CLOSING.sub("", text).strip())
         if text == before:
             break
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def completed(text: str) -> str:
+def trim_to_sentence(text: str) -> str:
     """A text that was cut short, up to its last whole sentence if that leaves most of it."""
     ends = [at.end() for at in _SENTENCE_END.finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     """The text with its outermost wrapping off."""
     text = _RULE.sub("", text).strip()
     fence = _FENCE.match(text)
     if fence:
         return fence[1].strip()
-    if len(text) > 1 and _PAIRS.get(text[0]) == text[-1] and not _inside(text):
+    if len(text) > 1 and _PAIRS.get(text[0]) == text[-1] and not _closes_early(text):
         return text[1:-1].strip()
     affirmed = _AFFIRMED.match(text)
     if affirmed and _introduces(text[affirmed.end() :]):
@@ -123,7 +123,7 @@ def _unwrapped(text: str) -> str:
     return _HEADING.sub("", text).strip()
 
 
-def _inside(text: str) -> bool:
+def _closes_early(text: str) -> bool:
     """Whether the first quotation mark closes before the end: `"A" and "B"`."""
     inner = text[1:-1]
     return text[0] in inner or text[-1] in inner

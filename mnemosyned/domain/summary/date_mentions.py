@@ -163,7 +163,7 @@ class Mention:
 
 
 @dataclass(slots=True)
-class Calendar:
+class SourceDates:
     """The days, months and years that a group of sources speaks of."""
 
     days: set[date] = field(default_factory=set)
@@ -182,7 +182,7 @@ class Calendar:
         today = said.date()
         self._days(today, 0, 0)
         self.said_in.update((today.year - 1, today.year, today.year + 1))
-        for mention in mentions(text):
+        for mention in find_mentions(text):
             if mention.weekday is not None:
                 self.weekdays.add(mention.weekday)
                 self._days(today, -13, 13, only=mention.weekday)
@@ -204,7 +204,7 @@ class Calendar:
             return year in self.years
         if day is None:
             return (year, month) in self.months or (near and (month, None) in self.bare)
-        return _valid(year, month, day) in self.days or (
+        return _valid_date(year, month, day) in self.days or (
             near and (month, day) in self.bare
         )
 
@@ -216,7 +216,7 @@ class Calendar:
             self.years.add(year)
         elif day is None:
             self._month(year, month)
-        elif found := _valid(year, month, day):
+        elif found := _valid_date(year, month, day):
             self._days(found, 0, 0)
 
     def _days(
@@ -267,7 +267,7 @@ class Calendar:
             self._days(today, middle - slack, middle + slack)
 
 
-def _valid(year: int, month: int, day: int) -> date | None:
+def _valid_date(year: int, month: int, day: int) -> date | None:
     try:
         return date(year, month, day)
     except ValueError:
@@ -279,30 +279,30 @@ def _months_on(today: date, amount: int) -> tuple[int, int]:
     return months // 12, months % 12 + 1
 
 
-def mentions(text: str) -> list[Mention]:
+def find_mentions(text: str) -> list[Mention]:
     """Every date in a text, the fullest reading of each stretch, in order."""
     found: list[Mention] = []
     taken = bytearray(len(text))
-    for mention in _candidates(text):
+    for mention in _candidate_mentions(text):
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             found.append(mention)
     return sorted(found, key=lambda one: one.start)
 
 
-def _candidates(text: str) -> Iterator[Mention]:
-    yield from _in_figures(text)
+def _candidate_mentions(text: str) -> Iterator[Mention]:
+    yield from _slashed_dates(text)
     for shape in _SHAPES:
         for match in shape.finditer(text):
-            yield from _shaped(match)
+            yield from _from_match(match)
     for match in _DAY_SHORT.finditer(text):
         day, month = int(match[1]), int(match[2])
-        if _valid(LEAP_YEAR, month, day):
+        if _valid_date(LEAP_YEAR, month, day):
             yield Mention(match[0], *match.span(), ((None, month, day),))
-    yield from _in_words(text)
+    yield from _months_and_weekdays(text)
 
 
-def _in_figures(text: str) -> Iterator[Mention]:
+def _slashed_dates(text: str) -> Iterator[Mention]:
     """`5/8/2023`, in both readings."""
     for match in _SLASHED.finditer(text):
         one, two, year = int(match[1]), int(match[3]), int(match[4])
@@ -310,18 +310,18 @@ def _in_figures(text: str) -> Iterator[Mention]:
         readings = [
             (year, month, day)
             for month, day in ((two, one), (one, two))
-            if _valid(year, month, day)
+            if _valid_date(year, month, day)
         ]
         if readings:
             yield Mention(match[0], *match.span(), tuple(readings))
 
 
-def _in_words(text: str) -> Iterator[Mention]:
+def _months_and_weekdays(text: str) -> Iterator[Mention]:
     """Months and weekdays by themselves."""
     for match in _ALONE.finditer(text):
         name = match[1].lower()
         if match[1][0].isupper() and not (
-            name in _AMBIGUOUS and _opens(text, match.start())
+            name in _AMBIGUOUS and _begins_sentence(text, match.start())
         ):
             yield Mention(match[0], *match.span(), ((None, MONTHS[name], None),))
     for match in _WEEKDAY.finditer(text):
@@ -330,7 +330,7 @@ def _in_words(text: str) -> Iterator[Mention]:
             yield Mention(match[0], *match.span(), (), WEEKDAYS[name])
 
 
-def _shaped(match: re.Match[str]) -> Iterator[Mention]:
+def _from_match(match: re.Match[str]) -> Iterator[Mention]:
     groups = match.groupdict()
     year = int(groups["y"]) if groups.get("y") else None
     named = (groups.get("m") or "").lower()
@@ -340,7 +340,7 @@ def _shaped(match: re.Match[str]) -> Iterator[Mention]:
         yield Mention(match[0].strip(), *match.span(), ((year, month, day),))
 
 
-def _opens(text: str, at: int) -> bool:
+def _begins_sentence(text: str, at: int) -> bool:
     """Whether a sentence begins here, where a capital says nothing."""
     before = text[:at].rstrip()
     return not before or before[-1] in '.!?…:\n"“•-*'

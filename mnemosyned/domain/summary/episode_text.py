@@ -10,22 +10,22 @@ from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.extract import KEYWORDS, Extract
-from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, keywords
+from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
 from mnemosyned.domain.text.tokenizer import Kind, Token, sentences, tokens
 
-TOLD_MIN = 0.25
+PROSE_WORTH_MIN = 0.25
 """Of what the extract's sentences tell, what the prose itself must: below that it is filler."""
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
+class ComposedEpisode:
     """An episode's text, and whether it says as much as an extract of the same group."""
 
     text: str
     informative: bool
 
 
-def framed(
+def compose_episode(
     memories: Sequence[MemoryRecord],
     prose: str,
     *,
@@ -33,7 +33,7 @@ def framed(
     chars_aim: int,
     chars_max: int,
     zone: tzinfo = UTC,
-) -> Framed:
+) -> ComposedEpisode:
     """The prose under the extract's heading, with a keyword line for what it leaves out.
 
     Every word of the extract that the prose does not have is a keyword, so that a search finds at
@@ -43,29 +43,29 @@ def framed(
     known = _vocabulary(memories, zone)
     prose = prose.strip()
     told = _stems(f"{extract.heading}\n{prose}")
-    wanted = {token.stem: token for token in _content(extract)}
+    wanted = {token.stem: token for token in _content_words(extract)}
     taken = len(extract.heading) + len(prose) + len(KEYWORDS) + len(SEPARATOR)
     missing = {root: token for root, token in wanted.items() if root not in told}
-    named = _missing(known, told, missing, chars_max=chars_max - taken)
+    named = _missing_keywords(known, told, missing, chars_max=chars_max - taken)
     taken += len(SEPARATOR.join(named)) + len(SEPARATOR)
     told |= _stems(SEPARATOR.join(named))
-    named += keywords(known, covered=told, chars_max=chars_aim - taken)
+    named += select_keywords(known, covered=told, chars_max=chars_aim - taken)
     text = Extract(extract.heading, tuple(prose.splitlines()), named).text
     told_by_rule = _worth(known, _stems("\n".join(extract.lines)))
-    return Framed(
+    return ComposedEpisode(
         text,
         informative=wanted.keys() <= _stems(text)
-        and _worth(known, _stems(prose)) >= TOLD_MIN * told_by_rule,
+        and _worth(known, _stems(prose)) >= PROSE_WORTH_MIN * told_by_rule,
     )
 
 
-def _content(extract: Extract) -> Iterator[Token]:
+def _content_words(extract: Extract) -> Iterator[Token]:
     """The words of an extract that are no mere function words, as it has them."""
     for text in ("\n".join(extract.lines), SEPARATOR.join(extract.keywords)):
         yield from (token for token in _tokens(text) if token.kind is not Kind.STOP)
 
 
-def _missing(
+def _missing_keywords(
     known: Vocabulary,
     told: AbstractSet[str],
     missing: Mapping[str, Token],
@@ -74,12 +74,12 @@ def _missing(
 ) -> tuple[str, ...]:
     """Keywords for what is missing: as they read best, then whatever was left by itself."""
     others = known.first.keys() - missing.keys()
-    found = list(keywords(known, covered=told | others, chars_max=chars_max))
+    found = list(select_keywords(known, covered=told | others, chars_max=chars_max))
     room = chars_max - sum(len(word) + len(SEPARATOR) for word in found)
     named = _stems(SEPARATOR.join(found))
     for root, token in missing.items():
         if root not in named:
-            written = _written(known, token)
+            written = _surface(known, token)
             if len(written) + len(SEPARATOR) <= room:
                 found.append(written)
                 room -= len(written) + len(SEPARATOR)
@@ -87,7 +87,7 @@ def _missing(
     return tuple(found)
 
 
-def _written(known: Vocabulary, token: Token) -> str:
+def _surface(known: Vocabulary, token: Token) -> str:
     """A word as it was said; a bare number with what it counts."""
     if token.kind is not Kind.NUMBER or token.stem not in known.first:
         return token.surface

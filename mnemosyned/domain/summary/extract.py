@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, keywords
+from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
 from mnemosyned.domain.text.tokenizer import (
     EXACT_KINDS,
     Kind,
@@ -61,7 +61,7 @@ CLIP_CHARS_MIN = 40
 CLIPS_MAX = 12
 
 ROLES_SHOWN_MAX = 6
-SILENT_ROLES = frozenset(
+UNNAMED_ROLES = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
 )
 """Roles that a heading need not tell: every group has them, or the lines show them."""
@@ -126,33 +126,35 @@ def extract(
     size = sum(len(memory.content) for memory in memories)
     budget = min(max(int(size * ratio), CHARS_MIN), CHARS_MAX)
     if size <= budget:
-        return Extract("", tuple(_lines(_fitting(memories, size))), ())
+        return Extract(
+            "", tuple(_render_lines(_everything_that_fits(memories, size))), ()
+        )
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
     heading = _heading(memories, roles if budget > SMALL_CHARS else (), zone)
     if len(heading) > budget // 3:
         heading = ""
-    units, known = _units(memories, zone=zone, named=len(roles) > 1)
+    units, known = _split_units(memories, zone=zone, named=len(roles) > 1)
     known.discount(roles)
     room = budget - len(heading) - 1
     if room >= SMALL_CHARS:
-        return _filled(units, known, room=room, share=SHARE, heading=heading)[0]
+        return _fill(units, known, room=room, share=SHARE, heading=heading)[0]
     tried = [
-        _filled(units, known, room=room, share=share, heading=heading)
+        _fill(units, known, room=room, share=share, heading=heading)
         for share in SHARES_SMALL
     ]
-    return max(tried, key=lambda one: _gain(known, *one))[0]
+    return max(tried, key=lambda one: _total_gain(known, *one))[0]
 
 
-def _filled(
+def _fill(
     units: Sequence[_Unit], known: Vocabulary, *, room: int, share: float, heading: str
 ) -> tuple[Extract, float]:
     """The best lines, with keywords as far as there is room beside them; what the lines add."""
     gain, kept = _choose(units, known.worth, chars_max=int(room * (1 - share)))
-    lines = _lines(kept)
+    lines = _render_lines(kept)
     body = sum(map(len, lines)) + len(lines)
     told = {token.stem for token in tokens(heading)}
     told.update(*[unit.stems for unit in kept])
-    found = keywords(
+    found = select_keywords(
         known,
         covered=told,
         chars_max=min(room - body, body) - len(KEYWORDS) - len(SEPARATOR),
@@ -160,7 +162,7 @@ def _filled(
     return Extract(heading, tuple(lines), found), gain
 
 
-def _gain(known: Vocabulary, kept: Extract, gain: float) -> float:
+def _total_gain(known: Vocabulary, kept: Extract, gain: float) -> float:
     """What an extract tells, its keywords included."""
     named = dict.fromkeys([token.stem for token in tokens(" ".join(kept.keywords))])
     return gain + KEYWORD_GAIN * sum([known.worth.get(word, 0.0) for word in named])
@@ -173,18 +175,18 @@ def _heading(
         in_zone(memory.created_at, zone).date()
         for memory in (memories[0], memories[-1])
     ]
-    telling = not SILENT_ROLES.issuperset(map(str.lower, roles))
+    telling = not UNNAMED_ROLES.issuperset(map(str.lower, roles))
     who = ", ".join(roles[:ROLES_SHOWN_MAX]) if telling else ""
     return " · ".join(part for part in (dates.period(*days), who) if part)
 
 
-def _fitting(memories: Sequence[MemoryRecord], size: int) -> list[_Unit]:
+def _everything_that_fits(memories: Sequence[MemoryRecord], size: int) -> list[_Unit]:
     """Everything that fits into the size of a group too short to be summarized."""
-    units, known = _units(memories, zone=None, named=False)
+    units, known = _split_units(memories, zone=None, named=False)
     return _choose(units, known.worth, chars_max=size + 1)[1]
 
 
-def _units(
+def _split_units(
     memories: Sequence[MemoryRecord], *, zone: tzinfo | None, named: bool
 ) -> tuple[list[_Unit], Vocabulary]:
     """Every sentence once, with its relative dates resolved if there is a zone to do it in."""
@@ -222,7 +224,7 @@ def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
     kinds = [word.kind for word in words]
     if stamped:
         factor *= LISTING
-    elif kinds.count(_STOP) < PROSE_STOP_SHARE * len(words) and _listing(
+    elif kinds.count(_STOP) < PROSE_STOP_SHARE * len(words) and _is_listing(
         sentence, kinds
     ):
         factor *= LISTING_TOLD if factor > 1 else LISTING
@@ -239,7 +241,7 @@ def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
     return factor
 
 
-def _listing(sentence: str, kinds: Sequence[Kind]) -> bool:
+def _is_listing(sentence: str, kinds: Sequence[Kind]) -> bool:
     """Whether a line of few little words is a row, a command or a log line, not a note."""
     if _SIGNS.search(sentence):
         return True
@@ -323,7 +325,7 @@ def _choose(
         else:
             break
     if first and not selection.kept:
-        selection.keep(_shortened(first, chars_max))
+        selection.keep(_shorten(first, chars_max))
     return selection.gain, sorted(selection.kept, key=lambda unit: unit.at)
 
 
@@ -340,7 +342,7 @@ def _cut(unit: _Unit, stop: int) -> _Unit:
     )
 
 
-def _shortened(unit: _Unit, chars_max: int) -> _Unit:
+def _shorten(unit: _Unit, chars_max: int) -> _Unit:
     """The beginning of the only sentence there is, cut between words if it has any."""
     room = max(chars_max - len(unit.role) - len(": …\n"), 1)
     head = unit.text[:room]
@@ -348,7 +350,7 @@ def _shortened(unit: _Unit, chars_max: int) -> _Unit:
     return _cut(unit, cut if cut > room // 2 else room)
 
 
-def _lines(kept: Iterable[_Unit]) -> list[str]:
+def _render_lines(kept: Iterable[_Unit]) -> list[str]:
     """Sentences of one line together; the speaker named where it changes."""
     lines: list[str] = []
     previous: _Unit | None = None

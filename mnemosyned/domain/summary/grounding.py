@@ -13,8 +13,8 @@ from functools import cached_property
 
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.summary.date_mentions import Calendar, mentions
-from mnemosyned.domain.summary.names import names, written
+from mnemosyned.domain.summary.date_mentions import SourceDates, find_mentions
+from mnemosyned.domain.summary.names import name_forms, unknown_names
 from mnemosyned.domain.summary.numbers import number_words, numbers
 from mnemosyned.domain.text.language import foreign_language, foreign_script
 from mnemosyned.domain.text.tokenizer import PATTERNS, Kind, sentences
@@ -74,7 +74,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GroundingResult:
     """What the check came to."""
 
     problems: tuple[Problem, ...] = ()
@@ -119,7 +119,7 @@ _EXACT: tuple[tuple[Fault, re.Pattern[str]], ...] = (
 )
 _TRAILING = ".,;:!?…)]}>\"'`*_»”’、。，；：！？"
 _GRAM = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
-_SPARED = frozenset(("two", "first", "second", "half", "both", "pair", "couple", "hundred",
+_EXEMPT_NUMBER_WORDS = frozenset(("two", "first", "second", "half", "both", "pair", "couple", "hundred",
                      "thousand", "dozen", "twice", "double"))  # fmt: skip
 """Number words that rather link or count what is there than state a figure."""
 
@@ -130,13 +130,13 @@ class Sources:
     def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
         self.pieces = pieces
         self._zone = zone
-        self.text = "\n".join(_folded(piece.text) for piece in pieces)
+        self.text = "\n".join(_normalized(piece.text) for piece in pieces)
         self.roles = tuple(dict.fromkeys(piece.role for piece in pieces if piece.role))
 
     @cached_property
-    def calendar(self) -> Calendar:
+    def calendar(self) -> SourceDates:
         """The dates said, meant or told by a timestamp."""
-        found = Calendar()
+        found = SourceDates()
         for piece in self.pieces:
             found.add(piece.text, in_zone(piece.created_at, self._zone))
         return found
@@ -161,7 +161,9 @@ class Sources:
     def words(self) -> frozenset[str]:
         """Every word in the forms in which a name may come back."""
         return frozenset(
-            form for text in (self.text, *self.roles) for form in written(_folded(text))
+            form
+            for text in (self.text, *self.roles)
+            for form in name_forms(_normalized(text))
         )
 
     @cached_property
@@ -178,36 +180,40 @@ class Sources:
                 self.folded[at - 1 : at],
                 self.folded[at + len(wanted) :][:1],
             )
-            if not _joined(before, wanted[0]) and not _joined(after, wanted[-1]):
+            if not _are_joined(before, wanted[0]) and not _are_joined(
+                after, wanted[-1]
+            ):
                 return True
             at = self.folded.find(wanted, at + 1)
         return False
 
 
-def check(
+def check_grounding(
     summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
-) -> Verdict:
+) -> GroundingResult:
     """Judge a summary by its sources: by its shape, its language, and all that is exact in it.
 
     `zone` is where the sources were said, and so which day "yesterday" was.
     """
-    text = _folded(summary).strip()
+    text = _normalized(summary).strip()
     if not text or not any(char.isalnum() for char in text):
-        return Verdict((Problem(Fault.EMPTY, ""),))
+        return GroundingResult((Problem(Fault.EMPTY, ""),))
     too_long = [Problem(Fault.TOO_LONG, f"{len(text)} characters")] * (
         len(text) > chars_max
     )
     if (
         len(text) > RUNAWAY * chars_max
     ):  # what it says is of no interest, and takes long to read
-        return Verdict(tuple(too_long))
+        return GroundingResult(tuple(too_long))
     known = Sources(sources, zone=zone)
-    problems = dict.fromkeys([*too_long, *_shape(text, known), *_values(text, known)])
-    return Verdict(tuple(problems))
+    problems = dict.fromkeys(
+        [*too_long, *_shape_problems(text, known), *_value_problems(text, known)]
+    )
+    return GroundingResult(tuple(problems))
 
 
-def _shape(text: str, known: Sources) -> Iterator[Problem]:
-    if looping(text, known.text):
+def _shape_problems(text: str, known: Sources) -> Iterator[Problem]:
+    if is_repetitive(text, known.text):
         yield Problem(Fault.REPEATED, "")
     refusal = _REFUSAL.match(text)
     if refusal and not known.quote(refusal[0]):
@@ -218,47 +224,53 @@ def _shape(text: str, known: Sources) -> Iterator[Problem]:
         yield Problem(Fault.LANGUAGE, language)
 
 
-def _values(text: str, known: Sources) -> Iterator[Problem]:
+def _value_problems(text: str, known: Sources) -> Iterator[Problem]:
     """Every exact value that is not grounded. What is read once is not read again as less."""
     rest = text
     for kind, shape in _EXACT:
         for match in shape.finditer(rest):
             value = match[0].rstrip(_TRAILING)
-            grounded = _stated(kind, value, known)
-            if not grounded and kind is Fault.IDENTIFIER and _composed(value, known):
+            grounded = _is_stated(kind, value, known)
+            if not grounded and kind is Fault.IDENTIFIER and _is_composed(value, known):
                 continue
             if not grounded:
                 yield Problem(kind, value)
-            rest = _blanked(rest, match.start(), match.start() + len(value))
-    for mention in mentions(rest):
+            rest = _blank_out(rest, match.start(), match.start() + len(value))
+    for mention in find_mentions(rest):
         if not known.calendar.has(mention) and not known.quote(mention.text):
             yield Problem(Fault.DATE, mention.text)
-        rest = _blanked(rest, mention.start, mention.end)
-    yield from (Problem(Fault.NUMBER, figure) for figure in _figures(rest, known))
-    for name in names(rest, known.words, known.folded):
+        rest = _blank_out(rest, mention.start, mention.end)
+    yield from (
+        Problem(Fault.NUMBER, figure) for figure in _ungrounded_numbers(rest, known)
+    )
+    for name in unknown_names(rest, known.words, known.folded):
         yield Problem(Fault.NAME, name)
 
 
-def _stated(kind: Fault, value: str, known: Sources) -> bool:
+def _is_stated(kind: Fault, value: str, known: Sources) -> bool:
     """Whether an exact value stands in the sources as it is; an URL with or without its scheme."""
     return (
         not value
         or known.quote(value)
-        or (kind is Fault.URL and known.quote(_bare(value)))
+        or (kind is Fault.URL and known.quote(_without_scheme(value)))
     )
 
 
-def _figures(text: str, known: Sources) -> Iterator[str]:
+def _ungrounded_numbers(text: str, known: Sources) -> Iterator[str]:
     """The numbers, in figures or words, that no source has."""
     for figure, readings in numbers(text):
         if known.numbers.isdisjoint(readings):
             yield figure
     for word, value in number_words(text):
-        if value not in known.numbers and word.lower() not in _SPARED and len(word) > 1:
+        if (
+            value not in known.numbers
+            and word.lower() not in _EXEMPT_NUMBER_WORDS
+            and len(word) > 1
+        ):
             yield word
 
 
-def looping(text: str, source: str = "") -> bool:
+def is_repetitive(text: str, source: str = "") -> bool:
     """Whether a text says the same again and again, as a model does that has lost its way.
 
     It may repeat itself a little more than its source, such as a list of like entries.
@@ -271,20 +283,21 @@ def looping(text: str, source: str = "") -> bool:
     ):
         return True
     least = min(
-        GRAMS_DISTINCT_MIN, _distinct(_GRAM.findall(source.casefold())) * SOURCE_SHARE
+        GRAMS_DISTINCT_MIN,
+        _distinct_share(_GRAM.findall(source.casefold())) * SOURCE_SHARE,
     )
-    if len(words) >= GRAMS_MIN and _distinct(words) < least:
+    if len(words) >= GRAMS_MIN and _distinct_share(words) < least:
         return True
-    return any(_in_a_row(words, size) for size in range(1, ROW_WORDS_MAX + 1))
+    return any(_has_run(words, size) for size in range(1, ROW_WORDS_MAX + 1))
 
 
-def _distinct(words: Sequence[str]) -> float:
+def _distinct_share(words: Sequence[str]) -> float:
     """Of the groups of words in a row, the share that there would be without repetition."""
     grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
-def _in_a_row(words: Sequence[str], size: int) -> bool:
+def _has_run(words: Sequence[str], size: int) -> bool:
     """Whether a group of so many words stands four times in a row."""
     run = 0
     for at in range(size, len(words)):
@@ -294,7 +307,7 @@ def _in_a_row(words: Sequence[str], size: int) -> bool:
     return False
 
 
-def _composed(value: str, known: Sources) -> bool:
+def _is_composed(value: str, known: Sources) -> bool:
     """Whether a compound such as `5-year-old` is made of what the sources say."""
     figures = {one.lstrip("0") or "0" for one in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
@@ -304,19 +317,19 @@ def _composed(value: str, known: Sources) -> bool:
     return plain or all(word.casefold() in known.words for word in words)
 
 
-def _bare(url: str) -> str:
+def _without_scheme(url: str) -> str:
     return re.sub(r"^(?:https?://)?(?:www\.)?|/$", "", url, flags=re.IGNORECASE) or url
 
 
-def _joined(one: str, other: str) -> bool:
+def _are_joined(one: str, other: str) -> bool:
     """Whether two neighboring characters belong to one value; scripts without spaces have none."""
     return one.isalnum() and other.isalnum() and one.isascii() and other.isascii()
 
 
-def _blanked(text: str, start: int, stop: int) -> str:
+def _blank_out(text: str, start: int, stop: int) -> str:
     return f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
 
 
-def _folded(text: str) -> str:
+def _normalized(text: str) -> str:
     """One way to write what Unicode writes in many: full-width figures, curly apostrophes."""
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")

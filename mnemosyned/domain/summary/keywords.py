@@ -107,12 +107,12 @@ class Vocabulary:
             stems.append(root)
             if kind is _WORD:
                 value = NAME if place and token.capital else ORDINARY
-                if secret and _secret(words, place):
+                if secret and _is_secret(words, place):
                     value = SECRET
             else:
                 value = BY_KIND[kind]
                 if kind in EXACT_KINDS:
-                    value = _exact(words, place, value, labelled=labelled)
+                    value = _exact_worth(words, place, value, labelled=labelled)
             if value > worth.get(root, 0.0):
                 worth[root] = value
             if root not in first and (kind is _WORD or kind not in NEVER_KEYWORDS):
@@ -127,11 +127,11 @@ class Vocabulary:
         )
 
 
-def _exact(
+def _exact_worth(
     words: Sequence[Token], place: int, value: float, *, labelled: bool
 ) -> float:
     """What an exact value counts where it stands; `value` is what its kind does."""
-    label = _label(words, place) if labelled else None
+    label = _label_position(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRETS else LABELLED
     kind = words[place].kind
@@ -139,10 +139,10 @@ def _exact(
         return AMOUNT
     if kind is _IDENTIFIER and not _DIGIT.search(words[place].surface):
         return CODE_NAME
-    return max(value, _measured(words, place)) if kind is _NUMBER else value
+    return max(value, _measured_worth(words, place)) if kind is _NUMBER else value
 
 
-def _measured(words: Sequence[Token], place: int) -> float:
+def _measured_worth(words: Sequence[Token], place: int) -> float:
     """What a number counts for the unit or month beside it, the better of two."""
     measured = 0.0
     for beside in words[place - 1 if place else 0 : place + 2]:
@@ -155,7 +155,7 @@ def _measured(words: Sequence[Token], place: int) -> float:
 _CURRENCY_STEMS = frozenset(map(stem, CURRENCIES))
 
 
-def _label(words: Sequence[Token], place: int) -> int | None:
+def _label_position(words: Sequence[Token], place: int) -> int | None:
     """Where the label of this value stands: `code` in "the code is 4711"."""
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
@@ -168,15 +168,15 @@ def _label(words: Sequence[Token], place: int) -> int | None:
     return None
 
 
-def _secret(words: Sequence[Token], place: int) -> bool:
+def _is_secret(words: Sequence[Token], place: int) -> bool:
     """Whether an ordinary word is the value of a label: "password: marigold"."""
-    at = _label(words, place)
+    at = _label_position(words, place)
     if at is None or words[at].surface.lower() not in SECRETS:
         return False
     return at < place - 1 or words[at].closes or words[place].capital
 
 
-def keywords(
+def select_keywords(
     known: Vocabulary, *, covered: AbstractSet[str], chars_max: int
 ) -> tuple[str, ...]:
     """The most telling words not yet covered, as they were written: exact values, then the rest.
@@ -188,19 +188,20 @@ def keywords(
         return ()
     seen = set(covered)
     room = chars_max + len(SEPARATOR)
-    values = _fitting(_values(known, seen), room)
+    values = _select_fitting(_value_candidates(known, seen), room)
     room -= sum([value.size + len(SEPARATOR) for value in values])
     words: list[_Candidate] = []
     if room >= ROOM_MIN:
         worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
-        words = _fitting(
-            _words(known, seen, worth_min, chars_max=room - len(SEPARATOR)), room
+        words = _select_fitting(
+            _word_candidates(known, seen, worth_min, chars_max=room - len(SEPARATOR)),
+            room,
         )
-    written = [_written(value.tokens) for value in values]
+    written = [_surface(value.tokens) for value in values]
     return (*dict.fromkeys(written), *_phrases(words))
 
 
-def _fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
+def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
     """The best of them as far as there is room, in the order in which they were said."""
     chosen: list[_Candidate] = []
     candidates.sort()
@@ -211,11 +212,11 @@ def _fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
             room -= cost
             if room < ROOM_MIN:
                 break
-    chosen.sort(key=_as_said)
+    chosen.sort(key=_source_order)
     return chosen
 
 
-def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
+def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
     """The exact values, and ordinary words with a label that makes values of them."""
     found: list[_Candidate] = []
     for root, value in known.worth.items():
@@ -225,9 +226,9 @@ def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
         kind = words[place].kind
         if value < LABELLED and kind not in EXACT_KINDS:
             continue
-        span = _span(words, place, labelled=value >= LABELLED)
+        span = _value_span(words, place, labelled=value >= LABELLED)
         size = _size(span)
-        if not _telling(span, size):
+        if not _is_informative(span, size):
             continue
         seen.update([one.stem for one in span])
         weak = kind is _TIME or (kind is _NUMBER and len(span) == 1)
@@ -236,7 +237,7 @@ def _values(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
     return found
 
 
-def _words(
+def _word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_Candidate]:
     """All other words, as far as they are not too long for any room there is."""
@@ -246,11 +247,11 @@ def _words(
         if root in seen or value < worth_min or value <= 0:
             continue
         kind = words[place].kind
-        span = _named(words, place)
+        span = _name_span(words, place)
         size = _size(span)
         if size > chars_max:
             continue
-        if not _telling(span, size):
+        if not _is_informative(span, size):
             continue
         short = value <= ORDINARY and len(words[place].surface) <= SHORT_CHARS
         if short or kind is _TIME or (kind is _NUMBER and len(span) == 1):
@@ -260,37 +261,41 @@ def _words(
     return found
 
 
-def _span(words: Sequence[Token], place: int, *, labelled: bool) -> tuple[Token, ...]:
+def _value_span(
+    words: Sequence[Token], place: int, *, labelled: bool
+) -> tuple[Token, ...]:
     """A value with the label before it and the months and units beside it: "2 h 50 min"."""
-    label = _label(words, place) if labelled else None
+    label = _label_position(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     if (
         place
         and label != place - 1
         and words[place - 1].kind in BESIDE
-        and _leads(words, place - 1)
+        and _precedes_value(words, place - 1)
     ):
         before.append(words[place - 1])
     stop = place + 1
-    while stop < len(words) and not words[stop - 1].closes and _follows(words, stop):
+    while (
+        stop < len(words) and not words[stop - 1].closes and _extends_value(words, stop)
+    ):
         stop += 1
     return (*before, *words[place:stop])
 
 
-def _named(words: Sequence[Token], place: int) -> tuple[Token, ...]:
+def _name_span(words: Sequence[Token], place: int) -> tuple[Token, ...]:
     """A word, with the title before it if it is a name."""
     titled = place > 0 and words[place].capital and words[place - 1].kind is _TITLE
     return tuple(words[place - titled : place + 1])
 
 
-def _leads(words: Sequence[Token], place: int) -> bool:
+def _precedes_value(words: Sequence[Token], place: int) -> bool:
     """Whether a unit or month belongs to the number after it: "EUR 20", "May 4", not "3 h 20"."""
     if words[place].closes:
         return False
     return place == 0 or words[place - 1].kind is not _NUMBER
 
 
-def _follows(words: Sequence[Token], place: int) -> bool:
+def _extends_value(words: Sequence[Token], place: int) -> bool:
     if words[place].kind in BESIDE:
         return True
     if words[place].kind is not _NUMBER or words[place - 1].kind not in BESIDE:
@@ -299,7 +304,7 @@ def _follows(words: Sequence[Token], place: int) -> bool:
     return dated or (place + 1 < len(words) and words[place + 1].kind is _UNIT)
 
 
-def _telling(span: Sequence[Token], size: int) -> bool:
+def _is_informative(span: Sequence[Token], size: int) -> bool:
     """A small number says nothing by itself, and a blob nothing to anyone."""
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
@@ -312,11 +317,11 @@ def _size(span: Sequence[Token]) -> int:
     return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
-def _written(span: Sequence[Token]) -> str:
+def _surface(span: Sequence[Token]) -> str:
     return " ".join(token.surface for token in span)
 
 
-def _as_said(candidate: _Candidate) -> tuple[int, int]:
+def _source_order(candidate: _Candidate) -> tuple[int, int]:
     return candidate.sentence, candidate.place
 
 
@@ -325,8 +330,8 @@ def _phrases(chosen: Iterable[_Candidate]) -> list[str]:
     open_at: tuple[int, int] | None = None
     for _, sentence, place, span, _ in chosen:
         if open_at == (sentence, place):
-            phrases[-1] += f" {_written(span)}"
+            phrases[-1] += f" {_surface(span)}"
         else:
-            phrases.append(_written(span))
+            phrases.append(_surface(span))
         open_at = None if span[-1].closes else (sentence, place + 1)
     return phrases

@@ -49,7 +49,7 @@ ORDINARY = frozenset(
     afterwards afterward subsequently despite regarding concerning inspired
     """.split()
 )
-_DOERS = frozenset(
+_SPEECH_VERBS = frozenset(
     """
     says said tells told mentions mentioned asks asked shares shared wants wanted agrees agreed
     suggests suggested recommends recommended decides decided prefers preferred likes liked loves
@@ -63,9 +63,9 @@ _DOERS = frozenset(
     """.split()
 )
 """What people do: a capitalized word before one of these is somebody."""
-_PLACED = frozenset("in nach aus at from near to".split())
+_PLACE_PREPOSITIONS = frozenset("in nach aus at from near to".split())
 _GERMAN_TITLES = frozenset("herr herrn frau dr prof".split())
-_JOINING = frozenset("and und y et и e og & with mit con avec с".split())
+_CONJUNCTIONS = frozenset("and und y et и e og & with mit con avec с".split())
 _NOUN_ENDINGS = (
     "ung", "ungen", "heit", "keit", "schaft", "tion", "tionen", "tät", "ment", "nis", "ing", "tum",
     "zeit", "ion", "ik", "keiten", "heiten", "är", "eur", "ling", "plan", "weise",
@@ -99,7 +99,7 @@ class _Word(NamedTuple):
         return self.text[0].isupper()
 
 
-def names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
+def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
     """Each name in a text that is not among the known forms of words.
 
     A capital marks a name in most languages but opens sentences too, and German nouns: there
@@ -110,17 +110,17 @@ def names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
     german = bool(tongue) and tongue.get("de") == max(tongue.values())
     for line in text.split("\n"):
         words = list(_words(line))
-        titled = _titled(words) and not line.rstrip().endswith(SENTENCE_ENDS)
+        titled = _is_title(words) and not line.rstrip().endswith(SENTENCE_ENDS)
         for at, word in enumerate(words):
-            if not word.capital or _familiar(word.text, known):
+            if not word.capital or _is_known(word.text, known):
                 continue
             sure = not (german or word.opens or titled)
-            if sure or _somebody(words, at, known, german=german):
+            if sure or _is_name_in_context(words, at, known, german=german):
                 yield word.text
-    yield from _unspaced(text, folded)
+    yield from _unspaced_names(text, folded)
 
 
-def written(text: str) -> Iterator[str]:
+def name_forms(text: str) -> Iterator[str]:
     """The forms in which the words of a text may come back in another, in lower case."""
     previous: list[str] = []
     for match in _WORD.finditer(text):
@@ -168,14 +168,14 @@ def _words(line: str) -> Iterator[_Word]:
         yield _Word(match[0], match.start(), end, opens)
 
 
-def _titled(words: list[_Word]) -> bool:
+def _is_title(words: list[_Word]) -> bool:
     """Whether a line is a heading with Capitals Throughout."""
     long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
     capitals = sum(word.capital for word in long)
     return len(long) >= TITLED_WORDS_MIN and capitals >= TITLED_SHARE * len(long)
 
 
-def _familiar(word: str, known: AbstractSet[str]) -> bool:
+def _is_known(word: str, known: AbstractSet[str]) -> bool:
     """Whether a capitalized word is no name, or one that is known."""
     forms = set(_forms(word))
     lower = word.casefold().removesuffix("'s")
@@ -188,12 +188,12 @@ def _familiar(word: str, known: AbstractSet[str]) -> bool:
     ):
         return True
     parts = _parts(word)
-    if len(parts) > 1 and all(_ordinary(part) or part in known for part in parts):
+    if len(parts) > 1 and all(_is_ordinary(part) or part in known for part in parts):
         return True
-    return _declined(lower, known) or _misspelled(lower, known)
+    return _is_inflection(lower, known) or _is_transposition(lower, known)
 
 
-def _misspelled(word: str, known: AbstractSet[str]) -> bool:
+def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
     """Whether a known name is this one but for two letters in the wrong order: Francsico.
 
     No more than that: with another letter it may well be another name, as Marvin is not Martin.
@@ -205,13 +205,13 @@ def _misspelled(word: str, known: AbstractSet[str]) -> bool:
     )
 
 
-def _ordinary(word: str) -> bool:
+def _is_ordinary(word: str) -> bool:
     return (
         word in STOP_WORDS or word in COMMON_WORDS or word in ORDINARY or len(word) == 1
     )
 
 
-def _declined(word: str, known: AbstractSet[str]) -> bool:
+def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
     """Whether a known word differs by its ending alone, as names do in many languages."""
     if len(word) <= STEM_CHARS_MIN:
         return f"{AS_NAME}{word}s" in known
@@ -236,7 +236,7 @@ def _declined(word: str, known: AbstractSet[str]) -> bool:
     )
 
 
-def _somebody(
+def _is_name_in_context(
     words: list[_Word], at: int, known: AbstractSet[str], *, german: bool
 ) -> bool:
     """Whether a capitalized word that may be an ordinary one stands where a name does."""
@@ -249,19 +249,23 @@ def _somebody(
         return False
     if german and word.text.casefold() in _GERMAN_THINGS:
         return False
-    acts = word.text.endswith("'s") or (after and after.text.casefold() in _DOERS)
-    if acts and not (german and before and not before.capital and not _joins(before)):
+    acts = word.text.endswith("'s") or (
+        after and after.text.casefold() in _SPEECH_VERBS
+    )
+    if acts and not (
+        german and before and not before.capital and not _is_conjunction(before)
+    ):
         return True
-    if after and after.capital and not _familiar(after.text, known):
+    if after and after.capital and not _is_known(after.text, known):
         return True
     return (
-        _german(words, at, before, after, known)
+        _is_german_name(words, at, before, after, known)
         if german
-        else _opening(words, at, after)
+        else _is_sentence_subject(words, at, after)
     )
 
 
-def _german(
+def _is_german_name(
     words: list[_Word],
     at: int,
     before: _Word | None,
@@ -271,20 +275,20 @@ def _german(
     """Whether a German noun is a place after "in" without an article, or joined to a person."""
     if before is None:
         return False
-    if before.text.casefold() in _PLACED:
+    if before.text.casefold() in _PLACE_PREPOSITIONS:
         return after is None or not after.capital
-    return _joins(before) and at > 1 and _person(words[at - 2], known)
+    return _is_conjunction(before) and at > 1 and _is_known_person(words[at - 2], known)
 
 
-def _opening(words: list[_Word], at: int, after: _Word | None) -> bool:
+def _is_sentence_subject(words: list[_Word], at: int, after: _Word | None) -> bool:
     """Whether a sentence opens with somebody, by what follows."""
     if after is None or not words[at].opens:
         return False
-    joined = _joins(after) and _next_capital(words, at + 2)
-    return joined or _acting(words[at].text.casefold(), after.text)
+    joined = _is_conjunction(after) and _next_capital(words, at + 2)
+    return joined or _is_followed_by_verb(words[at].text.casefold(), after.text)
 
 
-def _acting(lower: str, after: str) -> bool:
+def _is_followed_by_verb(lower: str, after: str) -> bool:
     """Whether an English sentence opens with somebody, by the verb that follows."""
     if lower.endswith(_THING_ENDINGS) or not after.islower():
         return False
@@ -295,20 +299,20 @@ def _acting(lower: str, after: str) -> bool:
     )
 
 
-def _joins(word: _Word) -> bool:
-    return word.text.casefold() in _JOINING
+def _is_conjunction(word: _Word) -> bool:
+    return word.text.casefold() in _CONJUNCTIONS
 
 
 def _next_capital(words: list[_Word], at: int) -> bool:
     return at < len(words) and words[at].capital and not words[at].opens
 
 
-def _person(word: _Word, known: AbstractSet[str]) -> bool:
+def _is_known_person(word: _Word, known: AbstractSet[str]) -> bool:
     """Whether a word before "und" is a name rather than a German noun: it is a role's."""
     return word.capital and f"{AS_NAME}{word.text.casefold()}" in known
 
 
-def _unspaced(text: str, folded: str) -> Iterator[str]:
+def _unspaced_names(text: str, folded: str) -> Iterator[str]:
     """Names in scripts without capitals, told by what is put behind them."""
     for match in _CJK_NAME.finditer(text):
         run = match[1]

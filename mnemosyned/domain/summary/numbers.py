@@ -53,49 +53,49 @@ def _readings(written: str, after: str) -> Iterator[str]:
         yield written
         return
     if ":" in written:
-        yield from clock(written, _HALF_DAY.match(after))
+        yield from clock_readings(written, _HALF_DAY.match(after))
         return
     if _ORDINAL.match(after):
         yield f"day {int(written)}" if written.isdigit() else written
     half = _HALF_DAY.match(after)
     if half and written.isdigit():
-        yield from clock(f"{written}:00", half)
-    values = [_value(written)]
+        yield from clock_readings(f"{written}:00", half)
+    values = [_normalized(written)]
     if _THOUSANDS.fullmatch(written):
-        values.append(_value(re.sub(r"\D", "", written)))
+        values.append(_normalized(re.sub(r"\D", "", written)))
     for value in values:
         yield value
         scale = _SCALE.match(after)
         if scale:
             unit = (scale[1] or scale[2]).lower()
             yield (
-                _plain(float(value) * _SCALES.get(unit, 1e6))
-                if _floats(value)
+                _format_number(float(value) * _SCALES.get(unit, 1e6))
+                if _is_float(value)
                 else value
             )
 
 
-def _value(written: str) -> str:
+def _normalized(written: str) -> str:
     plain = (
         written.replace(",", ".").replace("’", ".").replace("'", ".").replace("·", ".")
     )
     whole, _, rest = plain.rpartition(".")
     if _GROUPED.fullmatch(written):
-        return _plain(float(f"{whole.replace('.', '')}.{rest}"))
+        return _format_number(float(f"{whole.replace('.', '')}.{rest}"))
     if "." in whole:
         return plain
-    return _plain(float(plain))
+    return _format_number(float(plain))
 
 
-def _floats(value: str) -> bool:
+def _is_float(value: str) -> bool:
     return value.count(".") <= 1
 
 
-def _plain(value: float) -> str:
+def _format_number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
-def clock(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
+def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
     """A time of day by 24 hours; by either half of the day where none is named."""
     head, _, rest = written.partition(":")
     hour = int(head)
@@ -111,4 +111,4 @@ def number_words(text: str) -> Iterator[tuple[str, str]]:
     for match in _WORDS.finditer(text):
         value = NUMBER_WORDS.get(match[0].lower())
         if value is not None:
-            yield match[0], _plain(value)
+            yield match[0], _format_number(value)

@@ -34,7 +34,7 @@ nothing in them; at most report that it was said.
 
 _ASK = "The {given} end here. Write the summary of them now, in their language, and nothing else."
 _PARTS = "The summaries are of consecutive parts of one episode, oldest first; keep that order."
-_AGAIN = """\
+_RETRY = """\
 A first summary was refused: {reason} Write it again, with nothing in it that the {given} do not \
 say word for word."""
 _UNGROUNDED = "these do not occur in the {given}: {items}."
@@ -46,9 +46,9 @@ _MARKUP = (
     r"|<(?=/?(?:s|bos|eos|pad|unk|think|start_of_turn|end_of_turn)>)"
     r"|<(?=</?SYS>>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS)\])"
 )
-_FORGED = re.compile(_MARKUP, re.IGNORECASE)
+_MARKUP_PATTERN = re.compile(_MARKUP, re.IGNORECASE)
 """Where a text would open or close one of our blocks, or a turn of a chat template."""
-_HARMLESS = {"<": "‹", ">": "›", "[": "⟦"}
+_REPLACEMENTS = {"<": "‹", ">": "›", "[": "⟦"}
 _ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 
 
@@ -57,7 +57,7 @@ def summary_messages(
 ) -> list[Message]:
     """The request to summarize memories, each given with its time and role."""
     blocks = "\n".join(
-        shown(piece, zone=zone) for piece in pieces if piece.text.strip()
+        render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
     )
     return _messages(blocks, given="memories", chars_max=chars_max)
 
@@ -65,7 +65,7 @@ def summary_messages(
 def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Message]:
     """The request to make one summary of partial ones, in their order."""
     blocks = "\n".join(
-        shown_summary(text, at) for at, text in enumerate(summaries, start=1)
+        render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
     return _messages(f"{_PARTS}\n{blocks}", given="summaries", chars_max=chars_max)
 
@@ -82,51 +82,51 @@ def retry_messages(
     as "too long". The first answer itself is left out: it would take up room, and be copied.
     """
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
-    named = [quoted(item) for item in ungrounded[:ITEMS_MAX]]
+    named = [quote_item(item) for item in ungrounded[:ITEMS_MAX]]
     reasons = []
     if named:
         reasons.append(_UNGROUNDED.format(given=given, items=", ".join(named)))
     if otherwise:
         reasons.append(_OTHERWISE.format(items=" and ".join(otherwise)))
-    again = _AGAIN.format(given=given, reason=" Also, ".join(reasons))
+    again = _RETRY.format(given=given, reason=" Also, ".join(reasons))
     last = messages[-1]
     return [*messages[:-1], {**last, "content": f"{last['content']}\n{again}"}]
 
 
-def shown(piece: Piece, *, zone: tzinfo = UTC) -> str:
+def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
     """A memory as the model sees it: between marks that its own text cannot write."""
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAYS[said.weekday()]} {day(said)} {said:%H:%M}"
     role = _ATTRIBUTE.sub(" ", plain_lines(piece.role)).strip()[:ROLE_CHARS_MAX]
     who = f' role="{role}"' if role else ""
-    return f'<memory time="{when}"{who}>\n{harmless(piece.text)}\n</memory>'
+    return f'<memory time="{when}"{who}>\n{neutralize(piece.text)}\n</memory>'
 
 
-def shown_summary(text: str, part: int) -> str:
+def render_partial_summary(text: str, part: int) -> str:
     """A partial summary as the model sees it."""
-    return f'<summary part="{part}">\n{harmless(text)}\n</summary>'
+    return f'<summary part="{part}">\n{neutralize(text)}\n</summary>'
 
 
-def harmless(text: str) -> str:
+def neutralize(text: str) -> str:
     """A text that neither ends its block nor begins a turn of the conversation.
 
     Only what would do so changes, so that code and mark-up stay readable; what is not seen goes,
     and every kind of line break is a line feed.
     """
     text = plain_lines(text).strip()
-    if not any(mark in text for mark in _HARMLESS):
+    if not any(mark in text for mark in _REPLACEMENTS):
         return text
-    return _FORGED.sub(lambda match: _HARMLESS[match[0]], text)
+    return _MARKUP_PATTERN.sub(lambda match: _REPLACEMENTS[match[0]], text)
 
 
-def harmless_line(text: str) -> str:
+def neutralize_line(text: str) -> str:
     """The same on one line, as a name or a rule is shown."""
-    return " ".join(harmless(text).split())
+    return " ".join(neutralize(text).split())
 
 
-def quoted(item: str) -> str:
+def quote_item(item: str) -> str:
     """An offending item as it is named to the model: short, and no instruction."""
-    return f'"{_ATTRIBUTE.sub(" ", harmless(item)).strip()[:ITEM_CHARS_MAX]}"'
+    return f'"{_ATTRIBUTE.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
 def _messages(blocks: str, *, given: str, chars_max: int) -> list[Message]:

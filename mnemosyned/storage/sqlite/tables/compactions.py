@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.memory import MemoryRecord, Tier, content_hash
-from mnemosyned.domain.ports.store import Compacted, Compacting, Taken
+from mnemosyned.domain.ports.store import ArchivedMessage, Compacted, Compacting
 from mnemosyned.storage.sqlite.tables.insert import remember
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
@@ -31,7 +31,7 @@ def keep(
         part.draft.memory.id: part
         for one in compactings
         for part in one.parts
-        if isinstance(part, Taken)
+        if isinstance(part, ArchivedMessage)
     }
     homes = {id: _home(connection, part) for id, part in taken.items()}
     remember(
@@ -78,7 +78,7 @@ def saying(
     return row[0] if row else None
 
 
-def _home(connection: sqlite3.Connection, taken: Taken) -> str | None:
+def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
     """The memory that holds this message already, by its id or as the agent remembered it.
 
     What a compaction took out before is another message, although it may say the same.
@@ -89,7 +89,7 @@ def _home(connection: sqlite3.Connection, taken: Taken) -> str | None:
         "UNION ALL SELECT id FROM archive WHERE id = ?1",
         (memory.id,),
     ).fetchone()
-    if row is None and taken.alike:
+    if row is None and taken.may_reuse:
         same = (
             "+session_id = ?3 AND content_hash = ?1 AND content = ?2 AND source IS ?4 "
             "AND role = ?5 AND id NOT GLOB 'm-*' AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
@@ -103,8 +103,12 @@ def _home(connection: sqlite3.Connection, taken: Taken) -> str | None:
                 memory.session,
                 memory.source,
                 memory.role,
-                instant_text(shift(memory.created_at, -ABOUT)) if taken.timed else None,
-                instant_text(shift(memory.created_at, ABOUT)) if taken.timed else None,
+                instant_text(shift(memory.created_at, -ABOUT))
+                if taken.has_timestamp
+                else None,
+                instant_text(shift(memory.created_at, ABOUT))
+                if taken.has_timestamp
+                else None,
             ),
         ).fetchone()
     return row[0] if row else None
@@ -127,7 +131,7 @@ def _insert(
     ).rowcount
     if new:
         parts = [
-            places[part.draft.memory.id] if isinstance(part, Taken) else part
+            places[part.draft.memory.id] if isinstance(part, ArchivedMessage) else part
             for part in compacting.parts
         ]
         connection.executemany(
