@@ -12,7 +12,9 @@ from support.fakes import FakeClock, FakeSummarizer
 from mnemosyned.paths import shipped
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import About, Limits, MemoryService
-from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 
 # A shell gives what it starts in the background an ignored SIGINT, which programs inherit.
@@ -61,7 +63,10 @@ def cycle(
     store: SqliteStore, summarizer: FakeSummarizer, clock: FakeClock
 ) -> SleepCycle:
     return SleepCycle(
-        store=store, summarizer=summarizer, clock=clock, policy=SleepPolicy()
+        store=store,
+        lease=SummarizerLease(summarizer),
+        clock=clock,
+        policy=SleepPolicy(),
     )
 
 

@@ -38,8 +38,9 @@ from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.host import SteadyClock, machine_now
+from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
-from mnemosyned.sleep.throttle import Company
+from mnemosyned.sleep.throttle import ForegroundGate
 from mnemosyned.sleep.triggers import Watch
 from mnemosyned.storage.sqlite import bound_caches, open_store
 from mnemosyned.summarizers.parallel import ParallelSummarizer
@@ -76,16 +77,16 @@ class OpenMemory:
         # A model that is loaded stays so, with what is known of it; a key file is read again.
         same = same and config.llm.api_key_file is None
         summarizer = (
-            None if same else make_summarizer(config, self.clock, self.cycle.company)
+            None if same else make_summarizer(config, self.clock, self.cycle.gate)
         )
-        limits = service_limits(config, summarizer or self.cycle.summarizer)
+        limits = service_limits(config, summarizer or self.cycle.lease.current)
         if self.scheduler:
             set_schedule(self.scheduler, config)
         if self.background and self.watch:
             self.background.policy = background_policy(config)
             self.watch.triggers = sleep_triggers(config)
         if summarizer:
-            self.cycle.use_summarizer(summarizer)
+            self.cycle.lease.replace(summarizer)
         self.cycle.policy = sleep_policy(config)
         self.service.use_limits(limits)
         self.forgetting.retention = retention(config)
@@ -104,8 +105,8 @@ def open_memory(
     """
     database = config.database_path
     given, clock = clock, clock or SystemClock()
-    company = Company()
-    summarizer = make_summarizer(config, clock, company)
+    gate = ForegroundGate()
+    summarizer = make_summarizer(config, clock, gate)
     if socket:  # else the process is somebody else's
         bound_caches(CACHE_BYTES_MAX)
     with (
@@ -117,13 +118,13 @@ def open_memory(
         aging = SteadyClock(clock, hold=policy.ttl / 2) if given is None else clock
         cycle = SleepCycle(
             store=store,
-            summarizer=summarizer,
+            lease=SummarizerLease(summarizer),
             clock=clock,
             policy=policy,
             age_clock=aging,
-            company=company,
+            gate=gate,
         )
-        stack.callback(cycle.close)
+        stack.callback(cycle.lease.close)
         background_threads = socket is not None or config.auto_sleep
         guard = ClockGuard(store=store, clock=clock) if given is None else None
         if guard:
@@ -177,7 +178,7 @@ def open_memory(
             return report
 
         def relieve() -> None:
-            service.relieve(quick=bool(background.refusal()))
+            service.relieve(rules_only=bool(background.refusal()))
             forgetting.tidy()
 
         watch = Watch(activity=background.activity, now=background.now, sleep=sleep)
@@ -203,7 +204,7 @@ def open_memory(
                     watch,
                 )
             finally:
-                cycle.interrupt()
+                cycle.lease.interrupt()
 
 
 def check_settings(config: Config) -> None:
@@ -217,22 +218,22 @@ def check_settings(config: Config) -> None:
 
 
 def final_consolidation(
-    memory: OpenMemory, config: Config, *, go_on: Callable[[], bool]
+    memory: OpenMemory, config: Config, *, keep_going: Callable[[], bool]
 ) -> CycleReport:
-    """The cycle at the end, within `sleep.shutdown_deadline_s`, as long as `go_on` says yes."""
+    """The cycle at the end, within `sleep.shutdown_deadline_s`, while `keep_going` returns True."""
     return final.final_consolidation(
-        memory.cycle, deadline_s=config.sleep.shutdown_deadline_s, go_on=go_on
+        memory.cycle, deadline_s=config.sleep.shutdown_deadline_s, keep_going=keep_going
     )
 
 
 def make_summarizer(
-    config: Config, clock: Clock, company: Company | None = None
+    config: Config, clock: Clock, gate: ForegroundGate | None = None
 ) -> Summarizer:
-    """The summarizer that is configured, which spares `company`. Raises `ConfigInvalid`."""
+    """The summarizer that is configured, which yields to requests. Raises `ConfigInvalid`."""
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
-    company = company or Company()
-    rules = ParallelSummarizer(ratio=ratio, zone=zone, present=lambda: company.present)
+    gate = gate or ForegroundGate()
+    rules = ParallelSummarizer(ratio=ratio, zone=zone, present=lambda: gate.active)
     model = _language_model(config.llm)
     if model is None:
         return rules

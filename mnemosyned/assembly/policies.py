@@ -17,9 +17,7 @@ from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.service.conversation import WindowSettings, default_counter
 from mnemosyned.service.service import Limits
 from mnemosyned.sleep.background import BackgroundPolicy
-from mnemosyned.sleep.budget import Budget
-from mnemosyned.sleep.cycle import SleepPolicy
-from mnemosyned.sleep.rollup import LevelPolicy
+from mnemosyned.sleep.policy import Budget, RollupPolicy, SleepPolicy
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.triggers import (
     Age,
@@ -43,7 +41,7 @@ def sleep_policy(config: Config) -> SleepPolicy:
             chars_max=sleep.group_chars_max,
             pause=timedelta(hours=sleep.group_pause_hours),
         ),
-        levels=LevelPolicy(
+        rollup=RollupPolicy(
             grace=timedelta(hours=sleep.rollup_delay_hours),
             minimum=sleep.rollup_min_items,
         ),

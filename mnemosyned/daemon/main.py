@@ -134,7 +134,7 @@ class Daemon:
             self._wait(memory, loop)
             notify("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
-            memory.cycle.interrupt()  # what a model is writing ends here
+            memory.cycle.lease.interrupt()  # what a model is writing ends here
             if self._config.sleep.on_shutdown:
                 self._consolidate(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
@@ -214,7 +214,7 @@ class Daemon:
     def _consolidate(self, memory: OpenMemory) -> None:
         self._extend()
         try:
-            final_consolidation(memory, self._config, go_on=self._progressed)
+            final_consolidation(memory, self._config, keep_going=self._progressed)
         except MnemosynedError:
             log.exception("final_consolidation_failed")
 

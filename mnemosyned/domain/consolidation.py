@@ -179,19 +179,18 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
     return sorted(batches, key=lambda batch: batch.covers_from)
 
 
-def whole(
+def closed_batches(
     batches: Sequence[Batch], *, until: datetime, limits: GroupLimits
 ) -> list[Batch]:
-    """Those of a plan's batches that no memory created after `until` could join.
+    """Return the batches of a plan that no memory created after `until` could join.
 
-    Where that would leave none, all but those of the scope that the plan broke off in; and all
-    where that is the only one. A plan of part of a backlog always gets on.
+    If there are none, all but those of the scope in which the plan was cut off; if that is the
+    only scope, all. A plan of part of a backlog always makes progress.
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:
-        latest[_scope(batch)] = max(
-            latest.get(_scope(batch), batch.covers_until), batch.covers_until
-        )
+        scope = _scope(batch)
+        latest[scope] = max(latest.get(scope, batch.covers_until), batch.covers_until)
     closed = [
         batch
         for batch in batches

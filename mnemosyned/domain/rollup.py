@@ -1,4 +1,4 @@
-"""Levels above the episodes: which of them become a day, which days a week, which weeks a month."""
+"""Roll-ups: the days, weeks and months that the episodes of a period become."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mnemosyned.domain.memory import Detail
 
 
 class Level(IntEnum):
-    """How far above the originals a summary stands."""
+    """The level of a summary above the original memories."""
 
     EPISODE = 0
     DAY = 1
@@ -20,29 +20,28 @@ class Level(IntEnum):
     MONTH = 3
 
 
-FOLD_MIN = 3
-"""Fewer children are not summarized anew. Source: the consolidation tutorial, `len(items) < 3`."""
+ROLLUP_MIN = 3
+"""Fewer children are carried up word for word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A summary that can be folded into the next level, without its words."""
+    """A summary that can be rolled up into the next level, without its text."""
 
     id: str
     covers_from: datetime
-    """Where what it covers begins, aware: for an episode its first original, for a day, week or
-    month the beginning of that period."""
+    """The time of its first original, for an episode; else the beginning of its period. Aware."""
     item_count: int = 1
-    """Originals under it, at whatever depth."""
+    """Originals below it, at any depth."""
     details: tuple[Detail, ...] = ()
     parent: str | None = None
-    """The summary of the next level that it already went into."""
+    """The summary of the next level that already includes it."""
     chars: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A day, week or month with what is to be folded into it, oldest first."""
+    """A day, week or month with the summaries to roll up into it, oldest first."""
 
     level: Level
     begins: datetime
@@ -64,7 +63,7 @@ class Period:
 
     @property
     def item_count(self) -> int:
-        """Originals under it, at whatever depth."""
+        """Originals below it, at any depth."""
         return sum(member.item_count for member in self.members)
 
     @property
@@ -73,7 +72,7 @@ class Period:
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """The exact values of all members, each once."""
+        """The distinct exact values of all members."""
         return distinct(detail for member in self.members for detail in member.details)
 
 
@@ -81,14 +80,13 @@ def periods(
     children: Iterable[Child],
     *,
     to_level: int,
-    minimum: int = FOLD_MIN,
+    minimum: int = ROLLUP_MIN,
     reopened: frozenset[str] = frozenset(),
 ) -> list[Period]:
-    """The periods of a level that have enough children, the oldest period first.
+    """Return the periods of a level that have enough children, the oldest first.
 
-    A child belongs to the UTC day, ISO week or month in which what it covers begins, and so to
-    exactly one. Children that already have a parent are left out, unless that parent is
-    `reopened`. Source: the consolidation tutorial, daily to weekly to monthly.
+    A child belongs to the one UTC day, ISO week or month in which its coverage begins. Children
+    that already have a parent are left out, unless that parent is `reopened`.
     """
     level = Level(to_level)
     together: dict[datetime, list[Child]] = {}
@@ -105,7 +103,7 @@ def periods(
 
 
 def distinct(details: Iterable[Detail]) -> tuple[Detail, ...]:
-    """Each kind and value once, where it stood first."""
+    """Return each kind and value once, at its first place."""
     first: dict[tuple[str, str], Detail] = {}
     for detail in details:
         first.setdefault((detail.kind, detail.value), detail)
@@ -113,7 +111,7 @@ def distinct(details: Iterable[Detail]) -> tuple[Detail, ...]:
 
 
 def begin_of(level: Level, moment: datetime) -> datetime:
-    """The first instant of the UTC day, ISO week or month that a moment lies in."""
+    """Return the first instant of the UTC day, ISO week or month around a moment."""
     day = in_zone(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if level is Level.WEEK:
         # Not a difference of days: the first week of year 1 would begin before time does.
@@ -123,16 +121,16 @@ def begin_of(level: Level, moment: datetime) -> datetime:
 
 
 def end_of(level: Level, begins: datetime) -> datetime:
-    """The first instant after the period that begins then; the last instant there is, at most."""
+    """Return the first instant after the period; at most the last instant of the calendar."""
     if level is Level.MONTH:
         return shift_months(begins, 1)
     return shift(begins, timedelta(days=7 if level is Level.WEEK else 1))
 
 
-def edge(level: Level, closed_by: datetime) -> datetime:
-    """Periods of the level that begin before this are over, and all under them, by an instant.
+def closed_before(level: Level, closed_by: datetime) -> datetime:
+    """Return the instant before which a period must begin to be over by `closed_by`.
 
-    A month is over only with the last week that begins in it.
+    All periods below it are over too: a month ends with the last week that begins in it.
     """
     if level is Level.MONTH:
         closed_by = begin_of(Level.WEEK, closed_by)
@@ -140,7 +138,7 @@ def edge(level: Level, closed_by: datetime) -> datetime:
 
 
 def key_of(level: Level, begins: datetime) -> str:
-    """What a person calls the period: `2026-03-14`, `2026-W11` or `2026-03`."""
+    """Return the name of a period: `2026-03-14`, `2026-W11` or `2026-03`."""
     if level is Level.WEEK:
         year, week, _ = begins.isocalendar()
         return f"{year:04}-W{week:02}"
@@ -148,14 +146,17 @@ def key_of(level: Level, begins: datetime) -> str:
 
 
 def parts(texts: Sequence[int], *, chars_max: int) -> list[tuple[int, int]]:
-    """Part texts of these lengths into runs of at most so many characters, at least one each."""
-    found: list[tuple[int, int]] = []
+    """Split texts of these lengths into runs of at most `chars_max`, with at least one text each.
+
+    A run is its first index and the one after its last.
+    """
+    runs: list[tuple[int, int]] = []
     begin = total = 0
-    for at, chars in enumerate(texts):
-        if at > begin and total + chars > chars_max:
-            found.append((begin, at))
-            begin, total = at, 0
+    for index, chars in enumerate(texts):
+        if index > begin and total + chars > chars_max:
+            runs.append((begin, index))
+            begin, total = index, 0
         total += chars
     if begin < len(texts):
-        found.append((begin, len(texts)))
-    return found
+        runs.append((begin, len(texts)))
+    return runs

@@ -29,7 +29,6 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.select import relevant
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.models import SummarizerState
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
@@ -37,7 +36,7 @@ from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
 from mnemosyned.logs import logger
 from mnemosyned.service.compactions import CompactionArchive
-from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.verbs.conversation import Assembled, Compact, Context, Shortened
 from mnemosyned.verbs.memories import Recall, Recalled
 from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
@@ -74,14 +73,14 @@ class ConversationService:
         self,
         *,
         store: MemoryStore,
-        cycle: SleepCycle,
+        lease: SummarizerLease,
         clock: Clock,
         recall: Callable[[Recall], Recalled],
         archivist: CompactionArchive,
     ) -> None:
         self.settings = WindowSettings()
         self._store = store
-        self._cycle = cycle
+        self._lease = lease
         self._clock = clock
         self._recall = recall
         self._archivist = archivist
@@ -247,7 +246,7 @@ class ConversationService:
 
     def _retold(self) -> Summarize | None:
         """The model's words for messages, as long as its time for one compaction lasts."""
-        if self._cycle.summarizer.status().state is SummarizerState.RULES:
+        if not self._lease.has_model:
             return None
         limit_s = self.settings.model_limit_s
         ends: float | None = None
@@ -270,7 +269,7 @@ class ConversationService:
                 )
                 for at, message in enumerate(messages)
             ]
-            summary = self._cycle.retell(memories, time_limit_s=left_s)
+            summary = self._lease.summarize(memories, time_limit_s=left_s)
             if summary.fallback_reason:
                 raise SummarizerFailed(summary.fallback_reason)
             return summary.text

@@ -36,7 +36,7 @@ from mnemosyned.service.steps import chunks, in_steps
 from mnemosyned.service.undo import Undoing
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.rewrite import mend
+from mnemosyned.sleep.rewrite import rewrite_stale
 from mnemosyned.verbs.memories import Sleep
 from mnemosyned.verbs.request import names
 from mnemosyned.verbs.retention import (
@@ -86,7 +86,7 @@ class Forgetting:
         self.purger = Purger(
             due=store.scrub_due,
             work=self._purge,
-            busy=lambda: cycle.company.busy,
+            busy=lambda: cycle.gate.busy,
             background=background,
         )
         self._store = store
@@ -116,11 +116,11 @@ class Forgetting:
 
     def mend(self, *, highest: Level = Level.MONTH) -> int:
         """Rewrite the emptied summaries up to a level, those an interrupted call left included."""
-        return mend(
+        return rewrite_stale(
             self._store,
-            self._cycle.summarizer,
-            levels=self._cycle.policy.levels,
-            alone=self._mending,
+            self._cycle.lease,
+            policy=self._cycle.policy.rollup,
+            exclusive=self._mending,
             highest=highest,
         )
 
@@ -172,7 +172,7 @@ class Forgetting:
         began = time.monotonic()
         removal = self._removed(ids, learned)
         problem = self.mend_later(highest=Level.EPISODE)
-        self._cycle.company.rest(time.monotonic() - began)
+        self._cycle.gate.rest_after(time.monotonic() - began)
         purged, unpurged = self.purger.attempt()
         if purged:
             problem = self.mend_later()  # also what a purge for others did not see

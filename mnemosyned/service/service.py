@@ -33,6 +33,7 @@ from mnemosyned.service.learnings import LearningService
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.capacity import Cap
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs.conversation import Compact, Context, Learn, Learnings, Shortened
@@ -130,7 +131,7 @@ class MemoryService:
         )
         self._contexts = ConversationService(
             store=store,
-            cycle=cycle,
+            lease=cycle.lease,
             clock=clock,
             recall=self.recall,
             archivist=self._archivist,
@@ -173,7 +174,7 @@ class MemoryService:
         if isinstance(request, Sleep | Status | Forget):  # nobody gives way to these
             result = answer(request)
         else:
-            with self._cycle.company:
+            with self._cycle.gate:
                 result = answer(request)
         return result
 
@@ -231,9 +232,9 @@ class MemoryService:
     def _taken(self, memory: MemoryRecord) -> Draft:
         return self._admission.taken(memory, now=self._clock.now())
 
-    def relieve(self, *, quick: bool = False) -> None:
-        """Bring working memory under its cap; `quick` asks no model."""
-        self._cap.relieve(quick=quick)
+    def relieve(self, *, rules_only: bool = False) -> None:
+        """Bring working memory under its cap; `rules_only` asks no model."""
+        self._cap.relieve(rules_only=rules_only)
 
     # --------------------------------------------------------------- recall
 
@@ -310,14 +311,13 @@ class MemoryService:
             return self._forgetting.undo(request, next_cycle=next_cycle)
         if request.keep_hours is not None:
             raise InvalidRequest("keep_hours goes with undo", field="keep_hours")
-        report = self._cycle.run(
-            trigger=Trigger.EXPLICIT,
-            session=request.session,
-            force=request.force,
-            dry_run=request.dry_run,
+        asked = CycleRequest(
+            trigger=Trigger.EXPLICIT, session=request.session, force=request.force
         )
-        if not request.dry_run:
-            self._forgetting.tidy()
+        if request.dry_run:
+            return self._cycle.preview(asked)
+        report = self._cycle.run(asked)
+        self._forgetting.tidy()
         return report
 
     def log(self, request: Log) -> Logged:
@@ -353,7 +353,7 @@ class MemoryService:
             tiers=dict(self._store.totals()),
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
-            summarizer=self._cycle.summarizer.status(),
+            summarizer=self._cycle.lease.status(),
             counter=self.limits.window.counter.name,
             embedder=self._vectors.status() if self._vectors else EmbedderStatus(),
             pid=os.getpid(),
@@ -376,7 +376,7 @@ class MemoryService:
             last_cycle=self._cycle.last_finished
             or (newest[0].created_at if newest else None),
             next_cycle=scheduler.next_cycle if scheduler else None,
-            running=self._cycle.running,
+            running=self._cycle.lease.busy,
             due=self._store.count_due(before=cutoff, now=now, limit=DUE_COUNTED_MAX),
             progress=self._cycle.progress,
             waits_for=self._background.waits_for if self._background else "",

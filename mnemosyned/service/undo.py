@@ -20,7 +20,8 @@ from mnemosyned.domain.retention import Returned, undone_group
 from mnemosyned.logs import logger
 from mnemosyned.service.intake import check_text
 from mnemosyned.service.steps import in_steps
-from mnemosyned.sleep.cycle import CANDIDATES_MAX, SleepCycle
+from mnemosyned.sleep.context import CANDIDATES_MAX
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.memories import Sleep
 
 UNDO_CHUNK = 8
@@ -62,7 +63,7 @@ class Undoing:
             )
         check_text(request.undo, field="undo")
         started = time.monotonic()
-        with self._cycle.held():
+        with self._cycle.lease.exclusive():
             cycle = self._to_undo(request.undo or "")
             entries = self._entries(cycle)
             held_until = self._held_until(request.keep_hours, next_cycle)

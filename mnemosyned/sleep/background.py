@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
 from mnemosyned.domain.instants import in_zone, shift
-from mnemosyned.domain.ports.models import SummarizerState
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.logs import logger
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.triggers import Machine, ModelWork
 
@@ -59,7 +59,7 @@ class Background:
         now = self.now()
         fresh = shift(now, -self.policy.fresh)
         found = self._store.activity(fresh=fresh, now=now, limit=ROWS_MAX)
-        return replace(found, quiet=timedelta(seconds=self._cycle.company.quiet_s))
+        return replace(found, quiet=timedelta(seconds=self._cycle.gate.quiet_s))
 
     def sleep(
         self, trigger: Trigger, selection: Selection | None = None
@@ -76,11 +76,13 @@ class Background:
             if activity.oldest is None or activity.oldest >= limit:
                 return None
             selection = Selection(before=limit)
-        return self._cycle.run(trigger=trigger, selection=selection, quick=bool(reason))
+        return self._cycle.run(
+            CycleRequest(trigger=trigger, selection=selection, rules_only=bool(reason))
+        )
 
     def refusal(self, activity: Activity | None = None) -> str:
         """Why a model may not write now; empty where it may, or where none is in force."""
-        if self._cycle.summarizer.status().state is SummarizerState.RULES:
+        if not self._cycle.lease.has_model:
             return ""
         local = in_zone(datetime.now(UTC), self._zone)
         return self.policy.model.refuses(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.consolidation import Selection, Trigger
 from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.logs import logger
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 
@@ -63,25 +64,29 @@ class Cap:
         except MnemosynedError:
             log.exception("relief_failed")
 
-    def relieve(self, *, quick: bool = False) -> None:
+    def relieve(self, *, rules_only: bool = False) -> None:
         """Bring working memory under its cap by consolidating the oldest early.
 
-        `quick` asks no model; nor does an embedded memory, whose caller waits.
+        `rules_only` asks no model; nor does an embedded memory, whose caller waits.
         """
         with self._relieving:
             if (
                 self.scheduler
             ):  # in the background there is time; an embedded caller waits for us
-                self._cycle.wait_idle(WAIT_S)
+                self._cycle.lease.wait_idle(WAIT_S)
             cap = self._relieve_above = self._most
             for _ in range(ROUNDS_MAX):  # more may have come in meanwhile
                 count = self._store.working_count()
                 if count <= cap:
                     return
                 excess = count - int(cap * (1 - HYSTERESIS))
-                quick = quick or self.scheduler is None
+                rules_only = rules_only or self.scheduler is None
                 report = self._cycle.run(
-                    trigger=Trigger.CAP, oldest=excess, quick=quick
+                    CycleRequest(
+                        trigger=Trigger.CAP,
+                        selection=Selection(oldest=excess),
+                        rules_only=rules_only,
+                    )
                 )
                 if report.evicted < excess:
                     break

@@ -1,9 +1,9 @@
-"""One cycle under way: a batch is summarized, promoted, evicted and logged, or left as it was."""
+"""Consolidation: each batch is summarized, promoted, evicted and logged, or left as it was."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mnemosyned.domain.consolidation import (
@@ -15,37 +15,23 @@ from mnemosyned.domain.consolidation import (
     GroupReport,
     GroupStatus,
     LogEntry,
-    Trigger,
     make_episode,
     preview,
 )
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, MemoryRecord, new_id
-from mnemosyned.domain.ports.models import Digest, Summarizer, Summary, spoken_of
-from mnemosyned.domain.ports.store import Clock, MemoryStore, Promotion
+from mnemosyned.domain.ports.models import Digest, Summary, spoken_of
+from mnemosyned.domain.ports.store import MemoryStore, Promotion
 from mnemosyned.domain.rollup import Level, begin_of, key_of
 from mnemosyned.logs import logger
-from mnemosyned.sleep.budget import Meter
-from mnemosyned.sleep.throttle import Company
-
-GROUPS_PER_COMMIT = 8
-COMMIT_AFTER_S = 0.1
-"""A finished group waits at most this long, and one more group, for others to share its commit:
-with a model each is committed by itself, without one a flush of the disk serves many."""
-HOLD_S = 0.05
-HOLD_IN_COMPANY_S = 0.003
-"""So long a commit should keep others from writing; as many groups share one as past ones tell."""
-CHECKPOINT_GROUPS = 75
-"""After so many groups, about 4 MB of writing, the log file is folded in beside the writers."""
-COMMIT_GROUPS = 4
-"""A commit writes as much as its groups and so many more: pages that each touches anew."""
+from mnemosyned.sleep.context import CycleContext
 
 log = logger()
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A batch with its memories, on its way to the summarizer."""
+    """A batch whose memories were read, to be summarized."""
 
     batch: Batch
     originals: Sequence[MemoryRecord]
@@ -54,7 +40,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Finished:
-    """A batch with its episodes, not yet on disk."""
+    """A batch with its episodes, to be committed."""
 
     batch: Batch
     promotions: list[Promotion]
@@ -62,52 +48,33 @@ class _Finished:
     finished: float
 
 
-class CycleRun:
-    """Takes the batches of one cycle, in order, and remembers what became of each."""
+class ConsolidationRun:
+    """Consolidates the batches of one cycle, in order, and records what became of each."""
 
-    def __init__(
-        self,
-        *,
-        cycle: str,
-        trigger: Trigger,
-        store: MemoryStore,
-        summarizer: Summarizer,
-        clock: Clock,
-        summarize_min: int,
-        meter: Meter,
-        durable: bool,
-        company: Company | None,
-    ) -> None:
+    def __init__(self, context: CycleContext) -> None:
         self.reports: list[GroupReport] = []
         self.failed: set[str] = set()
         """The memories of groups that failed: they stay, and are not tried again in this cycle."""
         self.items = 0
-        """Memories dealt with so far."""
+        """Memories processed so far."""
         self.ended = False
-        """Whether it was told to go on no longer."""
-        self._cycle = cycle
-        self._trigger = trigger
-        self._store = store
-        self._summarizer = summarizer
-        self._clock = clock
-        self._summarize_min = summarize_min
-        self._meter = meter
-        self._company = company
-        self._durable = durable
+        """Whether the cycle may not continue."""
+        self._context = context
+        self._store = context.store
+        self._summarizer = context.summarizer
+        self._pacing = context.policy.pacing
         self._finished: list[_Finished] = []
         self._since_checkpoint = 0
-        self._group_s = HOLD_S / GROUPS_PER_COMMIT
-        """What a group takes to commit, as the last ones tell."""
+        self._group_s = self._pacing.hold_s / self._pacing.groups_max
+        """Estimated time to commit one group, from the recent commits."""
 
-    def consolidate(
-        self, batches: Sequence[Batch], *, go_on: Callable[[], bool]
-    ) -> None:
-        """Work the batches off, with no transaction open while they are summarized.
+    def consolidate(self, batches: Sequence[Batch]) -> None:
+        """Consolidate the batches, with no transaction open while they are summarized.
 
-        `go_on` is asked before each; when it says no, what is begun is finished and the rest is
-        left as it was.
+        When the cycle may not continue, the groups begun are finished and the rest are left as
+        they were.
         """
-        works = ((work, work.originals) for work in self._works(batches, go_on))
+        works = ((work, work.originals) for work in self._works(batches))
         for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):
             if isinstance(outcome, Exception):
                 self._fail(work.batch, work.started, outcome)
@@ -121,21 +88,17 @@ class CycleRun:
         self.commit()
         try:
             self._store.settle()
-        except (
-            StorageFailed
-        ) as error:  # what is promoted stays so, unless power fails before
-            log.warning("settle_failed", cycle=self._cycle, reason=error.reason)
+        except StorageFailed as error:
+            # What is promoted stays promoted, unless power fails before the next flush.
+            log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
 
-    def _works(
-        self, batches: Sequence[Batch], go_on: Callable[[], bool]
-    ) -> Iterator[_Work]:
+    def _works(self, batches: Sequence[Batch]) -> Iterator[_Work]:
         """Read the batches; those too small to summarize are finished word for word."""
         for batch in batches:
-            if not go_on():
+            if not self._context.may_continue():
                 self.ended = True
                 return
-            if self._company:
-                self._company.give_way()
+            self._context.yield_to_requests()
             started = time.monotonic()
             try:
                 originals = self._store.working(batch.ids)
@@ -144,8 +107,8 @@ class CycleRun:
                 continue
             work = _Work(batch, originals, started)
             lasting = [memory for memory in originals if memory.lasting]
-            if len(lasting) >= self._summarize_min:
-                self._meter.read(lasting)
+            if len(lasting) >= self._context.policy.groups.summarize_min:
+                self._context.meter.count_read(lasting)
                 yield work
             elif originals:  # else all were forgotten since the plan was made
                 self._finish(work, _word_for_word(work))
@@ -159,23 +122,28 @@ class CycleRun:
         self._finished.append(
             _Finished(work.batch, promotions, work.started, time.monotonic())
         )
-        hold_s = (
-            HOLD_IN_COMPANY_S if self._company and self._company.present else HOLD_S
-        )
-        full = len(self._finished) >= GROUPS_PER_COMMIT
-        full = full or (len(self._finished) + 1) * self._group_s > hold_s
-        if full or time.monotonic() - self._finished[0].finished >= COMMIT_AFTER_S:
+        if self._commit_due():
             self.commit()
 
+    def _commit_due(self) -> bool:
+        """Return whether the finished groups fill a commit, or waited long enough for others."""
+        pacing, count = self._pacing, len(self._finished)
+        if count >= pacing.groups_max:
+            return True
+        contended = self._context.contended
+        hold_s = pacing.contended_hold_s if contended else pacing.hold_s
+        if (count + 1) * self._group_s > hold_s:
+            return True
+        return time.monotonic() - self._finished[0].finished >= pacing.wait_s
+
     def commit(self) -> None:
-        """Promote, evict and log what is finished, each group all or nothing."""
+        """Promote, evict and log the finished groups, each all or nothing."""
         finished, self._finished = self._finished, []
-        if self._company:
-            self._company.give_way()
+        self._context.yield_to_requests()
         began = time.monotonic()
-        # Each flush of the disk would keep waiting whoever remembers something meanwhile.
+        # Each flush of the disk would delay every `remember` meanwhile.
         outcomes = self._store.consolidate(
-            [group.promotions for group in finished], durable=self._durable
+            [group.promotions for group in finished], durable=self._context.has_model
         )
         if finished:
             each_s = (time.monotonic() - began) / len(finished)
@@ -186,23 +154,25 @@ class CycleRun:
             else:
                 self.items += len(group.batch.members)
                 self.reports.append(_done(group))
-        self._since_checkpoint += len(finished) + COMMIT_GROUPS
-        if self._since_checkpoint >= CHECKPOINT_GROUPS:
-            self._since_checkpoint = 0 if self._checkpoint() else CHECKPOINT_GROUPS
-        if self._company:
-            self._company.rest(time.monotonic() - began)
+        self._since_checkpoint += len(finished) + self._pacing.commit_groups
+        if self._since_checkpoint >= self._pacing.checkpoint_groups:
+            done = self._checkpoint()
+            self._since_checkpoint = 0 if done else self._pacing.checkpoint_groups
+        self._context.rest_after(time.monotonic() - began)
 
     def _checkpoint(self) -> bool:
         try:
             return self._store.checkpoint()
         except StorageFailed as error:  # tried again after the next commit
-            log.warning("checkpoint_failed", cycle=self._cycle, reason=error.reason)
+            log.warning(
+                "checkpoint_failed", cycle=self._context.id, reason=error.reason
+            )
             return False
 
     def _promotion(
         self, work: _Work, originals: Sequence[MemoryRecord], digest: Digest
     ) -> Promotion:
-        now = self._clock.now()
+        now = self._context.clock.now()
         summary = digest.summary
         content, summarizer = summary.text, summary.summarizer
         episode = make_episode(
@@ -214,11 +184,11 @@ class CycleRun:
             details=digest.details,
         )
         entry = LogEntry(
-            cycle=self._cycle,
+            cycle=self._context.id,
             created_at=now,
             session=episode.session,
             source=episode.source,
-            trigger=self._trigger,
+            trigger=self._context.trigger,
             status=GroupStatus.VERBATIM
             if summarizer == VERBATIM
             else GroupStatus.PROMOTED,
@@ -241,7 +211,7 @@ class CycleRun:
         )
         log.error(
             "group_failed",
-            cycle=self._cycle,
+            cycle=self._context.id,
             items=len(batch.members),
             error=code,
             exc_info=error,
@@ -249,15 +219,15 @@ class CycleRun:
         record_failure(
             self._store,
             LogEntry(
-                cycle=self._cycle,
-                created_at=self._clock.now(),
+                cycle=self._context.id,
+                created_at=self._context.clock.now(),
                 session=batch.session,
                 source=batch.source,
-                trigger=self._trigger,
+                trigger=self._context.trigger,
                 status=GroupStatus.FAILED,
                 items_consolidated=0,
                 episode=None,
-                summarizer="",  # nobody wrote anything
+                summarizer="",
                 summary_preview="",
                 error=code,
                 duration_s=time.monotonic() - started,
@@ -271,7 +241,7 @@ class CycleRun:
 
 
 def record_failure(store: MemoryStore, entry: LogEntry) -> None:
-    """Write a failure to the log; where the disk takes no more, the report alone has it."""
+    """Write a failure to the log; on a full disk only the report has it."""
     try:
         store.record_failure(entry)
     except StorageFailed as error:
@@ -279,7 +249,7 @@ def record_failure(store: MemoryStore, entry: LogEntry) -> None:
 
 
 def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:
-    """Each memory by itself; those that no summary speaks of together."""
+    """Return a digest for each lasting memory, and one for all that no summary covers."""
     lasting, details = spoken_of(work.originals)
     masked = {memory.id: memory.content for memory in lasting}
     texts = [
@@ -287,8 +257,8 @@ def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:
         for memory in work.originals
         if memory.id in masked
     ]
-    if passing := [memory for memory in work.originals if not memory.lasting]:
-        texts.append((passing, UNSPOKEN))
+    if unsummarized := [memory for memory in work.originals if not memory.lasting]:
+        texts.append((unsummarized, UNSPOKEN))
     return [(memories, _verbatim(memories, text, details)) for memories, text in texts]
 
 
@@ -305,7 +275,7 @@ def _verbatim(
 def unfinished(
     batch: Batch, status: GroupStatus, *, error: str | None = None
 ) -> GroupReport:
-    """The report of a group that is only planned, or that failed."""
+    """Return the report of a group that is only planned, or that failed."""
     return GroupReport(
         session=batch.session,
         source=batch.source,
@@ -342,41 +312,36 @@ def _done(group: _Finished) -> GroupReport:
 
 def cycle_report(
     groups: Sequence[GroupReport],
-    trigger: Trigger,
-    candidates: int,
-    started: float,
     *,
-    cycle: str = "",
-    dry_run: bool = False,
-    model_s: float | None = None,
+    context: CycleContext,
+    candidates: int,
     problem: str = "",
 ) -> CycleReport:
-    """What a cycle did, or would do; `started` by the monotonic clock."""
+    """Return what a cycle did with the memories that it was to consolidate."""
     episodes = [group for group in groups if not group.level]
+    rollups = [group for group in groups if group.level]
     kept = [group for group in episodes if group.status is not GroupStatus.FAILED]
     failed = sum(group.status is GroupStatus.FAILED for group in groups)
-    dealt_with = sum(group.items for group in kept)
-    if not candidates and not groups:
-        status = CycleStatus.NOTHING_TO_DO
-    elif failed or problem or dealt_with < candidates:
+    evicted = sum(group.items for group in kept)
+    remaining = max(0, candidates - evicted)
+    if failed or problem or remaining:
         status = CycleStatus.PARTIAL
     else:
-        status = CycleStatus.DONE
+        status = CycleStatus.DONE if groups else CycleStatus.NOTHING_TO_DO
     return CycleReport(
-        cycle=cycle,
+        cycle=context.id,
         status=status,
-        trigger=trigger,
-        dry_run=dry_run,
+        trigger=context.trigger,
+        dry_run=False,
         candidates=candidates,
         groups=tuple(groups),
         promoted=sum(len(group.episodes) for group in kept),
-        evicted=0 if dry_run else dealt_with,
+        evicted=evicted,
         failed=failed,
-        folded=sum(len(group.episodes) for group in groups if group.level),
-        remaining=max(0, candidates - (0 if dry_run else dealt_with)),
+        folded=sum(len(group.episodes) for group in rollups),
+        remaining=remaining,
         chars_before=sum(group.chars_before for group in episodes),
         chars_after=sum(group.chars_after for group in episodes),
-        duration_s=time.monotonic() - started,
-        model_s=model_s,
+        duration_s=time.monotonic() - context.meter.started,
         problem=problem,
     )

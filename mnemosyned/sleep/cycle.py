@@ -1,383 +1,203 @@
-"""The sleep cycle: what is pending, planned and consolidated group by group, one at a time."""
+"""The sleep cycle: plans the pending memories, consolidates them group by group, rolls up periods."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from queue import Empty, SimpleQueue
+from datetime import datetime
 
 from mnemosyned.domain.consolidation import (
     CycleReport,
-    GroupLimits,
-    Pending,
     Progress,
     Selection,
-    Trigger,
+    closed_batches,
     plan,
-    whole,
 )
-from mnemosyned.domain.errors import SleepInProgress, StorageFailed, SummarizerFailed
-from mnemosyned.domain.instants import shift
-from mnemosyned.domain.memory import MemoryRecord, new_id
-from mnemosyned.domain.ports.models import (
-    Summarizer,
-    SummarizerState,
-    SummarizerStatus,
-    Summary,
-)
+from mnemosyned.domain.errors import StorageFailed
+from mnemosyned.domain.memory import new_id
+from mnemosyned.domain.ports.models import Summarizer, SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.logs import logger
-from mnemosyned.sleep.budget import Budget, Meter
-from mnemosyned.sleep.consolidate import CycleRun, cycle_report
-from mnemosyned.sleep.preview import Bounds, dry_report
-from mnemosyned.sleep.rollup import FoldRun, LevelPolicy
-from mnemosyned.sleep.throttle import Company
-
-CANDIDATES_MAX = 200_000
-"""What one cycle looks at; the rest waits for the next."""
-STEP = 5_000
-"""So many are planned at once: a backlog takes no more memory than this."""
-URGENT = (Trigger.CAP, Trigger.SHUTDOWN)
-"""These give way to nobody, and leave days to be folded later."""
+from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report
+from mnemosyned.sleep.context import CycleContext, CycleRequest, Meter
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import SleepPolicy
+from mnemosyned.sleep.preview import preview_report
+from mnemosyned.sleep.rollup import RollupRun
+from mnemosyned.sleep.throttle import ForegroundGate
 
 log = logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SleepPolicy:
-    """What the cycle takes, and how it parts it."""
-
-    ttl: timedelta = timedelta(hours=24)
-    groups: GroupLimits = field(default_factory=GroupLimits)
-    levels: LevelPolicy = field(default_factory=LevelPolicy)
-    budget: Budget = field(default_factory=Budget)
-
-    def cutoff(self, now: datetime) -> datetime:
-        """What was created strictly before this is old enough. Source: the sleep seed, TTL/2."""
-        return shift(now, -self.ttl / 2)
-
-    def over(self, now: datetime) -> datetime:
-        """A day, week or month that ended by then is folded: its memories were all old enough."""
-        return shift(self.cutoff(now), -self.levels.grace)
-
-
 class SleepCycle:
-    """Runs one cycle at a time; whatever interrupts it, each group is whole or untouched."""
+    """Runs one cycle at a time; an interrupted cycle leaves each group either whole or untouched."""
 
     def __init__(
         self,
         *,
         store: MemoryStore,
-        summarizer: Summarizer,
+        lease: SummarizerLease,
         clock: Clock,
         policy: SleepPolicy,
         age_clock: Clock | None = None,
-        company: Company | None = None,
+        gate: ForegroundGate | None = None,
     ) -> None:
+        """Judge the age of memories by `age_clock`, which need not believe every step of `clock`."""
         self.policy = policy
-        self.summarizer = summarizer
-        self._at_work = summarizer
-        self.company = company or Company()
+        self.lease = lease
+        self.gate = gate or ForegroundGate()
         self.last_finished: datetime | None = None
         self._store = store
         self._clock = clock
         self._age_clock = age_clock or clock
-        """Tells what time it is for the age of memories, however the clock was set meanwhile."""
-        self._running = threading.Lock()
-        self._interrupted = threading.Event()
-        self._run: tuple[CycleRun, int] | None = None
+        self._run: tuple[ConsolidationRun, int] | None = None
 
     def now(self) -> datetime:
-        """The time by which memories age."""
+        """Return the time by which memories age."""
         return self._age_clock.now()
 
     @property
-    def running(self) -> bool:
-        """Whether a cycle is under way."""
-        return self._running.locked()
-
-    @property
     def progress(self) -> Progress | None:
-        """How far the running cycle is; None where none runs."""
+        """How far the running cycle is; None when none runs."""
         run = self._run
         return Progress(min(run[0].items, run[1]), run[1]) if run else None
 
-    def use_summarizer(self, summarizer: Summarizer) -> None:
-        """From the next cycle on, use this one; the former ends with the cycle that has it."""
-        former, self.summarizer = self.summarizer, summarizer
-        if self._running.acquire(blocking=False):
-            self._running.release()
-            former.close()
+    def run(self, request: CycleRequest) -> CycleReport:
+        """Consolidate what is requested, and roll up the periods that are over.
 
-    def close(self) -> None:
-        """End what runs for the summarizer in force."""
-        self.summarizer.close()
-
-    def wait_idle(self, timeout_s: float) -> None:
-        """Wait until no cycle runs, at most so long."""
-        if self._running.acquire(timeout=timeout_s):
-            self._running.release()
-
-    def interrupt(self) -> None:
-        """Let the running cycle end after its present group, and no other start but the last.
-
-        That group waits for no model, and none is asked from here on.
-        """
-        self._interrupted.set()
-        for summarizer in {
-            id(one): one for one in (self.summarizer, self._at_work)
-        }.values():
-            summarizer.interrupt()
-
-    def run(
-        self,
-        *,
-        trigger: Trigger,
-        session: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-        oldest: int | None = None,
-        quick: bool = False,
-        deadline_s: float | None = None,
-        go_on: Callable[[], bool] | None = None,
-        selection: Selection | None = None,
-    ) -> CycleReport:
-        """Consolidate what is old enough; with `force` everything, with `oldest` so many.
-
-        `selection` says it more finely. `quick` asks no model, as somebody waits; `deadline_s`
-        ends the cycle between two groups, and so does `go_on`, asked before each, when it says
-        no. Raises `SleepInProgress`, at shutdown only after waiting for the running cycle until
-        the deadline.
+        Raises `SleepInProgress`: for a final request only after waiting for the running cycle
+        until the deadline.
         """
         now = self.now()
-        before = None if force or oldest is not None else self.policy.cutoff(now)
-        wanted = selection or Selection(before=before, session=session, oldest=oldest)
-        wanted = replace(wanted, now=None if force else now)
-        if dry_run:
-            folds = wanted.everywhere and trigger not in URGENT
-            return dry_report(
-                store=self._store,
-                summarizer=self.summarizer,
-                limits=self.policy.groups,
-                levels=self.policy.levels,
-                trigger=trigger,
-                pending=self._pending(wanted, _most(wanted)),
-                bounds=Bounds(
-                    most=_most(wanted),
-                    step=STEP,
-                    over=self.policy.over(now) if folds else None,
-                    tokens=None
-                    if trigger is Trigger.SHUTDOWN
-                    else self.policy.budget.tokens,
-                ),
+        with self.lease.exclusive(wait_s=request.lease_wait_s) as summarizer:
+            before = summarizer.status()
+            context = self._context(
+                request,
+                summarizer.rule_based() if request.rules_only else summarizer,
+                now=now,
             )
-        with self._alone(deadline_s if trigger is Trigger.SHUTDOWN else None):
-            summarizer = self._at_work = self.summarizer
-            before_it = summarizer.status()
-            active = summarizer.rule_based() if quick else summarizer
-            model = active.status().state is not SummarizerState.RULES
-            last = trigger is Trigger.SHUTDOWN
-            budget = Budget() if last else self.policy.budget
-            meter = Meter(budget, deadline_s=deadline_s, model=model)
-
-            def may_go_on() -> bool:
-                return (
-                    meter.left
-                    and (last or not self._interrupted.is_set())
-                    and (go_on is None or go_on())
-                )
-
-            over = self.policy.over(now)
             try:
-                report = self._cycle(
-                    trigger, wanted, active, meter, may_go_on, over=over, quick=quick
+                report = self._work(
+                    context, rollup_cutoff=self.policy.rollup_cutoff(now)
                 )
             finally:
                 summarizer.release_workers()
-        if summarizer is not self.summarizer:  # the settings changed meanwhile
-            summarizer.close()
-        log.info(
-            "cycle_finished",
-            cycle=report.cycle,
-            trigger=trigger.value,
-            status=report.status.value,
-            promoted=report.promoted,
-            evicted=report.evicted,
-            folded=report.folded,
-            failed=report.failed,
-            remaining=report.remaining,
-            duration_s=round(report.duration_s, 3),
-            **_model_counts(before_it, summarizer.status()),
-        )
+        _log_finished(report, before, summarizer.status())
         return report
 
-    def retell(
-        self, memories: Sequence[MemoryRecord], *, time_limit_s: float
-    ) -> Summary:
-        """A summary for somebody who waits, but not longer than so many seconds.
+    def preview(self, request: CycleRequest) -> CycleReport:
+        """Return what `run` would do, without writing anything or asking a model."""
+        now = self.now()
+        context = self._context(request, self.lease.current, now=now)
+        return preview_report(context, rollup_cutoff=self.policy.rollup_cutoff(now))
 
-        Raises `SleepInProgress` while a cycle has the model, and `SummarizerFailed` where nothing
-        came in time; what the model is at then ends by its own limits.
-        """
-        answers: SimpleQueue[Summary | Exception] = SimpleQueue()
-        if not self._running.acquire(blocking=False):
-            raise SleepInProgress(
-                "a sleep cycle has the model; ask again when it has finished"
-            )
-        summarizer = self._at_work = self.summarizer
+    def _context(
+        self, request: CycleRequest, summarizer: Summarizer, *, now: datetime
+    ) -> CycleContext:
+        policy = self.policy
+        has_model = summarizer.status().state is not SummarizerState.RULES
+        return CycleContext(
+            id=new_id(self._clock.now()),
+            request=request,
+            selection=request.selected(cutoff=policy.cutoff(now), now=now),
+            store=self._store,
+            summarizer=summarizer,
+            has_model=has_model,
+            lease=self.lease,
+            clock=self._clock,
+            policy=policy,
+            gate=self.gate,
+            meter=Meter(
+                request.budget(policy), deadline_s=request.deadline_s, model=has_model
+            ),
+        )
 
-        def work() -> None:
-            try:
-                answers.put(summarizer.outcome(memories))
-            finally:
-                self._running.release()
-                if summarizer is not self.summarizer:  # the settings changed meanwhile
-                    summarizer.close()
-
-        threading.Thread(target=work, name="retelling", daemon=True).start()
-        try:
-            outcome = answers.get(timeout=time_limit_s)
-        except Empty:
-            raise SummarizerFailed(
-                f"{summarizer.name} took longer than the {time_limit_s:g} s somebody waits for it"
-            ) from None
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """No cycle runs while the block does. Raises `SleepInProgress`."""
-        with self._alone(None):
-            yield
-
-    def _cycle(
-        self,
-        trigger: Trigger,
-        wanted: Selection,
-        summarizer: Summarizer,
-        meter: Meter,
-        go_on: Callable[[], bool],
-        *,
-        over: datetime,
-        quick: bool,
-    ) -> CycleReport:
-        cycle = new_id(self._clock.now())
+    def _work(self, context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
+        selection = context.selection
         self._store.note_future(now=self.now())
         total = self._store.count_due(
-            before=wanted.before,
-            session=wanted.session,
-            sources=wanted.sources,
-            now=wanted.now,
-            limit=_most(wanted),
+            before=selection.before,
+            session=selection.session,
+            sources=selection.sources,
+            now=selection.now,
+            limit=context.candidates_max,
         )
-        run = CycleRun(
-            cycle=cycle,
-            trigger=trigger,
-            store=self._store,
-            summarizer=summarizer,
-            clock=self._clock,
-            summarize_min=self.policy.groups.summarize_min,
-            meter=meter,
-            durable=summarizer.status().state is not SummarizerState.RULES,
-            company=None if quick or trigger in URGENT else self.company,
-        )
-        folds = FoldRun(
-            cycle=cycle,
-            trigger=trigger,
-            store=self._store,
-            summarizer=summarizer,
-            clock=self._clock,
-            policy=self.policy.levels,
-            meter=meter,
-        )
+        run = ConsolidationRun(context)
+        rollup = RollupRun(context)
         self._run = (run, total)
         problem = ""
         try:
-            self._consolidate(run, wanted, go_on)
-            may_fold = wanted.everywhere and trigger not in URGENT
-            if may_fold and not quick and not run.ended:
-                # What was to be consolidated and is not yet holds its day back.
-                held = self._pending(Selection(before=over), 1)
-                # One in the future holds nothing back.
-                before = min(held[0].created_at, over) if held else over
-                folds.fold(before=before, go_on=go_on)
+            _consolidate_all(run, context)
+            if context.rolls_up and not run.ended:
+                rollup.roll_up(before=_rollup_limit(context, rollup_cutoff))
         except StorageFailed as error:
-            if not (run.reports or folds.reports):
+            if not (run.reports or rollup.reports):
                 nothing = f"nothing was consolidated: {error.reason}"
                 raise type(error)(nothing, reason=error.reason) from error
-            log.exception(
-                "cycle_cut_short", cycle=cycle
-            )  # what is done is done, and is told
+            # The work up to here is on disk, and is reported.
+            log.exception("cycle_cut_short", cycle=context.id)
             problem = error.reason
         finally:
             self._run = None
             self.last_finished = self._clock.now()
-        reports = [*run.reports, *folds.reports]
         return cycle_report(
-            reports, trigger, total, meter.started, cycle=cycle, problem=problem
+            [*run.reports, *rollup.reports],
+            context=context,
+            candidates=total,
+            problem=problem,
         )
 
-    def _consolidate(
-        self, run: CycleRun, wanted: Selection, go_on: Callable[[], bool]
-    ) -> None:
-        """Step by step, until nothing is left but what failed."""
-        left = _most(wanted)
-        while left > 0 and not run.ended:
-            asked = min(STEP, left)
-            found = self._pending(wanted, asked + len(run.failed))
-            pending = [memory for memory in found if memory.id not in run.failed]
-            if not pending:
-                return
-            batches = plan(pending, limits=self.policy.groups)
-            more = len(found) == asked + len(run.failed) and asked < left
-            if more:
-                batches = whole(
-                    batches, until=pending[-1].created_at, limits=self.policy.groups
-                )
-            run.consolidate(batches, go_on=go_on)
-            left -= sum(len(batch.members) for batch in batches)
-            if not more:
-                return
 
-    @contextmanager
-    def _alone(self, wait_s: float | None) -> Iterator[None]:
-        acquired = (
-            self._running.acquire(timeout=wait_s)
-            if wait_s is not None
-            else self._running.acquire(blocking=False)
-        )
-        if not acquired:
-            raise SleepInProgress(
-                "a sleep cycle is running; ask again when it has finished"
+def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
+    """Plan and consolidate part by part, until only groups that failed are left."""
+    limits, plan_size = context.policy.groups, context.policy.plan_size
+    remaining = context.candidates_max
+    while remaining > 0 and not run.ended:
+        wanted = min(plan_size, remaining)
+        limit = wanted + len(run.failed)
+        found = context.pending(limit=limit)
+        pending = [memory for memory in found if memory.id not in run.failed]
+        if not pending:
+            return
+        batches = plan(pending, limits=limits)
+        more = len(found) == limit and wanted < remaining
+        if more:
+            batches = closed_batches(
+                batches, until=pending[-1].created_at, limits=limits
             )
-        try:
-            yield
-        finally:
-            self._running.release()
-
-    def _pending(self, wanted: Selection, limit: int) -> list[Pending]:
-        return self._store.pending(
-            before=wanted.before,
-            session=wanted.session,
-            sources=wanted.sources,
-            now=wanted.now,
-            limit=limit,
-        )
+        run.consolidate(batches)
+        remaining -= sum(len(batch.members) for batch in batches)
+        if not more:
+            return
 
 
-def _most(wanted: Selection) -> int:
-    """How many memories a cycle takes at most."""
-    return (
-        CANDIDATES_MAX if wanted.oldest is None else min(wanted.oldest, CANDIDATES_MAX)
+def _rollup_limit(context: CycleContext, cutoff: datetime) -> datetime:
+    """Return until when periods are rolled up: no day of which a memory is still to come.
+
+    A memory in the future holds nothing back.
+    """
+    waiting = context.pending(limit=1, selection=Selection(before=cutoff))
+    return min(waiting[0].created_at, cutoff) if waiting else cutoff
+
+
+def _log_finished(
+    report: CycleReport, before: SummarizerStatus, after: SummarizerStatus
+) -> None:
+    log.info(
+        "cycle_finished",
+        cycle=report.cycle,
+        trigger=report.trigger.value,
+        status=report.status.value,
+        promoted=report.promoted,
+        evicted=report.evicted,
+        folded=report.folded,
+        failed=report.failed,
+        remaining=report.remaining,
+        duration_s=round(report.duration_s, 3),
+        **_model_counts(before, after),
     )
 
 
 def _model_counts(before: SummarizerStatus, after: SummarizerStatus) -> dict[str, int]:
-    """What became of a model's work in between; nothing where there is no model."""
+    """Return what became of a model's work in between; nothing without a model."""
     if after.state is SummarizerState.RULES:
         return {}
     return {

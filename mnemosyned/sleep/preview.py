@@ -1,10 +1,9 @@
-"""What a cycle would do, told without writing anything and without asking a model."""
+"""The preview of a cycle: what it would do, without writing anything or asking a model."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 
 from mnemosyned.domain.consolidation import (
@@ -15,131 +14,98 @@ from mnemosyned.domain.consolidation import (
     GroupReport,
     GroupStatus,
     Pending,
-    Trigger,
+    closed_batches,
     plan,
-    whole,
 )
-from mnemosyned.domain.ports.models import Summarizer, SummarizerState
-from mnemosyned.domain.ports.store import Foldable, MemoryStore
-from mnemosyned.domain.rollup import Child, Period, begin_of, edge
-from mnemosyned.sleep.budget import CHARS_PER_TOKEN
+from mnemosyned.domain.ports.models import SummarizerState
+from mnemosyned.domain.ports.store import Foldable
+from mnemosyned.domain.rollup import Child, Period, begin_of, closed_before
 from mnemosyned.sleep.consolidate import cycle_report, unfinished
+from mnemosyned.sleep.context import CycleContext
 from mnemosyned.sleep.rollup import (
-    FOLDABLE_MAX,
+    ROLLUP_MAX,
     SEPARATOR,
-    UPPER,
-    LevelPolicy,
-    folding,
-    report,
+    UPPER_LEVELS,
+    period_report,
+    rollup_periods,
 )
 
 MODEL_CHARS_PER_S = 40.0
-"""What a model reads until its own pace is in the log: TinyLlama on one core, 1,000 memories in
-35 minutes."""
+"""Reading speed assumed of a model until the log has its own: TinyLlama on one core, 1,000
+memories in 35 minutes."""
 SUMMARY_SHARE = 1 / 3
-"""About what a summary has of its sources' characters."""
+"""Estimated length of a summary, as a share of its sources."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How far a cycle would go."""
+def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
+    """Return the report of a cycle that is not run.
 
-    most: int
-    """So many memories in all."""
-    step: int
-    """So many are planned at once."""
-    over: datetime | None
-    """Periods that ended by then are folded; None where none would be."""
-    tokens: int | None
-    """Once a model was given about so many to read, no group is begun any more."""
-
-
-def dry_report(
-    *,
-    store: MemoryStore,
-    summarizer: Summarizer,
-    limits: GroupLimits,
-    levels: LevelPolicy,
-    trigger: Trigger,
-    pending: Sequence[Pending],
-    bounds: Bounds,
-) -> CycleReport:
-    """The report of a cycle that takes these memories.
-
-    Groups, periods and their members are those of the cycle; how many characters a summary will
-    have is an estimate, as only writing it tells.
+    Groups, periods and their members are those of the cycle. The characters of a summary are an
+    estimate, because they are known only once it is written.
     """
-    started = time.monotonic()
-    model = summarizer.status().state is not SummarizerState.RULES
-    chars_left = bounds.tokens * CHARS_PER_TOKEN if bounds.tokens and model else None
-    batches = _batches(pending, limits, bounds)
-    begun = list(_begun(batches, limits, chars_left))
+    pending = context.pending(limit=context.candidates_max)
+    batches = _plan_all(pending, context)
+    begun = list(_within_budget(batches, context))
     groups = [unfinished(batch, GroupStatus.PLANNED) for batch in begun]
-    if bounds.over is not None and len(begun) == len(batches):
-        passing = store.passing()
-        coming = [
-            child for batch in batches for child in _children(batch, passing, limits)
-        ]
-        groups.extend(_periods(store, bounds.over, coming, levels.minimum))
-    return cycle_report(
-        groups,
-        trigger,
-        len(pending),
-        started,
+    if context.rolls_up and len(begun) == len(batches):
+        groups.extend(_rollups(batches, context, cutoff=rollup_cutoff))
+    report = cycle_report(groups, context=context, candidates=len(pending))
+    return replace(
+        report,
+        cycle="",
         dry_run=True,
-        model_s=_model_s(
-            groups, store, summarizer, least=(limits.summarize_min, levels.minimum)
-        ),
+        evicted=0,
+        remaining=len(pending),
+        model_s=_model_s(groups, context),
     )
 
 
-def _batches(
-    pending: Sequence[Pending], limits: GroupLimits, bounds: Bounds
-) -> list[Batch]:
-    """The groups as the cycle parts them, which reads a backlog step by step."""
-    found: list[Batch] = []
-    left, most = list(pending), bounds.most
-    while left:  # ends, as each step takes a group at least
-        asked = left[: bounds.step]
-        batches = plan(asked, limits=limits)
-        if len(asked) == bounds.step < most:
-            batches = whole(batches, until=asked[-1].created_at, limits=limits)
+def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
+    """Plan the groups part by part, as the cycle does with a backlog."""
+    limits, plan_size = context.policy.groups, context.policy.plan_size
+    planned: list[Batch] = []
+    left, remaining = list(pending), context.candidates_max
+    while left:  # ends, because each part yields at least one group
+        part = left[:plan_size]
+        batches = plan(part, limits=limits)
+        if len(part) == plan_size < remaining:
+            batches = closed_batches(batches, until=part[-1].created_at, limits=limits)
         taken = {id for batch in batches for id in batch.ids}
         left = [memory for memory in left if memory.id not in taken]
-        most -= len(taken)
-        found += batches
-    return found
+        remaining -= len(taken)
+        planned += batches
+    return planned
 
 
-def _begun(
-    batches: Sequence[Batch], limits: GroupLimits, chars_left: int | None
-) -> Iterator[Batch]:
-    """The groups that a cycle gets to before a model has read so many characters."""
+def _within_budget(batches: Sequence[Batch], context: CycleContext) -> Iterator[Batch]:
+    """Yield the groups that the cycle begins before a model has read its share."""
+    chars_left = context.meter.chars_max
     for batch in batches:
         if chars_left is not None and chars_left <= 0:
             return
         yield batch
-        if chars_left is not None and len(batch.members) >= limits.summarize_min:
+        summarized = len(batch.members) >= context.policy.groups.summarize_min
+        if chars_left is not None and summarized:
             chars_left -= batch.chars
 
 
 def _children(
-    batch: Batch, passing: AbstractSet[str], limits: GroupLimits
+    batch: Batch, excluded: AbstractSet[str], limits: GroupLimits
 ) -> Iterator[Child]:
-    """The episodes that a group becomes: one, or word for word one for each memory.
+    """Yield the episodes that a group becomes: one, or one for each memory of a small group.
 
-    `passing` are those that no summary speaks of; they share one.
+    Memories that are `excluded` from summaries share one.
     """
-    lasting = [memory for memory in batch.members if memory.id not in passing]
-    rest = [memory for memory in batch.members if memory.id in passing]
+    lasting = [memory for memory in batch.members if memory.id not in excluded]
+    unsummarized = [memory for memory in batch.members if memory.id in excluded]
     if len(lasting) >= limits.summarize_min:
         chars = sum(memory.chars for memory in lasting)
         yield _child(batch.members, int(chars * SUMMARY_SHARE))
         return
     for memory in lasting:
         yield _child([memory], memory.chars)
-    if rest:
-        yield _child(rest, len(UNSPOKEN))
+    if unsummarized:
+        yield _child(unsummarized, len(UNSPOKEN))
 
 
 def _child(members: Sequence[Pending], chars: int) -> Child:
@@ -151,60 +117,64 @@ def _child(members: Sequence[Pending], chars: int) -> Child:
     )
 
 
-def _periods(
-    store: MemoryStore, before: datetime, coming: Sequence[Child], minimum: int
+def _rollups(
+    batches: Sequence[Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[GroupReport]:
-    """What would be folded, `coming` being the episodes that would be written first."""
-    opened: set[datetime] = set()
-    for level in UPPER:
-        over = edge(level, before)
-        coming = [child for child in coming if child.covers_from < over]
-        opened |= {child.covers_from for child in coming}
-        found = store.foldable(
+    """Yield the periods that are rolled up after the episodes of these groups."""
+    excluded = context.store.passing()
+    limits, minimum = context.policy.groups, context.policy.rollup.minimum
+    coming = [
+        child for batch in batches for child in _children(batch, excluded, limits)
+    ]
+    reopened: set[datetime] = set()
+    for level in UPPER_LEVELS:
+        limit = closed_before(level, cutoff)
+        coming = [child for child in coming if child.covers_from < limit]
+        reopened |= {child.covers_from for child in coming}
+        found = context.store.foldable(
             to_level=level,
-            before=over,
-            limit=FOLDABLE_MAX,
-            opened={begin_of(level, moment) for moment in opened},
+            before=limit,
+            limit=ROLLUP_MAX,
+            opened={begin_of(level, moment) for moment in reopened},
         )
-        due = folding(Foldable([*found.children, *coming], found.standing), level)
-        yield from (report(period, GroupStatus.PLANNED) for period in due)
+        existing = found.standing
+        due = rollup_periods(Foldable([*found.children, *coming], existing), level)
+        yield from (period_report(period, GroupStatus.PLANNED) for period in due)
         coming = [
-            Child(
-                id=period.key,
-                covers_from=period.begins,
-                item_count=period.item_count,
-                chars=_carried(period, minimum),
-            )
+            _as_child(period, minimum)
             for period in due
-            if period.begins not in found.standing
+            if period.begins not in existing
         ]
-        # One that is written again has the period above written again.
-        opened = {period.begins for period in due if period.begins in found.standing}
+        # A summary that is rewritten has the period above it rewritten.
+        reopened = {period.begins for period in due if period.begins in existing}
 
 
-def _carried(period: Period, minimum: int) -> int:
-    """About how many characters a period's summary will have."""
+def _as_child(period: Period, minimum: int) -> Child:
+    return Child(
+        id=period.key,
+        covers_from=period.begins,
+        item_count=period.item_count,
+        chars=_rolled_up_chars(period, minimum),
+    )
+
+
+def _rolled_up_chars(period: Period, minimum: int) -> int:
+    """Estimate the characters of a period's summary."""
     if len(period.members) < minimum:
         return period.chars + len(SEPARATOR) * (len(period.members) - 1)
     return int(period.chars * SUMMARY_SHARE)
 
 
-def _model_s(
-    groups: Sequence[GroupReport],
-    store: MemoryStore,
-    summarizer: Summarizer,
-    *,
-    least: tuple[int, int],
-) -> float | None:
-    """About how long a model would write; None where rules do.
-
-    `least` says how many members a summary is written of: for an episode, and above.
-    """
-    status = summarizer.status()
+def _model_s(groups: Sequence[GroupReport], context: CycleContext) -> float | None:
+    """Estimate how long a model would write; None when rules do."""
+    status = context.summarizer.status()
     if status.state is not SummarizerState.MODEL:
         return None
-    pace = store.pace(status.name) or MODEL_CHARS_PER_S
-    read = sum(
-        group.chars_before for group in groups if group.items >= least[group.level > 0]
-    )
+    pace = context.store.pace(status.name) or MODEL_CHARS_PER_S
+    policy = context.policy
+    read = 0
+    for group in groups:
+        minimum = policy.rollup.minimum if group.level else policy.groups.summarize_min
+        if group.items >= minimum:
+            read += group.chars_before
     return read / pace

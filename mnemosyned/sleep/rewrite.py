@@ -1,4 +1,4 @@
-"""Mending: summaries that lost a part of what they were made of are rewritten from the rest."""
+"""Rewrites summaries that lost a part of their sources, from what is left of them."""
 
 from __future__ import annotations
 
@@ -15,106 +15,134 @@ from mnemosyned.domain.retention import Emptied
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.exact_values import without_secrets
 from mnemosyned.logs import logger
-from mnemosyned.sleep.rollup import SEPARATOR, LevelPolicy, as_memory, at_once
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import RollupPolicy
+from mnemosyned.sleep.rollup import SEPARATOR, as_memory, shortened
 
-MENDED_MAX = 1_000_000
+REWRITTEN_MAX = 1_000_000
 TRIES_MAX = 1_000
 """How often in all a summary may change while it is being rewritten."""
 
 log = logger()
 
 
-def mend(
+def rewrite_stale(
     store: MemoryStore,
-    summarizer: Summarizer,
+    lease: SummarizerLease,
     *,
-    levels: LevelPolicy,
-    alone: AbstractContextManager[object],
+    policy: RollupPolicy,
+    exclusive: AbstractContextManager[object],
     highest: Level = Level.MONTH,
 ) -> int:
-    """Rewrite every emptied summary up to a level, the lowest first; answers with how many.
+    """Rewrite every stale summary up to a level, the lowest first, and return how many.
 
-    One at a time, `alone` sees to that, so that a summary is read only when those below it are
-    whole. Whoever waits for it waits for no model.
+    One at a time, which `exclusive` ensures, so that a summary is read only after those below it
+    are rewritten. No model is asked, because callers wait.
     """
     tries_left = TRIES_MAX
-    mended = 0
-    with alone:
-        while mended < MENDED_MAX and (emptied := store.next_emptied(highest=highest)):
+    rewritten = 0
+    with exclusive:
+        while rewritten < REWRITTEN_MAX:
+            stale = store.next_emptied(highest=highest)
+            if stale is None:
+                break
             try:
-                store.rewrite(
-                    emptied.mark, _rewritten(emptied, summarizer.rule_based(), levels)
-                )
-            except BatchChanged:  # more of it is gone: look again
+                store.rewrite(stale.mark, _rewritten(stale, lease.rule_based, policy))
+            except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
                 if not tries_left:
                     raise
             else:
-                mended += 1
-    if mended:
-        log.info("episodes_mended", count=mended)
-    return mended
+                rewritten += 1
+    if rewritten:
+        log.info("summaries_rewritten", count=rewritten)
+    return rewritten
 
 
-def _rewritten(
-    emptied: Emptied, summarizer: Summarizer, levels: LevelPolicy
+def _rewritten(stale: Emptied, summarizer: Summarizer, policy: RollupPolicy) -> Episode:
+    """Return the summary as it reads after the loss."""
+    if stale.children:
+        return _rewritten_rollup(stale, summarizer, policy)
+    return _rewritten_episode(stale, summarizer)
+
+
+def _rewritten_rollup(
+    stale: Emptied, summarizer: Summarizer, policy: RollupPolicy
 ) -> Episode:
-    """The episode as it reads from what it has left; above, from the episodes below it."""
-    parts = [as_memory(child) for child in emptied.children] or list(emptied.originals)
-    if (
-        0 < len(emptied.children) < levels.minimum
-    ):  # a fold carries so few up as they are
-        words = SEPARATOR.join(child.content for child in emptied.children)
-        summary = Summary(text=words, summarizer=VERBATIM)
+    """Return a day, week or month rewritten from the summaries below it."""
+    children = stale.children
+    parts = [as_memory(child) for child in children]
+    if len(children) < policy.minimum:  # carried up word for word, as in a cycle
+        text = SEPARATOR.join(child.content for child in children)
+        summary = Summary(text=text, summarizer=VERBATIM)
     else:
-        spoken = [
-            _told(memory, emptied.episode.details) for memory in parts if memory.lasting
-        ]
-        summary = _retold(
-            [memory for memory in spoken if memory.content], emptied, summarizer
-        )
-    # A day, a week or a month names a session or source only where all below it have the same.
+        summary = _summarize(_speaking(parts, stale), stale, summarizer)
+    return replace(
+        _with_summary(stale.episode, parts, summary),
+        item_count=sum(child.item_count for child in children) or len(parts),
+        covers_until=max(child.covers_until for child in children),
+    )
+
+
+def _rewritten_episode(stale: Emptied, summarizer: Summarizer) -> Episode:
+    """Return an episode rewritten from the originals that are left of it."""
+    originals = stale.originals
+    summary = _summarize(_speaking(originals, stale), stale, summarizer)
+    return replace(
+        _with_summary(stale.episode, originals, summary),
+        item_count=len(originals),
+        covers_until=max(memory.created_at for memory in originals),
+    )
+
+
+def _with_summary(
+    episode: Episode, parts: Sequence[MemoryRecord], summary: Summary
+) -> Episode:
+    """Return the episode with another text; of one session or source only if all parts are."""
     sessions = {memory.session for memory in parts}
     sources = {memory.source for memory in parts}
     return replace(
-        emptied.episode,
+        episode,
         session=sessions.pop() if len(sessions) == 1 else "",
         source=sources.pop() if len(sources) == 1 else None,
         content=summary.text,
         summarizer=summary.summarizer,
-        item_count=sum(child.item_count for child in emptied.children) or len(parts),
         covers_from=min(memory.created_at for memory in parts),
-        covers_until=max(
-            [child.covers_until for child in emptied.children]
-            or [memory.created_at for memory in parts]
-        ),
     )
 
 
-def _retold(
-    memories: Sequence[MemoryRecord], emptied: Emptied, summarizer: Summarizer
+def _speaking(parts: Sequence[MemoryRecord], stale: Emptied) -> list[MemoryRecord]:
+    """Return the parts that a summary may cover and that have any text left."""
+    details = stale.episode.details
+    readable = [_with_values(memory, details) for memory in parts if memory.lasting]
+    return [memory for memory in readable if memory.content]
+
+
+def _summarize(
+    memories: Sequence[MemoryRecord], stale: Emptied, summarizer: Summarizer
 ) -> Summary:
-    """A summary by rule. Forgetting must not fail for want of one: else it is word for word."""
+    """Return a summary by rule; word for word if that fails, because forgetting must not."""
     if not memories:
-        pruned = any(original.pruned_at for original in emptied.originals)
+        pruned = any(original.pruned_at for original in stale.originals)
         return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
-    readable, _ = without_secrets(memories, known=emptied.episode.details)
-    words = Summary(
-        text="\n".join(memory.content for memory in readable), summarizer=VERBATIM
-    )
+    readable, _ = without_secrets(memories, known=stale.episode.details)
+    text = "\n".join(memory.content for memory in readable)
+    verbatim = Summary(text=text, summarizer=VERBATIM)
     try:
-        asked = at_once(readable, summarizer) if emptied.children else readable
-        summary = summarizer.summarize(asked)
+        brief = shortened(readable, summarizer) if stale.children else readable
+        summary = summarizer.summarize(brief)
     except SummarizerFailed:
-        return words
-    return summary if summary.text.strip() else words
+        return verbatim
+    return summary if summary.text.strip() else verbatim
 
 
-def _told(memory: MemoryRecord, details: Sequence[Detail]) -> MemoryRecord:
-    """A pruned memory speaks by the exact values that are left of it."""
+def _with_values(memory: MemoryRecord, details: Sequence[Detail]) -> MemoryRecord:
+    """Return a pruned memory with the exact values that are left of it as its text."""
     if memory.content:
         return memory
     values = (
-        one.value for one in details if one.memory == memory.id and not one.sensitive
+        detail.value
+        for detail in details
+        if detail.memory == memory.id and not detail.sensitive
     )
     return replace(memory, content="; ".join(values))

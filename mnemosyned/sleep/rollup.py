@@ -1,146 +1,120 @@
-"""The levels of one cycle: episodes become days, days weeks, weeks months, once they are over."""
+"""Roll-ups: episodes become days, days become weeks, weeks become months, once they are over."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import TypeAlias, TypeVar
+from datetime import datetime
+from typing import TypeAlias
 
 from mnemosyned.domain.consolidation import (
     VERBATIM,
     GroupReport,
     GroupStatus,
     LogEntry,
-    Trigger,
     preview,
 )
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
 from mnemosyned.domain.memory import Episode, MemoryRecord, new_id
 from mnemosyned.domain.ports.models import Summarizer, SummarizerState, Summary
-from mnemosyned.domain.ports.store import Clock, Fold, Foldable, MemoryStore
+from mnemosyned.domain.ports.store import Fold, Foldable
 from mnemosyned.domain.rollup import (
-    FOLD_MIN,
     Level,
     Period,
     begin_of,
-    edge,
+    closed_before,
     parts,
     periods,
 )
 from mnemosyned.domain.summary.extract import KEYWORDS
 from mnemosyned.logs import logger
-from mnemosyned.sleep.budget import Meter
 from mnemosyned.sleep.consolidate import record_failure
+from mnemosyned.sleep.context import CycleContext
 
-FOLDABLE_MAX = 20_000
-"""Summaries looked at together; a longer backlog is folded in several rounds."""
+ROLLUP_MAX = 20_000
+"""Summaries read at once; a longer backlog is rolled up in several rounds."""
 ROUNDS_MAX = 1_000
 CHARS_MAX = 24_000
-"""What is summarized at once; a period with more is summarized part by part, then the parts."""
+"""Characters summarized at once; a longer period is summarized part by part, then the parts."""
 SHRINK_MIN = 0.9
-"""What a part must shrink to for another round to be worth it."""
-TOGETHER_CHARS = 4_000_000
-"""So much of several long periods is shortened at once, by all the processes that help."""
+"""A further round of shortening must bring the text below this share of its length."""
+PARALLEL_CHARS = 4_000_000
+"""Characters of long periods shortened in parallel at a time, by all worker processes."""
 GROUP_CHARS = 2_000
-"""A part counts for as many ordinary groups, when it is asked whether help is worth starting."""
+"""Characters that count as one ordinary group when worker processes are sized."""
 SEPARATOR = "\n\n"
-K = TypeVar("K")
-UPPER = (Level.DAY, Level.WEEK, Level.MONTH)
+UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
 
 log = logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelPolicy:
-    """When a period is folded, and from how many summaries on it is summarized anew."""
-
-    grace: timedelta = timedelta(hours=6)
-    """So long after the last memory of a period was old enough to be consolidated."""
-    minimum: int = FOLD_MIN
-    """One or two summaries are carried up word for word: each period that is over has exactly
-    one place, and nothing is shortened for the sake of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A period with its summaries, on its way to the summarizer."""
+    """A period whose summaries were read, to be summarized."""
 
     period: Period
-    standing: str | None
-    """The summary that is to be rewritten, where there is one."""
+    existing: str | None
+    """The id of the summary to rewrite; None when the period has none yet."""
     members: Sequence[Episode]
     started: float
 
 
+_Part: TypeAlias = tuple[tuple[_Work, MemoryRecord], Sequence[MemoryRecord]]
+"""A part of a long period, by the period and the part's first memory."""
 _Reading: TypeAlias = tuple[_Work, list[MemoryRecord]]
-"""A period with what is read of it: its summaries, or shorter ones of them."""
+"""A period with the texts to summarize: its summaries, or shortened versions of them."""
 
 
-class FoldRun:
-    """Folds the levels of one cycle, each from below, and remembers what became of each period."""
+class RollupRun:
+    """Rolls up the periods of one cycle, the lowest level first, and records their outcomes."""
 
-    def __init__(
-        self,
-        *,
-        cycle: str,
-        trigger: Trigger,
-        store: MemoryStore,
-        summarizer: Summarizer,
-        clock: Clock,
-        policy: LevelPolicy,
-        meter: Meter,
-    ) -> None:
+    def __init__(self, context: CycleContext) -> None:
         self.reports: list[GroupReport] = []
-        self._cycle = cycle
-        self._trigger = trigger
-        self._store = store
-        self._summarizer = summarizer
-        self._clock = clock
-        self._policy = policy
-        self._meter = meter
+        self._context = context
+        self._store = context.store
+        self._summarizer = context.summarizer
         self._failed: set[datetime] = set()
-        """Where failed periods begin; what they lie in waits with them."""
+        """The beginnings of failed periods; the longer periods around them wait with them."""
 
-    def fold(self, *, before: datetime, go_on: Callable[[], bool]) -> None:
-        """Fold every period that ended by an instant, as long as `go_on` says yes."""
-        for level in UPPER:
+    def roll_up(self, *, before: datetime) -> None:
+        """Roll up every period that ended by an instant, while the cycle may continue."""
+        for level in UPPER_LEVELS:
             for _ in range(ROUNDS_MAX):
-                if not go_on():
+                if not self._context.may_continue():
                     return
-                due, standing = self._due(level, before)
+                due, existing = self._due(level, before)
                 if not due:
                     break
-                self._fold(due, standing, go_on)
+                self._roll_up(due, existing)
 
     def _due(
         self, level: Level, before: datetime
     ) -> tuple[list[Period], Mapping[datetime, str]]:
-        """The periods to fold; one in which something failed waits for the next cycle."""
-        over = edge(level, before)
-        found = self._store.foldable(to_level=level, before=over, limit=FOLDABLE_MAX)
+        """Return the periods to roll up, and the summaries that some of them have already.
+
+        A period around a failed one waits for the next cycle.
+        """
+        limit = closed_before(level, before)
+        found = self._store.foldable(to_level=level, before=limit, limit=ROLLUP_MAX)
         failed = {begin_of(level, begins) for begins in self._failed}
         due = [
-            period for period in folding(found, level) if period.begins not in failed
+            period
+            for period in rollup_periods(found, level)
+            if period.begins not in failed
         ]
         return due, found.standing
 
-    def _fold(
-        self,
-        due: Sequence[Period],
-        standing: Mapping[datetime, str],
-        go_on: Callable[[], bool],
-    ) -> None:
+    def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
         long: list[_Reading] = []
-        works = self._works(due, standing, long, go_on)
+        works = self._works(due, existing, long)
         short = sum(period.chars for period in due if period.chars <= CHARS_MAX)
         self._summarize(works, chars=short)
         rules = self._summarizer.status().state is SummarizerState.RULES
-        # A model's work on a period is kept before it begins with the next.
+        # A model's work on a period is committed before it begins the next.
         sizes = [_chars(memories) for _, memories in long]
-        for begin, end in parts(sizes, chars_max=TOGETHER_CHARS if rules else 0):
-            shortened = self._shortened(long[begin:end], go_on)
+        for begin, end in parts(sizes, chars_max=PARALLEL_CHARS if rules else 0):
+            shortened = self._shortened(long[begin:end])
             self._summarize(shortened, chars=(end - begin) * CHARS_MAX)
 
     def _summarize(self, works: Iterable[_Reading], *, chars: int) -> None:
@@ -159,33 +133,30 @@ class FoldRun:
     def _works(
         self,
         due: Sequence[Period],
-        standing: Mapping[datetime, str],
+        existing: Mapping[datetime, str],
         long: list[_Reading],
-        go_on: Callable[[], bool],
     ) -> Iterator[_Reading]:
-        """What is to be summarized; periods too long for that go to `long`."""
+        """Read the periods to summarize; those that are too long at once go to `long`."""
         for period in due:
-            if not go_on():
+            if not self._context.may_continue():
                 return
             started = time.monotonic()
             members = self._store.summaries(period.ids)
-            work = _Work(period, standing.get(period.begins), members, started)
+            work = _Work(period, existing.get(period.begins), members, started)
             memories = [as_memory(member) for member in members]
-            if len(members) < self._policy.minimum:
+            if len(members) < self._context.policy.rollup.minimum:
                 words = SEPARATOR.join(member.content for member in members)
                 self._finish(work, Summary(text=words, summarizer=VERBATIM))
             elif _chars(memories) > CHARS_MAX:
                 long.append((work, memories))
             else:
-                self._meter.read(memories)
+                self._context.meter.count_read(memories)
                 yield work, memories
 
-    def _shortened(
-        self, long: Sequence[_Reading], go_on: Callable[[], bool]
-    ) -> Iterator[_Reading]:
-        """Long periods, the parts of all of them summarized together until each can be read."""
+    def _shortened(self, long: Sequence[_Reading]) -> Iterator[_Reading]:
+        """Shorten long periods, the parts of all of them in parallel, until each can be read."""
         while long:
-            shorter = self._parts_shortened(long, go_on)
+            shorter = self._shorten_parts(long)
             again: list[_Reading] = []
             for work, memories in long:
                 after = shorter.get(work.period.begins)
@@ -196,25 +167,39 @@ class FoldRun:
                 elif _chars(after) > CHARS_MAX:
                     again.append((work, after))
                 else:
-                    self._meter.read(after)
+                    self._context.meter.count_read(after)
                     yield work, after
             long = again
 
-    def _parts_shortened(
-        self, long: Sequence[_Reading], go_on: Callable[[], bool]
+    def _shorten_parts(
+        self, long: Sequence[_Reading]
     ) -> dict[datetime, list[MemoryRecord]]:
-        """By the beginning of its period, the summaries of the parts of each, in their order."""
+        """Return the summaries of each period's parts in their order, by its beginning."""
         asked = [
             ((work, part[0]), part)
             for work, memories in long
             for part in _parts(memories)
         ]
+        shortened = self._summarize_parts(asked)
+        order: dict[datetime, list[str]] = {work.period.begins: [] for work, _ in long}
+        for (work, first), _ in asked:
+            order[work.period.begins].append(first.id)
+        return {
+            begins: [shortened[begins][id] for id in ids]
+            for begins, ids in order.items()
+            if len(shortened.get(begins, ())) == len(ids)
+        }
+
+    def _summarize_parts(
+        self, asked: Sequence[_Part]
+    ) -> dict[datetime, dict[str, MemoryRecord]]:
+        """Summarize parts; by their period's beginning and first memory, without failed periods."""
         found: dict[datetime, dict[str, MemoryRecord]] = {
-            work.period.begins: {} for work, _ in long
+            work.period.begins: {} for (work, _), _ in asked
         }
         expected = sum(_chars(memories) for _, memories in asked) // GROUP_CHARS
         each = self._summarizer.summarize_each(
-            self._while(asked, go_on), expected=expected
+            self._while_permitted(asked), expected=expected
         )
         for (work, first), outcome in each:
             begins = work.period.begins
@@ -223,34 +208,23 @@ class FoldRun:
                     self._fail(work, outcome)
             elif begins in found:
                 found[begins][first.id] = _shorter(first, outcome)
-        order: dict[datetime, list[str]] = {work.period.begins: [] for work, _ in long}
-        for (work, first), _ in asked:
-            order[work.period.begins].append(first.id)
-        return {
-            begins: [shorter[id] for id in order[begins]]
-            for begins, shorter in found.items()
-            if len(shorter) == len(order[begins])
-        }
+        return found
 
-    def _while(
-        self,
-        asked: Iterable[tuple[K, Sequence[MemoryRecord]]],
-        go_on: Callable[[], bool],
-    ) -> Iterator[tuple[K, Sequence[MemoryRecord]]]:
+    def _while_permitted(self, asked: Iterable[_Part]) -> Iterator[_Part]:
         for key, memories in asked:
-            if not go_on():
+            if not self._context.may_continue():
                 return
-            self._meter.read(memories)
+            self._context.meter.count_read(memories)
             yield key, memories
 
     def _finish(self, work: _Work, summary: Summary) -> None:
         episode = self._episode(work, summary)
         entry = LogEntry(
-            cycle=self._cycle,
+            cycle=self._context.id,
             created_at=episode.created_at,
             session=episode.session,
             source=episode.source,
-            trigger=self._trigger,
+            trigger=self._context.trigger,
             status=GroupStatus.VERBATIM
             if summary.summarizer == VERBATIM
             else GroupStatus.PROMOTED,
@@ -271,7 +245,7 @@ class FoldRun:
             self._fail(work, error)
         else:
             self.reports.append(
-                report(
+                period_report(
                     work.period,
                     entry.status,
                     episode=episode.id,
@@ -280,12 +254,12 @@ class FoldRun:
             )
 
     def _episode(self, work: _Work, summary: Summary) -> Episode:
-        now = self._clock.now()
+        now = self._context.clock.now()
         members, period = work.members, work.period
         sessions = {member.session for member in members}
         sources = {member.source for member in members}
         return Episode(
-            id=work.standing or new_id(now),
+            id=work.existing or new_id(now),
             content=summary.text,
             created_at=now,
             session=sessions.pop() if len(sessions) == 1 else "",
@@ -307,8 +281,8 @@ class FoldRun:
         period = work.period
         self._failed.add(period.begins)
         log.error(
-            "fold_failed",
-            cycle=self._cycle,
+            "rollup_failed",
+            cycle=self._context.id,
             period=period.key,
             items=len(period.members),
             error=code,
@@ -317,15 +291,15 @@ class FoldRun:
         record_failure(
             self._store,
             LogEntry(
-                cycle=self._cycle,
-                created_at=self._clock.now(),
+                cycle=self._context.id,
+                created_at=self._context.clock.now(),
                 session="",
                 source=None,
-                trigger=self._trigger,
+                trigger=self._context.trigger,
                 status=GroupStatus.FAILED,
                 items_consolidated=0,
-                episode=work.standing,
-                summarizer="",  # nobody wrote anything
+                episode=work.existing,
+                summarizer="",
                 summary_preview="",
                 error=code,
                 duration_s=time.monotonic() - work.started,
@@ -334,16 +308,16 @@ class FoldRun:
                 level=period.level,
             ),
         )
-        self.reports.append(report(period, GroupStatus.FAILED, error=code))
+        self.reports.append(period_report(period, GroupStatus.FAILED, error=code))
 
 
-def folding(found: Foldable, level: Level) -> list[Period]:
-    """The periods of these summaries, however few a period has: it is over, and no more come."""
+def rollup_periods(found: Foldable, level: Level) -> list[Period]:
+    """Return the periods of these summaries, however few a period has: it is over."""
     reopened = frozenset(found.standing.values())
     return periods(found.children, to_level=level, minimum=1, reopened=reopened)
 
 
-def report(
+def period_report(
     period: Period,
     status: GroupStatus,
     *,
@@ -351,7 +325,7 @@ def report(
     chars: int = 0,
     error: str | None = None,
 ) -> GroupReport:
-    """What became of a period."""
+    """Return the report of one period."""
     return GroupReport(
         session="",
         source=None,
@@ -368,10 +342,10 @@ def report(
     )
 
 
-def at_once(
+def shortened(
     memories: Sequence[MemoryRecord], summarizer: Summarizer
 ) -> Sequence[MemoryRecord]:
-    """Summaries of a period, shortened part by part as `FoldRun` does until all can be read."""
+    """Shorten the summaries of a period part by part until they can be read at once."""
     while _chars(memories) > CHARS_MAX:  # ends, as each round shrinks them
         shorter = [
             _shorter(part[0], summarizer.summarize(part)) for part in _parts(memories)
@@ -383,7 +357,7 @@ def at_once(
 
 
 def as_memory(episode: Episode) -> MemoryRecord:
-    """A summary as the summarizers read it: its keywords are words of the level below."""
+    """Return a summary as summarizers read it: its keywords become words of the text."""
     return MemoryRecord(
         id=episode.id,
         content=episode.content.replace(f"\n{KEYWORDS}", "\n"),
@@ -394,15 +368,15 @@ def as_memory(episode: Episode) -> MemoryRecord:
 
 
 def _parts(memories: Sequence[MemoryRecord]) -> list[Sequence[MemoryRecord]]:
-    """Runs of memories that are summarized at once."""
+    """Split memories into runs that are summarized at once."""
     sizes = [len(memory.content) for memory in memories]
     return [memories[begin:end] for begin, end in parts(sizes, chars_max=CHARS_MAX)]
 
 
 def _shorter(first: MemoryRecord, summary: Summary) -> MemoryRecord:
-    """The summary of a part, read in its place; by the id of its own first memory.
+    """Return the summary of a part as a memory, with the id of the part's first memory.
 
-    An id that several parts shared would make them one memory for whoever reads them by id.
+    Parts that shared an id would count as one memory wherever memories are read by id.
     """
     return replace(first, content=summary.text)
 

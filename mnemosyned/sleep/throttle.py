@@ -1,34 +1,32 @@
-"""Who else is at work: a cycle gives way to what somebody waits for."""
+"""Lets background consolidation yield while requests are in flight."""
 
 from __future__ import annotations
 
 import threading
 import time
 
-GONE_S = 0.5
-"""So long after the last answer the machine is the cycle's again."""
-GIVE_WAY_S = 0.05
-"""The longest that a group waits: a cycle gets on whatever the traffic."""
-LOOK_S = 0.001
+ACTIVE_S = 0.5
+"""Seconds after the last answer during which another request is expected."""
+YIELD_MAX_S = 0.05
+"""The longest that a group waits for requests: a cycle makes progress whatever the traffic."""
+POLL_S = 0.001
 REST_TIMES = 6
-"""In company a cycle leaves the disk, the writer and the processor alone for so many times as long
-as it had them. It takes three to five times as long then; p95 of remember, up to five times what it
-is without a cycle, comes down to one to two times."""
+"""While requests come in, a cycle leaves disk, writer and processor alone for this many times as
+long as it used them. It then takes three to five times as long; p95 of remember, up to five times
+what it is without a cycle, comes down to one to two times."""
 REST_MAX_S = 0.03
-"""So much at most: a cycle gets on however slow the machine is."""
-
-
+"""The longest rest: a cycle makes progress however slow the machine is."""
 BUSY_ANSWERS = 20
-"""Answers in one to two seconds from which on somebody would notice a purge of the file."""
+"""Answers in one to two seconds from which on clients would notice a purge of the file."""
 
 
-class Company:
-    """Counts the requests that are being answered, each a `with` block; safe from any thread."""
+class ForegroundGate:
+    """Counts the requests in flight, each a `with` block; safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting = 0
-        self._last = time.monotonic() - GONE_S
+        self._in_flight = 0
+        self._last = time.monotonic() - ACTIVE_S
         self._second = 0
         self._answers = 0
         """Answers in the second that is counted."""
@@ -36,13 +34,13 @@ class Company:
         """Answers in the second before it."""
 
     def __enter__(self) -> None:
-        """Somebody waits while the block runs."""
+        """Count a request as in flight while the block runs."""
         with self._lock:
-            self._waiting += 1
+            self._in_flight += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._waiting -= 1
+            self._in_flight -= 1
             self._last = time.monotonic()
             self._count(int(self._last))
             self._answers += 1
@@ -56,28 +54,28 @@ class Company:
 
     @property
     def busy(self) -> bool:
-        """Whether many are being answered, and not only one after the other now and then."""
+        """Whether many requests are answered, not merely one now and then."""
         with self._lock:
             self._count(int(time.monotonic()))
             return self._answers + self._answers_before >= BUSY_ANSWERS
 
     @property
-    def present(self) -> bool:
-        """Whether somebody waits, or did a moment ago and may ask again."""
-        return self._waiting > 0 or time.monotonic() - self._last < GONE_S
+    def active(self) -> bool:
+        """Whether a request is in flight, or was a moment ago and may be followed by another."""
+        return self._in_flight > 0 or time.monotonic() - self._last < ACTIVE_S
 
     @property
     def quiet_s(self) -> float:
-        """How long nobody has asked for anything."""
-        return 0.0 if self._waiting else time.monotonic() - self._last
+        """Seconds since the last request."""
+        return 0.0 if self._in_flight else time.monotonic() - self._last
 
-    def give_way(self) -> None:
-        """Wait until nobody waits, for a moment at most."""
-        ends = time.monotonic() + GIVE_WAY_S
-        while self._waiting and time.monotonic() < ends:
-            time.sleep(LOOK_S)
+    def yield_to_requests(self) -> None:
+        """Wait until no request is in flight, `YIELD_MAX_S` at most."""
+        ends = time.monotonic() + YIELD_MAX_S
+        while self._in_flight and time.monotonic() < ends:
+            time.sleep(POLL_S)
 
-    def rest(self, worked_s: float) -> None:
-        """After work that others may have waited for: leave them alone for a while."""
-        if self.present:
+    def rest_after(self, worked_s: float) -> None:
+        """Leave the machine to requests for a while, after work that took `worked_s`."""
+        if self.active:
             time.sleep(min(worked_s * REST_TIMES, REST_MAX_S))

@@ -28,7 +28,10 @@ from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, 
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.rollup import Child, periods
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.summarizers.fallback import FallbackSummarizer
@@ -239,7 +242,7 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
     policy = SleepPolicy(ttl=timedelta(hours=given("ttl_hours", 24)))
     cycle = SleepCycle(
         store=store,
-        summarizer=_summarizer(given("llm", "ok")),
+        lease=SummarizerLease(_summarizer(given("llm", "ok"))),
         clock=FakeClock(datetime.fromisoformat(given("now")).astimezone(UTC)),
         policy=policy,
     )
@@ -251,11 +254,13 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
     via, explicit = given("via"), given("explicit")
     assert via in (None, "shutdown", "explicit", "auto")
     if via == "shutdown":
-        report = cycle.run(trigger=Trigger.SHUTDOWN, quick=True, deadline_s=30)
+        report = cycle.run(
+            CycleRequest(trigger=Trigger.SHUTDOWN, rules_only=True, deadline_s=30)
+        )
     else:
         asked = explicit or force or via == "explicit"
         trigger = Trigger.EXPLICIT if asked else Trigger.SCHEDULE
-        report = cycle.run(trigger=trigger, force=force)
+        report = cycle.run(CycleRequest(trigger=trigger, force=force))
     assert report.candidates == len(candidates)
     return _slept(store, entries, candidates, report)
 

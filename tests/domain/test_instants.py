@@ -26,7 +26,7 @@ from mnemosyned.domain.conversation.memory_items import MemoryItem, consolidate_
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.dates.questions import times
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
-from mnemosyned.domain.rollup import Level, begin_of, edge, end_of, key_of
+from mnemosyned.domain.rollup import Level, begin_of, closed_before, end_of, key_of
 from mnemosyned.domain.summary.chunking import whole_piece
 from mnemosyned.domain.summary.episode_text import compose_episode
 from mnemosyned.domain.summary.extract import extract
@@ -179,7 +179,7 @@ def test_every_instant_lies_in_a_period_with_a_name(
 
     assert begins <= moment < ends or (moment, ends) == (LAST, LAST)
     assert key_of(level, begins)
-    assert edge(level, moment) <= moment
+    assert closed_before(level, moment) <= moment
 
 
 @pytest.mark.usefixtures("local")

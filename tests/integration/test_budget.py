@@ -25,21 +25,23 @@ from mnemosyned.domain.consolidation import (
     GroupLimits,
     Progress,
     Trigger,
+    closed_batches,
     plan,
-    whole,
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.store import Promotion
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep import (
-    consolidate as run_module,
-    cycle as cycle_module,
-    throttle as company_module,
-)
-from mnemosyned.sleep.budget import Budget
+from mnemosyned.sleep import throttle
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.throttle import GIVE_WAY_S, REST_MAX_S, REST_TIMES, Company
+from mnemosyned.sleep.policy import Budget, CommitPacing
+from mnemosyned.sleep.throttle import (
+    REST_MAX_S,
+    REST_TIMES,
+    YIELD_MAX_S,
+    ForegroundGate,
+)
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Sleep, Status
 
@@ -60,12 +62,12 @@ def backlog(store: SqliteStore, groups: int) -> None:
 
 
 def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
-    store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    monkeypatch.setattr(cycle_module, "STEP", 7)
+    cycle.policy = replace(cycle.policy, plan_size=7)
     backlog(store, 12)
 
-    report = cycle.run(trigger=Trigger.EXPLICIT)
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (report.status, report.evicted, report.promoted) == (
         CycleStatus.DONE,
@@ -77,16 +79,13 @@ def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
 
 
 def test_steps_in_which_all_fails_come_to_an_end(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
-    monkeypatch: pytest.MonkeyPatch,
+    store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
-    monkeypatch.setattr(cycle_module, "STEP", 7)
+    cycle.policy = replace(cycle.policy, plan_size=7)
     backlog(store, 12)
     summarizer.fail()
 
-    report = cycle.run(trigger=Trigger.EXPLICIT)
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (report.failed, report.evicted, report.remaining) == (12, 0, 36)
     assert len(working_ids(store)) == 36
@@ -101,12 +100,14 @@ def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
     def ids(found: list[Batch]) -> list[str]:
         return [id for batch in found for id in batch.ids]
 
-    assert ids(whole(batches, until=late[-1].created_at, limits=limits)) == [
+    assert ids(closed_batches(batches, until=late[-1].created_at, limits=limits)) == [
         "a0",
         "a1",
         "a2",
     ]
-    assert ids(whole(batches[1:], until=late[-1].created_at, limits=limits)) == [
+    assert ids(
+        closed_batches(batches[1:], until=late[-1].created_at, limits=limits)
+    ) == [
         "b0",
         "b1",
         "b2",
@@ -124,10 +125,10 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
     cycle.policy = replace(cycle.policy, budget=Budget(time=timedelta(seconds=0.05)))
     summarizer.meanwhile = lambda _: up.wait(0.03)
 
-    first = cycle.run(trigger=Trigger.SCHEDULE)
+    first = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
     summarizer.meanwhile = lambda _: None
     cycle.policy = replace(cycle.policy, budget=Budget())
-    second = cycle.run(trigger=Trigger.SCHEDULE)
+    second = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert first.status is CycleStatus.PARTIAL
     assert 0 < first.evicted < 15
@@ -139,13 +140,13 @@ def test_a_model_reads_no_more_than_its_tokens(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
     model = Slow()
-    cycle.use_summarizer(model)
+    cycle.lease.replace(model)
     cycle.policy = replace(cycle.policy, budget=Budget(tokens=250))
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
         remember_batch(store, *[replace(one, content="word " * 80) for one in three])
 
-    report = cycle.run(trigger=Trigger.SCHEDULE)
+    report = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert len(model.calls) == 1
     assert (report.evicted, report.remaining) == (3, 12)
@@ -154,7 +155,7 @@ def test_a_model_reads_no_more_than_its_tokens(
 def test_a_dry_run_ends_where_the_tokens_do(
     store: SqliteStore, cycle: SleepCycle, service: MemoryService
 ) -> None:
-    cycle.use_summarizer(Slow())
+    cycle.lease.replace(Slow())
     cycle.policy = replace(cycle.policy, budget=Budget(tokens=600))
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
@@ -174,7 +175,7 @@ def test_rules_have_no_budget_of_tokens(store: SqliteStore, cycle: SleepCycle) -
     cycle.policy = replace(cycle.policy, budget=Budget(tokens=1))
     backlog(store, 4)
 
-    assert cycle.run(trigger=Trigger.SCHEDULE).evicted == 12
+    assert cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 12
 
 
 # ------------------------------------------------------------------ progress
@@ -199,7 +200,7 @@ def test_a_dry_run_says_how_long_a_model_would_write(
     backlog(store, 2)
     by_rule = service.call(Sleep(dry_run=True)).model_s
     model = Slow()
-    cycle.use_summarizer(model)
+    cycle.lease.replace(model)
 
     first = service.call(Sleep(dry_run=True)).model_s
     service.call(Sleep())
@@ -216,38 +217,38 @@ def test_a_dry_run_says_how_long_a_model_would_write(
     assert paced >= 3_000 / pace
 
 
-# ------------------------------------------------------------------- company
+# ------------------------------------------------------------------ throttle
 
 
 def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:
-    company = Company()
+    gate = ForegroundGate()
     came: list[float] = []
 
     def wait() -> None:
-        company.give_way()
+        gate.yield_to_requests()
         came.append(1)
 
     waiter = threading.Thread(target=wait)
-    with company:
-        assert company.present
+    with gate:
+        assert gate.active
         waiter.start()
-        waiter.join(GIVE_WAY_S * 40)
+        waiter.join(YIELD_MAX_S * 40)
 
     assert came, "it goes on whatever the traffic"
-    assert company.quiet_s < 1
+    assert gate.quiet_s < 1
 
 
 def test_in_company_a_cycle_rests_after_each_piece_of_work_and_alone_never() -> None:
-    company = Company()
+    gate = ForegroundGate()
 
     began = time.monotonic()
-    company.rest(60.0)
+    gate.rest_after(60.0)
     alone_s = time.monotonic() - began
-    with company:
+    with gate:
         pass
-    company.rest(0.001)
+    gate.rest_after(0.001)
     short_s = time.monotonic() - began - alone_s
-    company.rest(60.0)
+    gate.rest_after(60.0)
     long_s = time.monotonic() - began - alone_s - short_s
 
     assert alone_s < REST_MAX_S
@@ -255,13 +256,13 @@ def test_in_company_a_cycle_rests_after_each_piece_of_work_and_alone_never() -> 
     assert REST_MAX_S <= long_s < 60.0
 
 
-@pytest.mark.parametrize(("gone_s", "alone"), [(0.0, True), (60.0, False)])
+@pytest.mark.parametrize(("active_s", "alone"), [(0.0, True), (60.0, False)])
 def test_in_company_a_commit_takes_fewer_groups(
     store: SqliteStore,
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
     *,
-    gone_s: float,
+    active_s: float,
     alone: bool,
 ) -> None:
     backlog(store, 6)
@@ -275,13 +276,13 @@ def test_in_company_a_commit_takes_fewer_groups(
         return write(groups, durable=durable)
 
     monkeypatch.setattr(store, "consolidate", counted)
-    monkeypatch.setattr(company_module, "GONE_S", gone_s)
-    monkeypatch.setattr(run_module, "HOLD_S", 60.0)
-    monkeypatch.setattr(run_module, "HOLD_IN_COMPANY_S", 0.0)
-    with cycle.company:
+    monkeypatch.setattr(throttle, "ACTIVE_S", active_s)
+    pacing = CommitPacing(hold_s=60.0, contended_hold_s=0.0)
+    cycle.policy = replace(cycle.policy, pacing=pacing)
+    with cycle.gate:
         pass
 
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (max(sizes) > 1) is alone
     assert sum(sizes) == 6
@@ -291,10 +292,8 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
     store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backlog(store, 6)
-    monkeypatch.setattr(
-        run_module, "CHECKPOINT_GROUPS", 3 * (1 + run_module.COMMIT_GROUPS)
-    )
-    monkeypatch.setattr(run_module, "GROUPS_PER_COMMIT", 1)
+    pacing = CommitPacing(groups_max=1, commit_groups=4, checkpoint_groups=3 * (1 + 4))
+    cycle.policy = replace(cycle.policy, pacing=pacing)
     before = store.database.read_bytes()
     seen: list[bool] = []
     checkpoint = store.checkpoint
@@ -306,6 +305,6 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
 
     monkeypatch.setattr(store, "checkpoint", noted)
 
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert seen == [True, True]

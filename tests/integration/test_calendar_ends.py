@@ -31,7 +31,7 @@ def service_there(
     request: pytest.FixtureRequest, cycle: SleepCycle, service: MemoryService
 ) -> MemoryService:
     """A service whose days begin at one edge of the map."""
-    cycle.summarizer = ExtractiveSummarizer(zone=ZoneInfo(request.param))
+    cycle.lease.replace(ExtractiveSummarizer(zone=ZoneInfo(request.param)))
     return service
 
 

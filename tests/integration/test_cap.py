@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 
-from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Tier
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Remember, RememberMany, Sleep
@@ -68,9 +69,10 @@ def test_pinned_memories_beyond_the_cap_stay_and_are_not_tried_at_every_call(
     tries: list[int] = []
     run = cycle.run
 
-    def counted(*, trigger: Trigger, oldest: int, quick: bool) -> CycleReport:
-        tries.append(oldest)
-        return run(trigger=trigger, oldest=oldest, quick=quick)
+    def counted(request: CycleRequest) -> CycleReport:
+        assert request.selection
+        tries.append(request.selection.oldest or 0)
+        return run(request)
 
     monkeypatch.setattr(cycle, "run", counted)
 

@@ -15,6 +15,7 @@ from mnemosyned.domain.consolidation import CycleStatus, Trigger
 from mnemosyned.domain.memory import Episode
 from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
@@ -36,11 +37,10 @@ def test_a_cycle_promotes_every_group_though_nobody_listens(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     remember_batch(store, *(one for name in "abcd" for one in trio(name, source=name)))
-    cycle.summarizer, primary = with_endpoint(
-        f"http://127.0.0.1:{unused_port()}/v1", clock
-    )
+    chain, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
+    cycle.lease.replace(chain)
 
-    report = cycle.run(trigger=Trigger.EXPLICIT)
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (report.status, report.promoted, primary.calls) == (CycleStatus.DONE, 4, 1)
     entries = store.log(limit=9)
@@ -55,8 +55,9 @@ def test_what_the_model_wrote_has_no_reason_in_the_log(
 ) -> None:
     remember_batch(store, *trio("a"))
     with serving(says("note a0")) as served:
-        cycle.summarizer, _ = with_endpoint(served.url, clock)
-        cycle.run(trigger=Trigger.EXPLICIT)
+        chain, _ = with_endpoint(served.url, clock)
+        cycle.lease.replace(chain)
+        cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     (entry,) = store.log(limit=9)
     assert (entry.summarizer, entry.fallback_reason) == ("fake:model", None)
@@ -78,10 +79,12 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
     with serving(says(prose)) as served:
         model = EndpointModel(endpoint=served.url, time_limit_s=20)
         asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
-        cycle.summarizer = FallbackSummarizer(
-            primary=asked, model=model, fallback=ExtractiveSummarizer(), clock=clock
+        cycle.lease.replace(
+            FallbackSummarizer(
+                primary=asked, model=model, fallback=ExtractiveSummarizer(), clock=clock
+            )
         )
-        cycle.run(trigger=Trigger.EXPLICIT)
+        cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     wrote = {row.source: row.summarizer for row in store.log(limit=9)}
     service.call(Forget("b1"))
 
@@ -95,16 +98,19 @@ def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
 ) -> None:
     remember_batch(store, *(one for name in "ab" for one in trio(name, source=name)))
     with serving(drips) as served:
-        cycle.summarizer, primary = with_endpoint(served.url, clock)
+        chain, primary = with_endpoint(served.url, clock)
+        cycle.lease.replace(chain)
         running = threading.Thread(
-            target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT}
+            target=cycle.run, args=(CycleRequest(trigger=Trigger.EXPLICIT),)
         )
         running.start()
         while not served.seen:
             time.sleep(0.005)
         started = time.monotonic()
-        cycle.interrupt()
-        report = cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=10, quick=True)
+        cycle.lease.interrupt()
+        report = cycle.run(
+            CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=10, rules_only=True)
+        )
         running.join()
 
     assert time.monotonic() - started < 1
@@ -116,10 +122,9 @@ def test_forgetting_waits_for_no_model(
     store: SqliteStore, cycle: SleepCycle, service: MemoryService, clock: FakeClock
 ) -> None:
     remember_batch(store, *trio("a"))
-    cycle.run(trigger=Trigger.EXPLICIT)
-    cycle.summarizer, primary = with_endpoint(
-        f"http://127.0.0.1:{unused_port()}/v1", clock
-    )
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    chain, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
+    cycle.lease.replace(chain)
 
     service.call(Forget("a1"))
 
@@ -134,16 +139,17 @@ def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
 ) -> None:
     remember_batch(store, *trio("a"))
     with serving(drips) as served:
-        cycle.summarizer, _ = with_endpoint(served.url, clock)
+        chain, _ = with_endpoint(served.url, clock)
+        cycle.lease.replace(chain)
         running = threading.Thread(
-            target=cycle.run, kwargs={"trigger": Trigger.EXPLICIT}
+            target=cycle.run, args=(CycleRequest(trigger=Trigger.EXPLICIT),)
         )
         running.start()
         while not served.seen:
             time.sleep(0.005)
-        cycle.use_summarizer(ExtractiveSummarizer())
+        cycle.lease.replace(ExtractiveSummarizer())
         started = time.monotonic()
-        cycle.interrupt()
+        cycle.lease.interrupt()
         running.join()
 
     assert time.monotonic() - started < 1
@@ -154,18 +160,18 @@ def test_new_settings_end_the_former_model_with_its_cycle(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     model, primary, rules = FakeModel(), Primary(), ExtractiveSummarizer()
-    cycle.summarizer = FallbackSummarizer(
-        primary=primary, model=model, fallback=rules, clock=clock
+    cycle.lease.replace(
+        FallbackSummarizer(primary=primary, model=model, fallback=rules, clock=clock)
     )
     remember_batch(store, *trio("a"))
     other, _ = with_endpoint("http://127.0.0.1:9/v1", clock)
 
     def exchange() -> None:
-        cycle.use_summarizer(other)
+        cycle.lease.replace(other)
         assert not model.closed.is_set()
 
     primary.does = exchange
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert model.closed.is_set()
     assert store.log(limit=1)[0].summarizer == "fake:model"

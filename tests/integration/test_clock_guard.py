@@ -18,6 +18,7 @@ from mnemosyned.domain.retention import Retention
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import About, Limits, MemoryService
 from mnemosyned.sleep.clock_guard import ClockGuard
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
@@ -310,7 +311,7 @@ def test_what_was_remembered_in_the_future_sleeps_once_it_is_known_to_be_old(
 
     evicted = []
     for _ in range(4):
-        evicted.append(cycle.run(trigger=Trigger.SCHEDULE).evicted)
+        evicted.append(cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted)
         machine.lives(hours=5)
 
     assert evicted == [0, 0, 0, 4]
@@ -323,9 +324,9 @@ def test_a_clock_that_is_far_behind_makes_nothing_old(
     service.call(Remember("in time", id="now"))
     machine.jumps(days=-20_000)
 
-    assert cycle.run(trigger=Trigger.SCHEDULE).evicted == 0
+    assert cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 0
     machine.lives(hours=1)
-    assert cycle.run(trigger=Trigger.SHUTDOWN).evicted == 0
+    assert cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN)).evicted == 0
 
 
 def test_a_memory_in_the_future_folds_no_day_that_is_not_over(
@@ -337,6 +338,6 @@ def test_a_memory_in_the_future_folds_no_day_that_is_not_over(
     machine.jumps(days=-800)
     service.call(Remember("today", id="today"))
 
-    report = cycle.run(trigger=Trigger.EXPLICIT, force=True)
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
     assert (report.evicted, report.folded) == (2, 0)

@@ -35,7 +35,7 @@ class Model(FakeSummarizer):
 @pytest.fixture
 def model(cycle: SleepCycle) -> Model:
     found = Model()
-    cycle.use_summarizer(found)
+    cycle.lease.replace(found)
     return found
 
 

@@ -18,17 +18,20 @@ from mnemosyned.domain.consolidation import (
     CycleReport,
     CycleStatus,
     GroupStatus,
+    Selection,
     Trigger,
 )
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
-from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
 
 
 def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport:
-    return cycle.run(trigger=trigger)
+    return cycle.run(CycleRequest(trigger=trigger))
 
 
 def episodes(store: SqliteStore, report: CycleReport) -> list[Episode]:
@@ -93,7 +96,7 @@ def test_nothing_old_enough_leaves_no_trace(
 def test_force_ignores_the_age(store: SqliteStore, cycle: SleepCycle) -> None:
     remember_batch(store, *trio("a", hours_ago=1))
 
-    report = cycle.run(trigger=Trigger.EXPLICIT, force=True)
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
     assert (report.status, report.evicted) == (CycleStatus.DONE, 3)
     assert working_ids(store) == []
@@ -105,7 +108,7 @@ def test_a_pinned_memory_never_leaves(
 ) -> None:
     remember_batch(store, memory("pinned", hours_ago=99, pinned=True), *trio("a"))
 
-    report = cycle.run(trigger=Trigger.EXPLICIT, force=force)
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=force))
 
     assert report.evicted == 3
     assert store.working(["pinned"])
@@ -114,7 +117,7 @@ def test_a_pinned_memory_never_leaves(
 def test_a_session_sleeps_by_itself(store: SqliteStore, cycle: SleepCycle) -> None:
     remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
 
-    cycle.run(trigger=Trigger.EXPLICIT, session="a")
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="a"))
 
     assert working_ids(store) == ["b0", "b1", "b2"]
 
@@ -124,7 +127,7 @@ def test_the_oldest_can_be_taken_by_number(
 ) -> None:
     remember_batch(store, *trio("late", hours_ago=1), *trio("early", hours_ago=2))
 
-    cycle.run(trigger=Trigger.CAP, oldest=3)
+    cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
 
     assert working_ids(store) == ["late0", "late1", "late2"]
 
@@ -240,7 +243,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
 ) -> None:
     remember_batch(store, *trio("a"), memory("b", hours_ago=30, source="tool"))
 
-    report = cycle.run(trigger=Trigger.EXPLICIT, dry_run=True)
+    report = cycle.preview(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert report.dry_run
     assert [group.items for group in report.groups] == [1, 3]

@@ -15,12 +15,13 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summary
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 
 
 def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport:
-    return cycle.run(trigger=trigger)
+    return cycle.run(CycleRequest(trigger=trigger))
 
 
 # ------------------------------------------------------------ what goes wrong
@@ -37,7 +38,7 @@ def failing_for(name: str) -> FakeSummarizer:
 def test_a_group_that_fails_stays_and_the_others_go_on(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    cycle.summarizer = failing_for("b")
+    cycle.lease.replace(failing_for("b"))
     for at, name in enumerate("abc"):
         remember_batch(store, *trio(name, source=name, hours_ago=20 - at))
 
@@ -54,9 +55,9 @@ def test_a_failed_group_is_tried_again_by_the_next_cycle(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     remember_batch(store, *trio("a"))
-    cycle.summarizer = failing_for("a")
+    cycle.lease.replace(failing_for("a"))
     sleep(cycle)
-    cycle.summarizer = summarizer
+    cycle.lease.replace(summarizer)
 
     report = sleep(cycle)
 
@@ -73,7 +74,7 @@ def test_an_error_nobody_foresaw_is_logged_without_its_words(
     def fail(memories: Sequence[MemoryRecord]) -> None:
         raise ValueError(memories[0].content)
 
-    cycle.summarizer = FakeSummarizer(meanwhile=fail)
+    cycle.lease.replace(FakeSummarizer(meanwhile=fail))
     remember_batch(store, *trio("a"))
 
     report = sleep(cycle)
@@ -90,7 +91,7 @@ def test_an_empty_summary_is_refused(
         def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:  # noqa: ARG002
             return Summary(text=nothing, summarizer="mute")
 
-    cycle.summarizer = Mute()
+    cycle.lease.replace(Mute())
     remember_batch(store, *trio("a"))
 
     report = sleep(cycle)
@@ -156,7 +157,7 @@ def test_a_deadline_that_has_passed_starts_no_group(
 ) -> None:
     remember_batch(store, *trio("a"))
 
-    report = cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=0)
+    report = cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=0))
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 0)
     assert store.working_count() == 3
@@ -169,7 +170,9 @@ def test_a_cycle_ends_between_two_groups_when_told(
         remember_batch(store, *trio(name, source=name, hours_ago=20 - at))
     answers = iter([True, True, False])
 
-    report = cycle.run(trigger=Trigger.SHUTDOWN, go_on=lambda: next(answers))
+    report = cycle.run(
+        CycleRequest(trigger=Trigger.SHUTDOWN, keep_going=lambda: next(answers))
+    )
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 6)
     assert working_ids(store) == ["c0", "c1", "c2"]
@@ -179,7 +182,7 @@ def test_an_interrupted_cycle_finishes_its_group(
     store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
 ) -> None:
     remember_batch(store, *trio("a"), *trio("b", source="b", hours_ago=15))
-    summarizer.meanwhile = lambda _: cycle.interrupt()
+    summarizer.meanwhile = lambda _: cycle.lease.interrupt()
 
     report = sleep(cycle)
 
@@ -191,7 +194,7 @@ def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"), memory("fresh", hours_ago=1))
-    cycle.interrupt()
+    cycle.lease.interrupt()
 
     report = sleep(cycle, Trigger.SHUTDOWN)
 
@@ -207,7 +210,7 @@ def test_there_are_never_two_cycles_at_once(
     refused: list[bool] = []
 
     def try_again(_: Sequence[MemoryRecord]) -> None:
-        assert cycle.running
+        assert cycle.lease.busy
         with pytest.raises(SleepInProgress):
             sleep(cycle)
         refused.append(True)
@@ -216,7 +219,7 @@ def test_there_are_never_two_cycles_at_once(
 
     assert sleep(cycle).failed == 0
     assert refused == [True]
-    assert not cycle.running
+    assert not cycle.lease.busy
 
 
 def test_the_last_cycle_waits_for_the_running_one(
@@ -234,11 +237,11 @@ def test_the_last_cycle_waits_for_the_running_one(
     running.start()
     assert begun.wait(10)
     with pytest.raises(SleepInProgress):
-        cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=0.01)
-    cycle.interrupt()
+        cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=0.01))
+    cycle.lease.interrupt()
     finish.set()
 
-    report = cycle.run(trigger=Trigger.SHUTDOWN, deadline_s=10)
+    report = cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=10))
     running.join()
 
     assert report.evicted == 3

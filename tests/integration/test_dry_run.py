@@ -14,7 +14,7 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import Draft
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep import cycle as cycles
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Sleep
 
@@ -136,10 +136,10 @@ def test_what_no_summary_speaks_of_shares_one_place(
 def test_a_backlog_is_parted_as_the_cycle_parts_it(
     store: SqliteStore,
     service: MemoryService,
-    monkeypatch: pytest.MonkeyPatch,
+    cycle: SleepCycle,
     step: int,
 ) -> None:
-    monkeypatch.setattr(cycles, "STEP", step)
+    cycle.policy = replace(cycle.policy, plan_size=step)
     weeks(store)
 
     compared(service)

@@ -17,7 +17,9 @@ from mnemosyned.domain.ports.models import (
     Summary,
 )
 from mnemosyned.sleep import shutdown as final
-from mnemosyned.sleep.cycle import SleepCycle, SleepPolicy
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.sleep.shutdown import RULES_S, final_consolidation
 from mnemosyned.storage.sqlite import SqliteStore
 
@@ -58,7 +60,9 @@ class Writing(FakeSummarizer):
 def cycle_with(store: SqliteStore, clock: FakeClock, model: Writing) -> SleepCycle:
     for at in range(3):
         remember_batch(store, *trio(f"run {at} ", session=f"s{at}"))
-    return SleepCycle(store=store, summarizer=model, clock=clock, policy=SleepPolicy())
+    return SleepCycle(
+        store=store, lease=SummarizerLease(model), clock=clock, policy=SleepPolicy()
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +74,7 @@ def test_a_model_is_asked_only_with_time_to_spare(
     model = Writing(hangs=False)
     cycle = cycle_with(store, clock, model)
 
-    report = final_consolidation(cycle, deadline_s=deadline_s, go_on=lambda: True)
+    report = final_consolidation(cycle, deadline_s=deadline_s, keep_going=lambda: True)
 
     assert (report.evicted, model.asked) == (9, asked)
 
@@ -84,7 +88,7 @@ def test_a_model_that_writes_for_too_long_is_ended_and_rules_do_the_rest(
     monkeypatch.setattr(final, "MARGIN", 0)
 
     began = time.monotonic()
-    report = final_consolidation(cycle, deadline_s=DEADLINE_S, go_on=lambda: True)
+    report = final_consolidation(cycle, deadline_s=DEADLINE_S, keep_going=lambda: True)
 
     assert (report.evicted, model.asked) == (9, 1)
     assert 0.5 < time.monotonic() - began < 10
@@ -98,7 +102,7 @@ def test_a_second_signal_ends_a_model_that_writes(
 
     began = time.monotonic()
     report = final_consolidation(
-        cycle, deadline_s=DEADLINE_S, go_on=lambda: not model.asked
+        cycle, deadline_s=DEADLINE_S, keep_going=lambda: not model.asked
     )
 
     assert (report.evicted, model.asked) == (3, 1)

@@ -13,6 +13,7 @@ from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.service import retention as forgetting
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.retention import Forget
@@ -66,7 +67,7 @@ def test_a_memory_forgotten_after_sleep_is_gone_from_the_disk(
 ) -> None:
     for one in secret_memories():
         remember_batch(store, one)
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     receipt = service.call(Forget("secret"))
 
@@ -83,7 +84,7 @@ def test_an_episode_forgotten_is_gone_from_the_disk_with_its_originals(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *secret_memories())
-    report = cycle.run(trigger=Trigger.EXPLICIT)
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     original = store.get("secret")
     assert isinstance(original, MemoryRecord)
     assert original.episode
@@ -101,7 +102,7 @@ def test_previews_in_the_log_forget_too(
     remember_batch(
         store, *(memory(str(at), f"{UNIQUE}{at} said", hours_ago=20) for at in range(3))
     )
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     assert UNIQUE in store.log(limit=1)[0].summary_preview
 
     service.call(Forget("1"))
@@ -121,7 +122,7 @@ def test_no_table_holds_what_was_forgotten(
             for at in range(4)
         ),
     )
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     service.call(Forget("1"))
 
@@ -139,7 +140,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     remember_batch(
         store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
     )
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     remember_batch(store, *(memory(f"n{at}", f"ibex {at}") for at in range(4)))
     pages = [service.call(Forget(query="ibex", dry_run=True))]
     while pages[-1].further:

@@ -11,6 +11,7 @@ from mnemosyned.domain.consolidation import (
     CycleReport,
     CycleStatus,
     GroupStatus,
+    Selection,
     Trigger,
 )
 from mnemosyned.domain.errors import StorageFailed
@@ -20,6 +21,7 @@ from mnemosyned.domain.ports.store import Fold
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.summary import chunking as windows
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Recall, Sleep
@@ -52,7 +54,7 @@ def a_day(store: SqliteStore, day: int, *, episodes: int = 3) -> None:
 def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
     """Sleep on the morning after the day after that one, when it is over and folded."""
     clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
-    return cycle.run(trigger=Trigger.SCHEDULE)
+    return cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
 
 def level(store: SqliteStore, number: int) -> list[Episode]:
@@ -108,7 +110,7 @@ def test_a_day_that_is_not_over_waits(
     a_day(store, 0)
     clock.moment = MONDAY + timedelta(hours=26)
 
-    report = cycle.run(trigger=Trigger.SCHEDULE)
+    report = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert (report.promoted, report.folded) == (3, 0)
 
@@ -196,7 +198,7 @@ def test_a_very_long_day_is_shortened_part_by_part(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     thirds = Thirds()
-    cycle.use_summarizer(thirds)
+    cycle.lease.replace(thirds)
     for at in range(30):
         words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
         remember_batch(store, *[replace(one, content="word " * 1_000) for one in words])
@@ -223,7 +225,7 @@ class Windowed(Thirds):
 def test_a_very_long_day_is_shortened_by_a_model_of_long_answers(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
 ) -> None:
-    cycle.use_summarizer(Windowed())
+    cycle.lease.replace(Windowed())
     for at in range(30):
         words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
         remember_batch(
@@ -314,7 +316,7 @@ def test_what_is_forgotten_while_its_day_is_written_does_not_come_back(
 ) -> None:
     a_day(store, 0)
     clock.moment = MONDAY + timedelta(hours=26)
-    cycle.run(trigger=Trigger.SCHEDULE)
+    cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     def forget(_: object) -> None:
         summarizer.meanwhile = lambda _: None
@@ -366,8 +368,8 @@ def test_relief_at_the_cap_and_a_cycle_of_one_session_fold_nothing(
     a_day(store, 0)
     clock.moment = MONDAY + timedelta(days=9)
 
-    relief = cycle.run(trigger=Trigger.CAP, oldest=3)
-    session = cycle.run(trigger=Trigger.EXPLICIT, session="default")
+    relief = cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
+    session = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
 
     assert (relief.folded, session.folded) == (0, 0)
 

@@ -18,7 +18,7 @@ from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.service.purging import Purger
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.throttle import BUSY_ANSWERS, Company
+from mnemosyned.sleep.throttle import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.fulltext.segments import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.verbs.memories import Recall, Sleep
@@ -393,20 +393,20 @@ def test_a_daemon_is_busy_only_while_many_are_answered(
 ) -> None:
     now = 1_000.0
     monkeypatch.setattr("mnemosyned.sleep.throttle.time.monotonic", lambda: now)
-    company = Company()
+    gate = ForegroundGate()
 
     def answer(count: int) -> bool:
         for _ in range(count):
-            with company:
+            with gate:
                 pass
-        return company.busy
+        return gate.busy
 
     assert not answer(BUSY_ANSWERS - 1)
     assert answer(1)
     now += 1
-    assert company.busy
+    assert gate.busy
     now += 1
-    assert not company.busy
+    assert not gate.busy
     assert not answer(1)
     now += 60
     assert not answer(BUSY_ANSWERS - 1)

@@ -13,6 +13,7 @@ from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.domain.memory import Episode, Tier
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.storage.sqlite import SqliteStore
@@ -44,7 +45,7 @@ def test_a_restored_memory_is_in_no_summary_and_sleep_leaves_it_alone(
     run_cycle(cycle)
 
     receipt = service.call(Restore("a1"))
-    again = cycle.run(trigger=Trigger.EXPLICIT, force=True)
+    again = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
     assert not receipt.episode_removed
     assert again.status is CycleStatus.NOTHING_TO_DO
@@ -84,7 +85,9 @@ def test_what_cannot_be_restored_is_refused_with_a_hint(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"), memory("fresh"))
-    slept_episode = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes[0]
+    slept_episode = (
+        cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes[0]
+    )
     service.call(Prune(characters_max=0))
 
     for id, problem in (("fresh", "already"), (slept_episode, "originals")):
@@ -268,7 +271,7 @@ def test_an_undo_rewrites_the_day_above_from_what_remains(
     remember_batch(store, *trio("a", hours_ago=80))
     run_cycle(cycle)
     remember_batch(store, *trio("b", source="b", hours_ago=80))
-    second = cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
+    second = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True)).cycle
     clock.advance(days=3)
     run_cycle(cycle)
     day = episode_of(store, "a0").parent
@@ -301,11 +304,11 @@ def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
     report = service.call(Sleep(undo=run_cycle(cycle)))
     remember_batch(store, *trio("b", source="b"))
 
-    at_once = cycle.run(trigger=trigger)
+    at_once = cycle.run(CycleRequest(trigger=trigger))
     due = service.call(Status()).sleep.due
     assert report.held_until == clock.now() + timedelta(hours=1)
     clock.moment = report.held_until
-    in_time = cycle.run(trigger=trigger)
+    in_time = cycle.run(CycleRequest(trigger=trigger))
 
     assert (at_once.evicted, at_once.candidates, due) == (3, 3, 0)
     assert in_time.evicted == 3
@@ -336,7 +339,7 @@ def test_a_cycle_that_ignores_age_and_a_pin_let_go_ignore_the_undo(
     service.call(Sleep(undo=run_cycle(cycle)))
 
     service.call(Pin("a0", off=True))
-    let_go = cycle.run(trigger=Trigger.EXPLICIT)
+    let_go = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     forced = service.call(Sleep(force=True))
 
     assert (let_go.evicted, forced.evicted) == (1, 5)

@@ -291,7 +291,7 @@ def test_the_final_consolidation_keeps_the_age_rule(config: Config) -> None:
         )
         memory.service.call(Remember("fresh", created_at=fresh))
 
-        report = final_consolidation(memory, config, go_on=lambda: True)
+        report = final_consolidation(memory, config, keep_going=lambda: True)
 
         assert (report.trigger, report.evicted) == (Trigger.SHUTDOWN, 3)
         assert memory.service.call(Status()).tiers[Tier.WORKING].count == 1

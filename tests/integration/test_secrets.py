@@ -15,6 +15,7 @@ from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.library import Memory as OpenedMemory
 from mnemosyned.service.service import Limits, MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
@@ -48,7 +49,7 @@ def fill(service: MemoryService, clock: FakeClock) -> list[Acknowledged]:
 
 
 def slept(service: MemoryService, cycle: SleepCycle) -> Episode:
-    (group,) = cycle.run(trigger=Trigger.EXPLICIT).groups
+    (group,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups
     episode = service.call(Get(group.episodes[0], reveal=True)).episode
     assert episode
     return episode
@@ -81,7 +82,7 @@ def test_no_summary_preview_or_prompt_holds_a_secret(
         memory.content for memory in given
     )
     if model_free:
-        cycle.summarizer = ExtractiveSummarizer()
+        cycle.lease.replace(ExtractiveSummarizer())
     fill(service, clock)
 
     episode = slept(service, cycle)

@@ -16,6 +16,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import (
@@ -166,7 +167,7 @@ def test_recall_answers_with_provenance(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"))
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     (hit,) = service.call(Recall("note a1")).hits
 
@@ -211,7 +212,7 @@ def test_get_shows_a_memory_or_an_episode(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"))
-    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
 
     of_memory, of_episode = service.call(Get("a1")), service.call(Get(episode))
 
@@ -228,7 +229,7 @@ def test_expand_goes_back_to_the_exact_words(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"))
-    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
 
     expanded = service.call(Expand(episode))
 
@@ -243,7 +244,7 @@ def test_expanding_an_original_says_where_it_went(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"), memory("fresh"))
-    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
 
     with pytest.raises(InvalidRequest, match=episode):
         service.call(Expand("a1"))
@@ -266,7 +267,7 @@ def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"))
-    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
 
     receipt = service.call(Forget("a1"))
 
@@ -281,7 +282,7 @@ def test_forgetting_the_last_original_removes_its_episode(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, memory("1", "a bike", hours_ago=20))
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     receipt = service.call(Forget("1"))
 
@@ -296,7 +297,7 @@ def test_what_cannot_be_summarized_again_can_still_be_forgotten(
     summarizer: FakeSummarizer,
 ) -> None:
     remember_batch(store, *trio("a"))
-    (episode,) = cycle.run(trigger=Trigger.EXPLICIT).groups[0].episodes
+    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
     summarizer.fail()
 
     service.call(Forget("a1"))
@@ -314,7 +315,7 @@ def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
     summarizer: FakeSummarizer,
 ) -> None:
     remember_batch(store, *trio("a"))
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     moves = iter([True])
     summarizer.meanwhile = lambda _: next(moves, False) and service.call(Forget("a2"))
 

@@ -15,10 +15,11 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.consolidation import UNSPOKEN, Trigger
+from mnemosyned.domain.consolidation import UNSPOKEN, Selection, Trigger
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
@@ -60,10 +61,12 @@ def test_what_is_pinned_later_stays_whatever_starts_a_cycle(
 
     service.call(Pin("a1"))
     cycle.run(
-        trigger=trigger,
-        force=trigger is Trigger.EXPLICIT,
-        oldest=99 if trigger is Trigger.CAP else None,
-        deadline_s=60,
+        CycleRequest(
+            trigger=trigger,
+            force=trigger is Trigger.EXPLICIT,
+            selection=Selection(oldest=99) if trigger is Trigger.CAP else None,
+            deadline_s=60,
+        )
     )
 
     assert got(service, "a1").tier is Tier.WORKING
@@ -79,8 +82,8 @@ def test_a_pin_that_comes_while_its_group_is_summarized_holds(
     remember_batch(store, *trio("a"))
     summarizer.meanwhile = lambda _: service.call(Pin("a1"))
 
-    cycle.run(trigger=Trigger.EXPLICIT)
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert got(service, "a1").tier is Tier.WORKING
     assert "a1" not in episode_of(store, "a0").content
@@ -123,7 +126,7 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
         )
     )
 
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     episode = episode_of(store, "1")
     assert set(episode.summary_of) == {"a0", "a1", "a2", "1"}
@@ -151,7 +154,7 @@ def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
             )
         )
 
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert summarizer.calls == []
     assert store.working_count() == 0
@@ -197,7 +200,7 @@ def test_after_a_sleep_too_what_was_superseded_stands_under_what_took_its_place(
 ) -> None:
     service.call(Remember(ROME, id="rome"))
     service.call(Remember(PARIS, id="paris", supersedes="rome"))
-    cycle.run(trigger=Trigger.EXPLICIT, force=True)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
     (hit,) = service.call(Recall("office", history=True)).hits
 
@@ -215,7 +218,7 @@ def test_a_later_summary_speaks_of_the_current_fact_alone(
         Remember("call 030 5582 in Oslo", id="oslo", created_at=old, supersedes="rome")
     )
 
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     episode = service.call(Get(got(service, "oslo").episode or "")).episode
     assert episode
@@ -230,7 +233,7 @@ def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"), memory("rome", ROME, hours_ago=20))
-    cycle.run(trigger=Trigger.EXPLICIT)
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     assert "Rome" in episode_of(store, "rome").content
 
     service.call(Remember(OSLO, id="oslo", supersedes="rome"))
@@ -253,8 +256,8 @@ def test_what_is_superseded_while_it_is_summarized_is_not_promoted_as_current(
 
     summarizer.meanwhile = supersede
 
-    first = cycle.run(trigger=Trigger.EXPLICIT)
-    again = cycle.run(trigger=Trigger.EXPLICIT)
+    first = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    again = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (first.failed, again.failed) == (1, 0)
     assert all("a1" not in episode_of(store, id).content for id in ("a0", "a1", "a2"))

@@ -28,8 +28,10 @@ from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
 from mnemosyned.sleep import host as machine
 from mnemosyned.sleep.background import Background, BackgroundPolicy
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.host import SteadyClock, machine_now, on_battery
+from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
@@ -218,7 +220,7 @@ def test_a_step_of_the_clock_evicts_nothing_early(
     steady = SteadyClock(clock, hold=12 * HOUR)
     cycle = SleepCycle(
         store=store,
-        summarizer=summarizer,
+        lease=SummarizerLease(summarizer),
         clock=clock,
         policy=cycle.policy,
         age_clock=steady,
@@ -226,7 +228,7 @@ def test_a_step_of_the_clock_evicts_nothing_early(
     remember_batch(store, *trio("a", hours_ago=1))
 
     clock.advance(days=30)
-    slept = cycle.run(trigger=Trigger.SCHEDULE)
+    slept = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert slept.status is CycleStatus.NOTHING_TO_DO
     assert len(working_ids(store)) == 3
@@ -289,7 +291,7 @@ class Modelled(FakeSummarizer):
 @pytest.fixture
 def modelled(cycle: SleepCycle) -> Modelled:
     summarizer = Modelled()
-    cycle.use_summarizer(summarizer)
+    cycle.lease.replace(summarizer)
     return summarizer
 
 

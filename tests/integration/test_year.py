@@ -20,10 +20,11 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.rollup import Level, begin_of, edge
+from mnemosyned.domain.rollup import Level, begin_of, closed_before
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepPolicy
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Status
 
 pytestmark = pytest.mark.slow
@@ -104,7 +105,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
                 said = quarter(day, part, notes)
                 clock.moment = BEGINS + timedelta(days=day, hours=6 * (part + 1))
                 memory.service.call(RememberMany(said))
-                reports.append(memory.cycle.run(trigger=Trigger.SCHEDULE))
+                reports.append(memory.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)))
                 text_bytes += sum(len(one.content.encode()) for one in said)
                 held = memory.service.call(Status()).tiers[Tier.WORKING].count
                 fullest = max(fullest, held)
@@ -152,7 +153,7 @@ def test_working_memory_stays_under_its_cap_every_day(year: Year) -> None:
 def test_every_period_that_is_over_is_covered_exactly_once(
     year: Year, level: Level
 ) -> None:
-    over = edge(level, SleepPolicy().over(year.ended))
+    over = closed_before(level, SleepPolicy().rollup_cutoff(year.ended))
     below = summaries(year, level - 1)
     inside = [row for row in below if begin_of(level, _begins(row)) < over]
     expected = {begin_of(level, _begins(row)) for row in inside}

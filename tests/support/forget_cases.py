@@ -15,6 +15,7 @@ from support.fakes import NOON, FakeClock, files_containing, memory
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Remember, Sleep
@@ -90,7 +91,7 @@ def fresh(_: Parts) -> None:
 
 
 def slept(parts: Parts) -> None:
-    parts.cycle.run(trigger=Trigger.EXPLICIT, force=True)
+    parts.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
 
 def folded(parts: Parts) -> None:

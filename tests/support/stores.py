@@ -5,6 +5,7 @@ from support.fakes import memory
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 
 TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ago=1))
@@ -37,4 +38,4 @@ def episode_of(store: MemoryStore, id: str) -> Episode:
 
 def run_cycle(cycle: SleepCycle) -> str:
     """Consolidate everything; return the cycle's id."""
-    return cycle.run(trigger=Trigger.EXPLICIT, force=True).cycle
+    return cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True)).cycle

@@ -1,0 +1,72 @@
+"""The rules that sleep cycles follow: which memories are old enough, and how much work one does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from mnemosyned.domain.consolidation import GroupLimits
+from mnemosyned.domain.instants import shift
+from mnemosyned.domain.rollup import ROLLUP_MIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The limits of one cycle; memories beyond them wait for the next."""
+
+    time: timedelta | None = None
+    tokens: int | None = None
+    """Tokens that a model is given to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollupPolicy:
+    """When a period is rolled up, and how many summaries it needs to be summarized again."""
+
+    grace: timedelta = timedelta(hours=6)
+    """The delay after the last memory of a period became old enough to be consolidated."""
+    minimum: int = ROLLUP_MIN
+    """One or two summaries are carried up word for word: each period that is over gets exactly
+    one summary, and nothing is shortened merely to have one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPacing:
+    """How many groups share a commit, so that a cycle uses the disk well and blocks nobody."""
+
+    groups_max: int = 8
+    wait_s: float = 0.1
+    """A finished group waits at most this long, and one more group, for others to share its
+    commit: with a model each is committed by itself, without one a flush serves many."""
+    hold_s: float = 0.05
+    """Target time for a commit to hold the writer; the number of groups adapts to it."""
+    contended_hold_s: float = 0.003
+    """The target while requests are in flight."""
+    checkpoint_groups: int = 75
+    """Groups between two checkpoints of the write-ahead log: about 4 MB of writing."""
+    commit_groups: int = 4
+    """Groups that a commit counts for by itself: it rewrites pages that every group touches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SleepPolicy:
+    """Which memories a cycle takes, and how it groups them."""
+
+    ttl: timedelta = timedelta(hours=24)
+    groups: GroupLimits = field(default_factory=GroupLimits)
+    rollup: RollupPolicy = field(default_factory=RollupPolicy)
+    budget: Budget = field(default_factory=Budget)
+    pacing: CommitPacing = field(default_factory=CommitPacing)
+    plan_size: int = 5_000
+    """Memories planned at a time: a longer backlog takes no more memory than this."""
+
+    def cutoff(self, now: datetime) -> datetime:
+        """Return the instant before which a memory must be created: half of the TTL ago."""
+        return shift(now, -self.ttl / 2)
+
+    def rollup_cutoff(self, now: datetime) -> datetime:
+        """Return the instant by which a period must have ended to be rolled up.
+
+        All of its memories were old enough to be consolidated some time before.
+        """
+        return shift(self.cutoff(now), -self.rollup.grace)
