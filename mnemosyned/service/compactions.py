@@ -1,8 +1,8 @@
-"""Keeps what a compaction takes out of a conversation, so that `expand` brings it back."""
+"""Archive of the messages that compactions remove, from which `expand` restores them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -50,14 +50,16 @@ from mnemosyned.domain.secrets.masking import (
 from mnemosyned.verbs.memories import Expand, Expanded
 
 WrittenSummary = tuple[Message, SummaryContent]
-"""A summary that a compaction wrote, and what it holds."""
+"""A summary that a compaction wrote, and its content."""
+ArchivedPart = ArchivedMessage | str
+"""A message, or the id of the compaction that archived it before."""
 
 
 class IdentifiedConversation:
-    """A conversation whose messages have ids of ours while a policy works on them.
+    """A conversation whose messages carry our ids while a policy works on them.
 
-    An agent's own ids begin anew with each conversation; these say the session and the words, so
-    that the same message has the same id wherever it stands, and no other has it.
+    An agent may number its messages from 1 in each conversation. Our ids are digests of session
+    and content: equal for the same message anywhere, and different for any other.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class IdentifiedConversation:
         source: str | None,
         stored: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
-        """`stored` gives a message as it may be kept: nothing else may go into its id."""
+        """`stored` returns a message in the form it is stored in, which is what its id digests."""
         self.session = session
         self.source = source
         self.own = messages
@@ -76,17 +78,12 @@ class IdentifiedConversation:
             {**message, "id": digest("m", [source, session, stored(message)])}
             for message in messages
         ]
-        self._own = {
-            id(named): message
-            for named, message in zip(self.messages, messages, strict=True)
-        }
-        self._by_id = {
-            named["id"]: message
-            for named, message in zip(self.messages, messages, strict=True)
-        }
+        pairs = list(zip(self.messages, messages, strict=True))
+        self._own = {id(identified): message for identified, message in pairs}
+        self._by_id = {identified["id"]: message for identified, message in pairs}
 
     def restored(self, message: Message) -> Message:
-        """The message as its agent knows it: one that was kept is the very same."""
+        """Return the message with its agent's id; a kept message is the same object."""
         if id(message) in self._own:
             return self._own[id(message)]
         own = self._by_id.get(str(message.get("id")))
@@ -96,19 +93,19 @@ class IdentifiedConversation:
         return {**rest, "id": own["id"]} if "id" in own else rest
 
     def original(self, message_id: str) -> Mapping[str, Any]:
-        """The agent's own message of this id of ours."""
+        """Return the agent's own message for one of our ids."""
         return self._by_id[message_id]
 
-    def written(self, done: Compaction) -> list[WrittenSummary]:
-        """The summaries that a compaction of this conversation wrote."""
+    def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
+        """Return the summaries that a compaction of this conversation wrote."""
         return [
             (message, read_summary(message))
             for message in done.messages
             if id(message) not in self._own and _is_ours(message)
         ]
 
-    def stubbed(self, done: Compaction) -> dict[str, Message]:
-        """The messages that stand as stubs now, by our ids."""
+    def new_stubs(self, done: Compaction) -> dict[str, Message]:
+        """Return the messages that a compaction turned into stubs, by our ids."""
         return {
             message["id"]: message
             for message in done.messages
@@ -117,7 +114,7 @@ class IdentifiedConversation:
 
 
 class CompactionArchive:
-    """Remembers the messages that compactions take out, and under which ids they are asked for."""
+    """Store of removed messages, and of the ids under which summaries refer to them."""
 
     def __init__(
         self,
@@ -130,58 +127,49 @@ class CompactionArchive:
         self._store = store
         self._clock = clock
         self._admit = admit
-        """The draft of a memory, as settings of secrets and learnings would have it."""
+        """Make the draft of a memory by the settings for secrets and learnings."""
         self._secrets = secrets
 
-    def named(
+    def identify(
         self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
     ) -> IdentifiedConversation:
-        """A conversation for a policy to work on."""
+        """Give the messages our ids, for a policy to work on."""
         stored = dict if self._secrets() is SecretRule.KEEP else masked_values
         return IdentifiedConversation(
             messages, session=session, source=source, stored=stored
         )
 
-    def keep(self, done: Compaction, named: IdentifiedConversation) -> list[str]:
-        """Put what was taken out on disk; the ids of the memories that hold it."""
+    def keep(self, done: Compaction, conversation: IdentifiedConversation) -> list[str]:
+        """Store the messages removed; return the ids of the memories that hold them."""
         now = self._clock.now()
-        parts = self._parts(done, named, now)
-        left = {id(message) for message in done.messages}
-        merged = [
-            (message, read_summary(message))
-            for message in named.messages
-            if is_summary(message) and id(message) not in left
+        parts = self._parts(done, conversation, now)
+
+        def compacting(id: str, text: str, own: Iterable[ArchivedPart]) -> Compacting:
+            compacted = Compacted(
+                id=id,
+                session=conversation.session,
+                source=conversation.source,
+                policy=done.policy,
+                created_at=now,
+            )
+            return Compacting(compacted, text, tuple(own))
+
+        merged = self._merged_summaries(done, conversation)
+        summaries = [
+            compacting(
+                content.id,
+                masked(message["content"]),
+                [*_ids_within(merged, content), *_parts_of(content, parts)],
+            )
+            for message, content in conversation.new_summaries(done)
         ]
-        kept: list[tuple[str, str, list[ArchivedMessage | str]]] = []
-        for message, holds in named.written(done):
-            before: list[ArchivedMessage | str] = []
-            for summary, its in merged:
-                if set(its.summary_of) <= set(holds.summary_of):
-                    before += self._known_as(summary, its, named)
-            taken = [parts[one] for one in holds.summary_of if one in parts]
-            kept.append((holds.id, masked(message["content"]), [*before, *taken]))
-        kept += [(one, "", [parts[one]]) for one in named.stubbed(done)]
-        return self._store.compact(
-            [
-                Compacting(
-                    Compacted(
-                        id=one,
-                        session=named.session,
-                        source=named.source,
-                        policy=done.policy,
-                        created_at=now,
-                    ),
-                    words,
-                    tuple(its_parts),
-                )
-                for one, words, its_parts in kept
-            ]
-        )
+        stubs = [compacting(id, "", [parts[id]]) for id in conversation.new_stubs(done)]
+        return self._store.compact([*summaries, *stubs])
 
     def expanded(self, request: Expand) -> Expanded | None:
-        """What a compaction took out, as far as it was not forgotten; None for another id.
+        """Return the messages of a compaction that were not forgotten; None for another id.
 
-        The episode is told by rule from what is left, so that nothing forgotten is in it.
+        The episode is written by rule from those messages, so that it holds nothing forgotten.
         """
         found = self._store.compaction(request.id)
         if found is None:
@@ -190,7 +178,7 @@ class CompactionArchive:
         if not originals:
             raise NotFound(f"all that {request.id} stood for was forgotten", field="id")
         facts = extract_facts([as_message(memory) for memory in originals])
-        said = [memory.created_at for memory in originals]
+        times = [memory.created_at for memory in originals]
         episode = Episode(
             id=compacted.id,
             content=masked(render_summary(facts, shape=SummaryLayout())),
@@ -199,8 +187,8 @@ class CompactionArchive:
             source=compacted.source,
             level=0,
             item_count=len(originals),
-            covers_from=min(said),
-            covers_until=max(said),
+            covers_from=min(times),
+            covers_until=max(times),
             summarizer=f"compact:{compacted.policy}",
             summary_of=tuple(memory.id for memory in originals),
         )
@@ -209,53 +197,87 @@ class CompactionArchive:
         return Expanded(episode, [as_original(memory) for memory in originals])
 
     def _parts(
-        self, done: Compaction, named: IdentifiedConversation, now: datetime
-    ) -> dict[str, ArchivedMessage | str]:
-        """What becomes of each message taken out: a memory, or for a stub its original's."""
-        said = dict(
-            zip(
-                (one["id"] for one in named.messages),
-                message_times(named.own, now=now),
-                strict=True,
-            )
+        self, done: Compaction, conversation: IdentifiedConversation, now: datetime
+    ) -> dict[str, ArchivedPart]:
+        """Return the archived form of each message removed, by our ids."""
+        ids = (message["id"] for message in conversation.messages)
+        times = dict(zip(ids, message_times(conversation.own, now=now), strict=True))
+        return {
+            removed.id: self._part(removed.id, conversation, times[removed.id])
+            for removed in done.archived
+        }
+
+    def _part(
+        self, id: str, conversation: IdentifiedConversation, said: datetime
+    ) -> ArchivedPart:
+        """Return a message as a memory, or for a stub the id of its original's compaction."""
+        own = conversation.original(id)
+        archived_as = stub_pointer(own)
+        if archived_as and self._is_stub(own, archived_as):
+            return archived_as
+        memory = as_memory(
+            own,
+            id=id,
+            said=said,
+            session=conversation.session,
+            source=conversation.source,
         )
-        parts: dict[str, ArchivedMessage | str] = {}
-        for one in done.archived:
-            own = named.original(one.id)
-            stands_for = stub_pointer(own)
-            if stands_for and self._is_stub(own, stands_for):
-                parts[one.id] = stands_for
-                continue
-            memory = as_memory(
-                own,
-                id=one.id,
-                said=said[one.id],
-                session=named.session,
-                source=named.source,
-            )
-            may_reuse = is_plain(own) and memory.content != WORDLESS
-            parts[one.id] = ArchivedMessage(
-                self._admit(memory),
-                may_reuse=may_reuse,
-                has_timestamp=message_time(own) is not None,
-            )
-        return parts
+        return ArchivedMessage(
+            self._admit(memory),
+            may_reuse=is_plain(own) and memory.content != WORDLESS,
+            has_timestamp=message_time(own) is not None,
+        )
 
     def _is_stub(self, message: Message, id: str) -> bool:
         found = self._store.compaction(id)
         originals = found[1] if found else []
         return any(is_stub_of(message, as_message(memory)) for memory in originals)
 
-    def _known_as(
-        self, summary: Message, holds: SummaryContent, named: IdentifiedConversation
+    def _merged_summaries(
+        self, done: Compaction, conversation: IdentifiedConversation
+    ) -> list[tuple[SummaryContent, list[str]]]:
+        """Return earlier summaries that this compaction merged, with their compactions' ids."""
+        left = {id(message) for message in done.messages}
+        earlier = (
+            (message, read_summary(message))
+            for message in conversation.messages
+            if is_summary(message) and id(message) not in left
+        )
+        return [
+            (content, self._compaction_ids(message, content, conversation))
+            for message, content in earlier
+        ]
+
+    def _compaction_ids(
+        self,
+        summary: Message,
+        content: SummaryContent,
+        conversation: IdentifiedConversation,
     ) -> list[str]:
-        """The ids of the compaction that wrote a summary, also where it lost its metadata."""
-        if not holds.summary_of:
+        """Return the ids of the compaction that wrote a summary, also without its metadata."""
+        if not content.summary_of:
             id = self._store.compaction_saying(
-                masked(text(summary)), session=named.session, source=named.source
+                masked(text(summary)),
+                session=conversation.session,
+                source=conversation.source,
             )
             return [id] if id else []
-        return [holds.id, *(one for one in holds.summary_of if one.startswith("c-"))]
+        return [content.id, *(id for id in content.summary_of if id.startswith("c-"))]
+
+
+def _ids_within(
+    merged: Iterable[tuple[SummaryContent, list[str]]], content: SummaryContent
+) -> Iterator[str]:
+    """Yield the compaction ids of earlier summaries that a summary covers."""
+    for earlier, ids in merged:
+        if set(earlier.summary_of) <= set(content.summary_of):
+            yield from ids
+
+
+def _parts_of(
+    content: SummaryContent, parts: Mapping[str, ArchivedPart]
+) -> list[ArchivedPart]:
+    return [parts[id] for id in content.summary_of if id in parts]
 
 
 def _is_ours(message: Message) -> bool:

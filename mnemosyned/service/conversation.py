@@ -1,18 +1,15 @@
-"""How `context` and `compact` are done: an agent's window put together, or made to fit."""
+"""Implementation of `context` and `compact`: assemble an agent's context, or shorten it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from mnemosyned.domain.conversation.auto_policy import AutoPolicy
 from mnemosyned.domain.conversation.budget import TokenBudget
-from mnemosyned.domain.conversation.context import (
-    ContextManager,
-    ContextWindow as Window,
-)
+from mnemosyned.domain.conversation.context import ChosenWindow, ContextManager
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import (
     Message,
@@ -44,30 +41,38 @@ from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
 RECALLED_MAX = 30
 """More hits than fit into memory's share of a usual window."""
 QUOTED_CHARS_MAX = 600
-"""Of a longer memory the stretch is shown that matches best."""
+"""Characters of a longer memory that are shown: the stretch that matches best."""
 LEARNINGS_MAX = 1_000
-"""So many of the newest are looked at; a context shows five."""
+"""Newest learnings considered; a context shows five."""
 
 log = logger()
 
 
 def default_counter() -> MessageCounter:
-    """The counter where no tokenizer is configured: the estimate, with a margin for budgets."""
+    """Return the counter used without a tokenizer: the estimate, with a margin for budgets."""
     return FullCounter(WithMargin(Estimated()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSettings:
-    """What requests that say nothing else are held to."""
+    """Defaults for requests that set no limits of their own."""
 
     budget: TokenBudget = field(default_factory=TokenBudget)
     counter: MessageCounter = field(default_factory=default_counter)
     model_limit_s: float = 20.0
-    """How long a compaction waits for a model's words, all of them together."""
+    """Time limit of all model calls of one compaction together."""
+
+
+class Recaller(Protocol):
+    """Search of memory, as far as a context needs it."""
+
+    def recall(self, request: Recall) -> Recalled:
+        """Return the hits for a question."""
+        ...
 
 
 class ConversationService:
-    """The verbs of an agent's window over one store."""
+    """The verbs `context` and `compact` over one store."""
 
     def __init__(
         self,
@@ -75,15 +80,15 @@ class ConversationService:
         store: MemoryStore,
         lease: SummarizerLease,
         clock: Clock,
-        recall: Callable[[Recall], Recalled],
-        archivist: CompactionArchive,
+        recaller: Recaller,
+        archive: CompactionArchive,
     ) -> None:
         self.settings = WindowSettings()
         self._store = store
         self._lease = lease
         self._clock = clock
-        self._recall = recall
-        self._archivist = archivist
+        self._recaller = recaller
+        self._archive = archive
 
     # -------------------------------------------------------------- context
 
@@ -94,35 +99,17 @@ class ConversationService:
             memory_place=request.memory_place,
             shrink_learnings=True,
         )
-        new: Message = (
-            {"role": "user", "content": request.message}
-            if isinstance(request.message, str)
-            else request.message
-        )
-        question = " ".join(text(new).replace("\0", " ").split())[:QUERY_CHARS_MAX]
+        new = _as_message(request.message)
+        question = _question(new)
         learnings = self._learnings(request, question, tokens=manager.budget.learnings)
-
-        def assembled(recalled: Sequence[tuple[str, Quoted]]) -> Window:
-            return manager.build_messages(
-                request.system,
-                new,
-                request.messages,
-                memory_results=[quoted for _, quoted in recalled],
-                learnings=[learning.text for learning in learnings],
-                tool_definitions=request.tools,
-            )
-
-        window, recalled = assembled(()), []
-        if hits := self._hits(request, question):
-            # What stands in the window anyway, or is shown as a learning, is not quoted beside it.
-            seen = {_normalized(text(request.messages[at])) for at in window.kept}
-            seen |= {
-                _normalized(text(new)),
-                *map(_normalized, self._superseded(request)),
-            }
-            known = {learning.memory for learning in learnings if learning.memory}
-            recalled = list(_quotable_lines(hits, question, seen=seen, known=known))
-            window = assembled(recalled)
+        chosen = manager.select_window(request.system, new, request.messages)
+        recalled = self._recalled(request, question, chosen, learnings)
+        window = manager.assemble(
+            chosen,
+            memory_results=[quoted for _, quoted in recalled],
+            learnings=[learning.text for learning in learnings],
+            tool_definitions=request.tools,
+        )
         return Assembled(
             system=window.system,
             messages=sendable(window.messages),
@@ -137,8 +124,8 @@ class ConversationService:
         )
 
     def _budget(self, request: Context) -> TokenBudget:
-        """The budget that is configured, with what the request says instead."""
-        said: dict[str, Any] = {
+        """Return the configured budget, overridden by the values of the request."""
+        given: dict[str, Any] = {
             "total": request.total,
             "system_reserve": request.system_reserve,
             "tool_definitions_reserve": request.tools_reserve,
@@ -148,30 +135,53 @@ class ConversationService:
         }
         return replace(
             self.settings.budget,
-            **{name: one for name, one in said.items() if one is not None},
+            **{name: value for name, value in given.items() if value is not None},
         )
 
     def _learnings(
         self, request: Context, question: str, *, tokens: int
     ) -> list[Learning]:
-        """What holds for the request, most telling first."""
-        holding = self._store.learnings(
+        """Return the learnings that apply to the request, most relevant first."""
+        in_force = self._store.learnings(
             sources=_learning_sources(request), limit=LEARNINGS_MAX
         )
         return relevant(
-            holding,
+            in_force,
             question=terms(question),
             now=self._clock.now(),
             budget_tokens=tokens,
             count=self.settings.counter.text,
         )
 
-    def _superseded(self, request: Context) -> list[str]:
-        """The words that were to hold and hold no more: quoting them would contradict what does."""
-        found = self._store.learnings(
+    def _recalled(
+        self,
+        request: Context,
+        question: str,
+        chosen: ChosenWindow,
+        learnings: Sequence[Learning],
+    ) -> list[tuple[str, Quoted]]:
+        """Return lines to quote, best first, with the ids of their memories.
+
+        Texts that the window or a learning shows anyway are not quoted.
+        """
+        hits = self._hits(request, question)
+        if not hits:
+            return []
+        in_window = (request.messages[position] for position in chosen.kept)
+        seen = {
+            *(_normalized(text(message)) for message in in_window),
+            _normalized(text(_as_message(request.message))),
+            *map(_normalized, self._superseded_learnings(request)),
+        }
+        known = {learning.memory for learning in learnings if learning.memory}
+        return list(_quotable_lines(hits, question, seen=seen, known=known))
+
+    def _superseded_learnings(self, request: Context) -> list[str]:
+        """Return the texts of superseded learnings: quoted, they would contradict the new ones."""
+        learnings = self._store.learnings(
             sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
         )
-        return [learning.text for learning in found if learning.superseded_by]
+        return [learning.text for learning in learnings if learning.superseded_by]
 
     def _hits(self, request: Context, question: str) -> list[Hit]:
         if not question:
@@ -179,30 +189,22 @@ class ConversationService:
         recall = Recall(
             question, limit=RECALLED_MAX, session=request.session, source=request.source
         )
-        return self._recall(recall).hits
+        return self._recaller.recall(recall).hits
 
     # -------------------------------------------------------------- compact
 
     def compact(self, request: Compact) -> Shortened:
         counter = self.settings.counter
         tokens = counter.total(request.messages)
-        limit = (
-            self.settings.budget.total
-            if request.max_tokens is None
-            else request.max_tokens
-        )
-        if request.reported_tokens and tokens:
-            # Held to what the API says they take: a limit in our own tokens that means the same.
-            limit = limit * tokens // request.reported_tokens
+        limit = self._limit(request, tokens)
         policy = self._policy(request, limit)
         if not (request.force or policy.due(tokens).due):
             return _unchanged(request, counter.name, tokens=tokens, limit=limit)
-        named = self._archivist.named(
+        conversation = self._archive.identify(
             request.messages, session=request.session, source=request.source
         )
-        done = policy.compact(named.messages, keep_recent=request.keep_recent)
-        ids = self._archivist.keep(done, named) if done.changed else []
-        written = named.written(done)
+        done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
+        archived = self._archive.keep(done, conversation) if done.changed else []
         log.info(
             "compacted",
             policy=done.policy,
@@ -211,9 +213,10 @@ class ConversationService:
             tokens_after=done.tokens_after,
             fallback_reason=done.fallback_reason or None,
         )
+        summary_ids = (content.id for _, content in conversation.new_summaries(done))
         return Shortened(
             changed=done.changed,
-            messages=[named.restored(message) for message in done.messages],
+            messages=[conversation.restored(message) for message in done.messages],
             policy=done.policy,
             counter=done.counter,
             tokens_before=done.tokens_before,
@@ -221,18 +224,30 @@ class ConversationService:
             limit=limit,
             over_budget=0 < limit < done.tokens_after,
             summaries=list(done.summaries),
-            expand=[*(holds.id for _, holds in written), *named.stubbed(done)],
-            archived=ids,
+            expand=[*summary_ids, *conversation.new_stubs(done)],
+            archived=archived,
             orphans=list(done.orphans),
             fallback_reason=done.fallback_reason,
         )
+
+    def _limit(self, request: Compact, tokens: int) -> int:
+        """Return the limit in tokens of our own counter."""
+        limit = (
+            self.settings.budget.total
+            if request.max_tokens is None
+            else request.max_tokens
+        )
+        if request.reported_tokens and tokens:
+            # The API counted otherwise: scale its limit to our tokens.
+            limit = limit * tokens // request.reported_tokens
+        return limit
 
     def _policy(self, request: Compact, limit: int) -> Policy:
         counter = self.settings.counter
         threshold = THRESHOLD if request.threshold is None else request.threshold
         if request.policy == "facts":
             return MemoryConsolidator(threshold, limit, counter=counter)
-        summarize = self._retold()
+        summarize = self._model_summarizer()
         if request.policy == "rounds":
             return RoundsPolicy(
                 0 if request.force else limit, counter=counter, summarize=summarize
@@ -244,41 +259,60 @@ class ConversationService:
             summarize=summarize,
         )
 
-    def _retold(self) -> Summarize | None:
-        """The model's words for messages, as long as its time for one compaction lasts."""
+    def _model_summarizer(self) -> Summarize | None:
+        """Return the model as a summarizer of messages; None where none is configured."""
         if not self._lease.has_model:
             return None
-        limit_s = self.settings.model_limit_s
-        ends: float | None = None
+        return _TimeLimitedModel(
+            self._lease, self._clock, limit_s=self.settings.model_limit_s
+        )
 
-        def summarize(messages: Sequence[Message]) -> str:
-            nonlocal ends
-            ends = ends or time.monotonic() + limit_s
-            left_s = ends - time.monotonic()
-            if left_s <= 0:
-                raise SummarizerFailed(
-                    f"its {limit_s:g} s for one compaction are used up"
-                )
-            now = self._clock.now()
-            memories = [
-                MemoryRecord(
-                    id=str(at),
-                    content=text(message),
-                    created_at=message_time(message) or now,
-                    role=message["role"],
-                )
-                for at, message in enumerate(messages)
-            ]
-            summary = self._lease.summarize(memories, time_limit_s=left_s)
-            if summary.fallback_reason:
-                raise SummarizerFailed(summary.fallback_reason)
-            return summary.text
 
-        return summarize
+class _TimeLimitedModel:
+    """A model that summarizes messages until the time for one compaction is used up."""
+
+    def __init__(self, lease: SummarizerLease, clock: Clock, *, limit_s: float) -> None:
+        self._lease = lease
+        self._clock = clock
+        self._limit_s = limit_s
+        self._ends: float | None = None
+        """Set at the first call, by the monotonic clock."""
+
+    def __call__(self, messages: Sequence[Message]) -> str:
+        """Summarize. Raises `SummarizerFailed`."""
+        self._ends = self._ends or time.monotonic() + self._limit_s
+        left_s = self._ends - time.monotonic()
+        if left_s <= 0:
+            raise SummarizerFailed(
+                f"its {self._limit_s:g} s for one compaction are used up"
+            )
+        now = self._clock.now()
+        memories = [
+            MemoryRecord(
+                id=str(position),
+                content=text(message),
+                created_at=message_time(message) or now,
+                role=message["role"],
+            )
+            for position, message in enumerate(messages)
+        ]
+        summary = self._lease.summarize(memories, time_limit_s=left_s)
+        if summary.fallback_reason:
+            raise SummarizerFailed(summary.fallback_reason)
+        return summary.text
+
+
+def _as_message(message: str | Message) -> Message:
+    return {"role": "user", "content": message} if isinstance(message, str) else message
+
+
+def _question(new: Message) -> str:
+    """Return the text of the new message as a query."""
+    return " ".join(text(new).replace("\0", " ").split())[:QUERY_CHARS_MAX]
 
 
 def _learning_sources(request: Context) -> tuple[str | None, ...]:
-    """Whose learnings hold: those of the sources, and those of none."""
+    """Return the sources whose learnings apply: those of the request, and none at all."""
     sources = names(request.source)
     return (*sources, None) if sources else ()
 
@@ -286,9 +320,9 @@ def _learning_sources(request: Context) -> tuple[str | None, ...]:
 def _quotable_lines(
     hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
 ) -> Iterator[tuple[str, Quoted]]:
-    """What was recalled, best first and each text once, with the ids of the memories.
+    """Yield each recalled text once, best first, with the id of its memory.
 
-    Left out are texts that were seen, and memories that are known.
+    Texts in `seen` and memories in `known` are left out.
     """
     asked = terms(question)
     for hit in hits:

@@ -123,18 +123,18 @@ class MemoryService:
         self._cap = Cap(
             store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler
         )
-        self._archivist = CompactionArchive(
+        self._archive = CompactionArchive(
             store=store,
             clock=clock,
             admit=self._taken,
             secrets=lambda: self.limits.secrets,
         )
-        self._contexts = ConversationService(
+        self._conversations = ConversationService(
             store=store,
             lease=cycle.lease,
             clock=clock,
-            recall=self.recall,
-            archivist=self._archivist,
+            recaller=self,
+            archive=self._archive,
         )
         lessons = LearningService(
             store=store,
@@ -159,7 +159,7 @@ class MemoryService:
             Log: self.log,
             Learn: lessons.learn,
             Learnings: lessons.learnings,
-            Context: self._contexts.context,
+            Context: self._conversations.context,
             Compact: self.compact,
         }
 
@@ -195,7 +195,7 @@ class MemoryService:
             recognize=limits.recognize,
         )
         self._cap.use(limits.wm_max)
-        self._contexts.settings = limits.window
+        self._conversations.settings = limits.window
 
     def use_scheduler(
         self, scheduler: SleepScheduler, background: Background | None = None
@@ -278,7 +278,7 @@ class MemoryService:
         return Got(episode=current(found if request.reveal else masked_episode(found)))
 
     def expand(self, request: Expand) -> Expanded:
-        if compacted := self._archivist.expanded(request):
+        if compacted := self._archive.expanded(request):
             return compacted
         episode = self._store.get(request.id)
         if isinstance(episode, MemoryRecord):
@@ -298,7 +298,7 @@ class MemoryService:
         return Expanded(current(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
-        answer = self._contexts.compact(request)
+        answer = self._conversations.compact(request)
         self._cap.keep()
         return answer
 

@@ -81,12 +81,12 @@ def test_what_lacks_its_other_half_is_named() -> None:
     )
 
     assert found.orphans == (0, 1)
-    assert found.waiting == 4
+    assert found.pending_call == 4
 
 
 def test_a_call_waits_while_some_of_its_results_are_missing() -> None:
-    assert group_messages([says("a"), call("1", "2"), result("1")]).waiting == 1
-    assert group_messages([call("1"), result("1")]).waiting is None
+    assert group_messages([says("a"), call("1", "2"), result("1")]).pending_call == 1
+    assert group_messages([call("1"), result("1")]).pending_call is None
 
 
 def test_the_parts_of_a_message_are_told_apart() -> None:

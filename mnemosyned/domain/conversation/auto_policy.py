@@ -1,14 +1,14 @@
-"""The daemon's own policy: the least that makes room, and everything told by rule before a model.
+"""Default policy: stub old tool results first, then summarize the oldest messages.
 
-Old tool results are stubbed first; where that is not enough, the oldest messages go into one
-summary, merged with the one that was there. It begins at a threshold and goes down to a target
-well below it, so that the next message does not start it again.
+The oldest messages go into one summary, merged with the earlier one. Compaction begins at a
+threshold and goes down to a target well below it, so that the next message does not start it
+again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mnemosyned.domain.conversation.budget import share
@@ -40,9 +40,9 @@ from mnemosyned.domain.conversation.policy import (
     at_threshold,
 )
 from mnemosyned.domain.conversation.summary_message import (
-    POINTER,
     SummaryContent,
     SummaryLayout,
+    archive_pointer,
     body_of,
     merge_summaries,
     render_summary,
@@ -59,18 +59,18 @@ from mnemosyned.domain.text.token_estimate import Estimated
 
 TARGET = 0.6
 SUMMARY_FRACTION = 0.15
-"""Of the window, what a summary may take; facts beyond that are in its metadata and the archive."""
+"""Share of the window for a summary; further facts stay in its metadata and the archive."""
 PROSE_SHARE = 0.6
-"""Of the summary, what a model's words may take; a longer answer is none."""
+"""Share of the summary for a model's prose; a longer answer is rejected."""
 VALUES_SHARE = 0.25
-"""Of the summary, what the exact values may take that its facts do not show."""
+"""Share of the summary for exact values that its facts do not show."""
 EXTRACT_RATIO = 0.25
-"""Of long prose, what its most telling sentences may take where no model retells it."""
+"""Share of long prose kept as its best sentences, where no model summarizes it."""
 _SPOKEN = (PartKind.TEXT, PartKind.RESULT)
 
 
 class AutoPolicy:
-    """Makes room by rule, and by a model where one is given; secrets stay out of its summaries."""
+    """Policy that makes room by rule, and by a model where given; summaries hold no secrets."""
 
     name: ClassVar[str] = "auto"
 
@@ -97,12 +97,11 @@ class AutoPolicy:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        divided = SplitConversation(
-            messages, keep=self.keep_recent if keep_recent is None else keep_recent
-        )
+        keep = self.keep_recent if keep_recent is None else keep_recent
+        split = SplitConversation(messages, keep=keep)
         costs = [self._counter.message(message) for message in messages]
-        earlier = merge_summaries(divided.earlier)
-        done = Compaction(
+        earlier = merge_summaries(split.earlier)
+        unchanged = Compaction(
             messages=list(messages),
             policy=self.name,
             counter=self._counter.name,
@@ -110,173 +109,178 @@ class AutoPolicy:
             tokens_after=sum(costs),
             limit=max(0, self.max_tokens),
             facts=earlier.facts,
-            orphans=divided.ties.orphans,
+            orphans=split.groups.orphans,
         )
-        if not self.due(done.tokens_before).due:
-            return done
-        stubs = self._stubs(divided, costs)
-        goal = share(self.max_tokens, self.target)
-        if sum(costs) <= goal or not divided.old:
-            return self._with_stubs(done, divided, stubs, costs)
-        shorter = self._summarized(done, divided, earlier, stubs, costs)
-        return shorter if shorter.tokens_after < done.tokens_before else done
+        if not self.due(unchanged.tokens_before).due:
+            return unchanged
+        stubbed = _Stubbed(split, self._stubs(split, costs), costs)
+        if sum(costs) <= share(self.max_tokens, self.target) or not split.old:
+            return _with_stubs(unchanged, stubbed)
+        done = self._with_summary(unchanged, stubbed, earlier)
+        return done if done.tokens_after < unchanged.tokens_before else unchanged
 
-    def _stubs(
-        self, divided: SplitConversation, costs: list[int]
-    ) -> dict[int, Message]:
-        """Stubs for old tool results, oldest first, until that is enough; `costs` follow."""
+    def _stubs(self, split: SplitConversation, costs: list[int]) -> dict[int, Message]:
+        """Stub old tool results, oldest first, until the target is met; update `costs`."""
         goal = share(self.max_tokens, self.target)
-        names = tool_names(divided.messages)
+        names = tool_names(split.messages)
         stubs: dict[int, Message] = {}
         total = sum(costs)
-        for at in divided.old:
+        for position in split.old:
             if total <= goal:
                 break
-            stub = stub_results(divided.messages[at], names)
-            cost = self._counter.message(stub) if stub else costs[at]
-            if stub and cost < costs[at]:
-                total += cost - costs[at]
-                stubs[at], costs[at] = stub, cost
+            stub = stub_results(split.messages[position], names)
+            cost = self._counter.message(stub) if stub else costs[position]
+            if stub and cost < costs[position]:
+                total += cost - costs[position]
+                stubs[position], costs[position] = stub, cost
         return stubs
 
-    def _with_stubs(
-        self,
-        done: Compaction,
-        divided: SplitConversation,
-        stubs: dict[int, Message],
-        costs: Sequence[int],
+    def _with_summary(
+        self, unchanged: Compaction, stubbed: _Stubbed, earlier: SummaryContent
     ) -> Compaction:
-        originals = divided.take(list(stubs))
+        """Replace the oldest messages by a summary; stub later ones."""
+        split = stubbed.split
+        end = self._summary_end(split, stubbed.costs)
+        summarized = [position for position in split.old if position < end]
+        left = [position for position in split.live if position >= end]
+        late_stubs = [position for position in stubbed.stubs if position >= end]
+        originals = split.take(summarized)
+        values = _exact_values(originals)
+        content, reason = self._content(originals, values, earlier)
+        summary = self._summary(content)
+        kept = [
+            *split.messages[: split.pinned],
+            summary,
+            *(stubbed.at(position) for position in left),
+        ]
         return replace(
-            done,
-            messages=[stubs.get(at, one) for at, one in enumerate(divided.messages)],
-            tokens_after=sum(costs),
-            archived=tuple(RemovedMessage(message_id(one), one) for one in originals),
-            details=tuple(_exact_values(originals)),
+            unchanged,
+            messages=kept,
+            tokens_after=sum(map(self._counter.message, kept)),
+            archived=_removed([*originals, *split.take(late_stubs)]),
+            summaries=(body_of(summary["content"]),),
+            facts=content.facts,
+            details=(*values, *_exact_values(split.take(late_stubs))),
+            fallback_reason=reason,
         )
 
-    def _summarized(
+    def _content(
         self,
-        done: Compaction,
-        divided: SplitConversation,
+        originals: Sequence[Message],
+        values: Sequence[Detail],
         earlier: SummaryContent,
-        stubs: dict[int, Message],
-        costs: Sequence[int],
-    ) -> Compaction:
-        end = self._end(divided, costs)
-        gone = [at for at in divided.old if at < end]
-        left = [at for at in divided.live if at >= end]
-        originals = divided.take(gone)
-        archived = [*gone, *(at for at in stubs if at >= end)]
-        noted = _exact_values(originals)
-        secrets = [detail for detail in noted if detail.sensitive]
-        prose, why = summarize_with_model(
+    ) -> tuple[SummaryContent, str]:
+        """Return the content of a summary, and the reason where a model wrote no prose."""
+        secrets = [value for value in values if value.sensitive]
+        prose, reason = summarize_with_model(
             self._summarize,
             originals,
             fits=self._fits,
             earlier=earlier.prose,
             secrets=secrets,
         )
-        told = [] if prose else _extract_prose(originals, secrets)
-        holds = SummaryContent(
-            facts=tuple(
-                unique([*earlier.facts, *_key_facts(originals, secrets), *told])
-            ),
-            values=tuple(
-                unique(
-                    [
-                        *earlier.values,
-                        *(one.value for one in noted if not one.sensitive),
-                    ]
-                )
-            ),
+        sentences = [] if prose else _extract_prose(originals, secrets)
+        facts = [*earlier.facts, *_key_facts(originals, secrets), *sentences]
+        shown = (value.value for value in values if not value.sensitive)
+        ids = map(message_id, originals)
+        content = SummaryContent(
+            facts=tuple(unique(facts)),
+            values=tuple(unique([*earlier.values, *shown])),
             prose=prose or earlier.prose,
-            summary_of=tuple(
-                unique([*earlier.summary_of, *map(message_id, originals)])
-            ),
+            summary_of=tuple(unique([*earlier.summary_of, *ids])),
         )
-        summary = self._summary(holds)
-        kept = [
-            *divided.messages[: divided.head],
-            summary,
-            *(stubs.get(at, divided.messages[at]) for at in left),
-        ]
-        return replace(
-            done,
-            messages=kept,
-            tokens_after=sum(map(self._counter.message, kept)),
-            archived=tuple(
-                RemovedMessage(message_id(one), one) for one in divided.take(archived)
-            ),
-            summaries=(body_of(summary["content"]),),
-            facts=holds.facts,
-            details=(*noted, *_exact_values(divided.take(archived[len(gone) :]))),
-            fallback_reason=why,
-        )
+        return content, reason
 
     def _fits(self, prose: str) -> bool:
         room = share(self.max_tokens, SUMMARY_FRACTION)
         return self._counter.text(prose) <= share(room, PROSE_SHARE)
 
-    def _end(self, divided: SplitConversation, costs: Sequence[int]) -> int:
-        """Up to where messages go: as few of the oldest as make room, and no pair parted."""
-        room = share(self.max_tokens, self.target) - share(
-            self.max_tokens, SUMMARY_FRACTION
-        )
-        left = sum(costs[: divided.head]) + sum(costs[at] for at in divided.live)
-        live = set(divided.live)
-        end = divided.head
-        for cut in divided.ties.cuts:
-            if left <= room or cut > divided.begin:
+    def _summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
+        """Return the end of the oldest messages to summarize: as few as make room, groups whole."""
+        window = self.max_tokens
+        room = share(window, self.target) - share(window, SUMMARY_FRACTION)
+        left = sum(costs[: split.pinned]) + sum(costs[at] for at in split.live)
+        live = set(split.live)
+        end = split.pinned
+        for cut in split.groups.cuts:
+            if left <= room or cut > split.tail_start:
                 break
             left -= sum(costs[at] for at in range(end, cut) if at in live)
             end = max(end, cut)
         return end
 
-    def _summary(self, holds: SummaryContent) -> dict[str, Any]:
-        """The summary message: all facts in its metadata, as many as there is room for in words."""
+    def _summary(self, content: SummaryContent) -> dict[str, Any]:
+        """Write the summary message: all facts in its metadata, those that fit in its text."""
         room = share(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
-        pointer = f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}"
-        shape = SummaryLayout(pointer=pointer)
-        room -= count(render_summary((), shape=shape, prose=holds.prose))
-        facts = select_facts(holds.facts, int(room * (1 - VALUES_SHARE)), count)
+        prose = content.prose
+        layout = SummaryLayout(pointer=archive_pointer(content))
+        room -= count(render_summary((), shape=layout, prose=prose))
+        facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
         room -= sum(count(f"- {fact}\n") for fact in facts)
-        shown = "\n".join((holds.prose, *facts))
-        missing = [value for value in holds.values if value not in shown]
+        shown = "\n".join((prose, *facts))
+        missing = [value for value in content.values if value not in shown]
         values = select_facts(missing, room, count)
         body = render_summary(
             facts,
-            shape=replace(shape, values=values),
-            prose=holds.prose,
-            left_out=len(holds.facts) - len(facts),
+            shape=replace(layout, values=values),
+            prose=prose,
+            left_out=len(content.facts) - len(facts),
         )
-        return summary_message(body, holds, policy=self.name)
+        return summary_message(body, content, policy=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stubbed:
+    """A conversation whose old tool results are stubbed, with the cost of each message."""
+
+    split: SplitConversation
+    stubs: Mapping[int, Message]
+    """Stubs by the positions of their originals."""
+    costs: Sequence[int]
+
+    def at(self, position: int) -> Message:
+        return self.stubs.get(position, self.split.messages[position])
+
+
+def _with_stubs(unchanged: Compaction, stubbed: _Stubbed) -> Compaction:
+    originals = stubbed.split.take(list(stubbed.stubs))
+    return replace(
+        unchanged,
+        messages=[stubbed.at(at) for at in range(len(stubbed.split.messages))],
+        tokens_after=sum(stubbed.costs),
+        archived=_removed(originals),
+        details=tuple(_exact_values(originals)),
+    )
+
+
+def _removed(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
+    return tuple(RemovedMessage(message_id(message), message) for message in messages)
 
 
 def _exact_values(messages: Iterable[Message]) -> list[Detail]:
-    """The exact values of messages; what one of them shows to be secret is so in all."""
-    noted = [
+    """Return the exact values of messages; a value secret in one message is secret in all."""
+    values = [
         detail
         for message in messages
         for part in parts(message)
         if part.kind in _SPOKEN
         for detail in details(part.text, memory=message_id(message))
     ]
-    secrets = [detail for detail in noted if detail.sensitive]
+    secrets = [detail for detail in values if detail.sensitive]
     if not secrets:
-        return noted
+        return values
     known = KnownSecrets(secrets)
     return [
         detail
         if detail.sensitive or known.masked(detail.value) == detail.value
         else replace(detail, sensitive=True)
-        for detail in noted
+        for detail in values
     ]
 
 
 def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterator[str]:
-    """The key facts without secrets, relative dates made absolute where the time is known."""
+    """Yield the key facts without secrets, relative dates made absolute where the time is known."""
     names = tool_names(messages)
     known = KnownSecrets(secrets)
     for message in messages:
@@ -287,24 +291,28 @@ def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterat
 
 
 def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
-    """The most telling sentences of what was said at length, of messages that tell their time.
+    """Return the best sentences of long messages that have a time.
 
-    Without one, "yesterday" would come to mean some other day.
+    Without a time, "yesterday" would come to mean some other day.
     """
     known = KnownSecrets(secrets)
-    prose = [
+    memories = [
         MemoryRecord(
             id="",
-            content=known.masked(neutralize(words)),
+            content=known.masked(neutralize(text(message).strip())),
             created_at=said,
             role=_role(message),
         )
         for message in messages
-        if (words := text(message).strip())
-        and (len(words) > SHORT_CHARS or message.get("role") != "user")
-        and (said := message_time(message))
+        if _is_long(message) and (said := message_time(message))
     ]
-    return list(extract(prose, ratio=EXTRACT_RATIO).lines) if prose else []
+    return list(extract(memories, ratio=EXTRACT_RATIO).lines) if memories else []
+
+
+def _is_long(message: Message) -> bool:
+    """Whether a message has prose: any of the agent's, more than a few words of the user's."""
+    words = text(message).strip()
+    return bool(words) and (len(words) > SHORT_CHARS or message.get("role") != "user")
 
 
 def _role(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""What should be in an agent's window: system prompt, memory, summaries and the conversation."""
+"""Assembly of an agent's context: system prompt, memory, summaries and the conversation."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from mnemosyned.domain.conversation.window import WindowSelection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWindow:
-    """An assembled context; it unpacks into the system prompt and the messages."""
+    """Assembled context; it unpacks into the system prompt and the messages."""
 
     system: str
     messages: list[Message]
-    """Summaries, what was kept of the history, the new message; kept ones are the very same."""
+    """Summaries, kept messages of the history (the same objects), and the new message."""
     breakdown: Breakdown
     kept: tuple[int, ...]
     """Positions in the history given, from 0."""
     dropped: tuple[int, ...]
     memory_shown: int
-    """How many of the snippets, from the first."""
+    """Number of snippets shown, from the first."""
     learnings_shown: int
     summaries_shown: int
-    """Summaries among the messages, of whatever origin."""
+    """Number of summaries among the messages, of any origin."""
     orphans: tuple[int, ...]
-    """Positions of tool calls and results that came in without their other half."""
+    """Positions of tool calls without a result and of results without a call."""
     compaction: Compaction | None = None
 
     @property
     def over_budget(self) -> bool:
-        """Whether what must be there is more than the budget."""
+        """Whether the mandatory parts alone exceed the budget."""
         parts = self.breakdown
         return parts.conversation > parts.history_budget or parts.total > parts.budget
 
@@ -51,14 +51,26 @@ class ContextWindow:
         yield self.messages
 
 
-class ContextManager:
-    """Assembles contexts within a budget; equal input gives equal contexts. Pure.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenWindow:
+    """The messages chosen for a context, before memory and learnings are added."""
 
-    Source: the Missy context seed. `consolidator` is asked first whether the conversation should
-    be compacted. `memory_place="message"` puts recalled memory beside the new message instead of
-    into the system prompt, which then stays the same from call to call, as prompt caches want it.
-    `reclaim_unused` lends the history what memory and learnings leave of their shares, and
-    `shrink_learnings` shows as many learnings as fit instead of all or none.
+    system: str
+    history: Sequence[Message]
+    selection: WindowSelection
+    compaction: Compaction | None
+    kept: Sequence[int]
+    """Positions in the history given, ascending."""
+
+
+class ContextManager:
+    """Assembler of contexts within a budget; equal input gives equal contexts. Pure.
+
+    `consolidator` first compacts a conversation that is due. `memory_place="message"` puts
+    recalled memory before the new message instead of into the system prompt, which then stays the
+    same from call to call, as prompt caches need. `reclaim_unused` lends the history the tokens
+    that memory and learnings leave of their shares, and `shrink_learnings` shows as many
+    learnings as fit instead of all or none.
     """
 
     def __init__(
@@ -89,54 +101,113 @@ class ContextManager:
         tool_definitions: Sequence[Any] | None = None,
         summaries: Sequence[PastSummary | Mapping[str, Any]] | None = None,
     ) -> ContextWindow:
-        """The system prompt with memory and learnings, and the messages that fit, newest first.
+        """Build the system prompt with memory and learnings, and choose the messages that fit.
 
         The fresh tail is kept whatever it costs; summaries follow where they fit, then older
-        messages up to the first that does not. Raises nothing: what cannot fit is reported.
+        messages, newest first, up to the first that does not fit. Raises nothing: parts that
+        cannot fit are reported.
         """
-        counter, budget = self._counter, self.budget
-        sections = self._sections(system, memory_results or (), learnings or ())
+        sections = self._sections(memory_results or (), learnings or ())
+        lent = sections.unused if self._reclaim_unused else 0
+        window = self.select_window(
+            system, new_message, history, summaries=summaries or (), lent_tokens=lent
+        )
+        return self._assemble(window, sections, tool_definitions)
+
+    def select_window(
+        self,
+        system: str,
+        new_message: str | Message,
+        history: Sequence[Message],
+        *,
+        summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
+        lent_tokens: int = 0,
+    ) -> ChosenWindow:
+        """Choose the messages that fit: the fresh tail, summaries, then older messages.
+
+        `lent_tokens` come on top of the history's share.
+        """
         new = _as_message(new_message)
-        compaction = self._compacted(system, history, new)
-        pruning = WindowSelection(
+        compaction = self._compact(system, history, new)
+        selection = WindowSelection(
             compaction.messages if compaction else history,
             new,
-            counter=counter,
-            tail=budget.fresh_tail_count,
-            room=budget.history + (sections.unused if self._reclaim_unused else 0),
+            counter=self._counter,
+            tail=self.budget.fresh_tail_count,
+            room=self.budget.history + lent_tokens,
         )
-        pruning.add(PastSummary.of(one) for one in summaries or ())
-        kept = _positions(history, pruning) if compaction else pruning.kept
-        beside = self._memory_place == "message"
-        shown = (system, "" if beside else sections.memory, sections.learnings)
+        selection.add(PastSummary.of(summary) for summary in summaries)
+        return ChosenWindow(
+            system=system,
+            history=history,
+            selection=selection,
+            compaction=compaction,
+            kept=_kept_positions(history, selection) if compaction else selection.kept,
+        )
+
+    def assemble(
+        self,
+        window: ChosenWindow,
+        *,
+        memory_results: Sequence[str | Quoted] = (),
+        learnings: Sequence[str] = (),
+        tool_definitions: Sequence[Any] | None = None,
+    ) -> ContextWindow:
+        """Put memory and learnings, as far as they fit, around a window chosen before."""
+        sections = self._sections(memory_results, learnings)
+        return self._assemble(window, sections, tool_definitions)
+
+    def _assemble(
+        self,
+        window: ChosenWindow,
+        sections: _Sections,
+        tool_definitions: Sequence[Any] | None,
+    ) -> ContextWindow:
+        selection, compaction = window.selection, window.compaction
+        in_message = self._memory_place == "message"
+        prompt = (
+            window.system,
+            "" if in_message else sections.memory,
+            sections.learnings,
+        )
+        dropped = set(range(len(window.history))).difference(window.kept)
         return ContextWindow(
-            system="\n\n".join(part for part in shown if part),
-            messages=pruning.messages(beside=sections.memory if beside else ""),
-            breakdown=Breakdown(
-                counter=counter.name,
-                system=sections.system_tokens + pruning.pinned_tokens,
-                memory=sections.memory_tokens,
-                learnings=sections.learnings_tokens,
-                summaries=sum(map(counter.message, pruning.summaries)),
-                history=pruning.history_tokens,
-                new_message=pruning.new_tokens,
-                tools=max(
-                    budget.tool_definitions_reserve, _tools(tool_definitions, counter)
-                ),
-                history_budget=pruning.room,
-                budget=budget.total,
-            ),
-            kept=tuple(kept),
-            dropped=tuple(sorted(set(range(len(history))).difference(kept))),
+            system="\n\n".join(part for part in prompt if part),
+            messages=selection.messages(memory=sections.memory if in_message else ""),
+            breakdown=self._breakdown(window, sections, tool_definitions),
+            kept=tuple(window.kept),
+            dropped=tuple(sorted(dropped)),
             memory_shown=sections.memory_shown,
             learnings_shown=sections.learnings_shown,
-            summaries_shown=len(pruning.summaries),
-            orphans=compaction.orphans if compaction else pruning.ties.orphans,
+            summaries_shown=len(selection.summaries),
+            orphans=compaction.orphans if compaction else selection.groups.orphans,
             compaction=compaction,
         )
 
+    def _breakdown(
+        self,
+        window: ChosenWindow,
+        sections: _Sections,
+        tool_definitions: Sequence[Any] | None,
+    ) -> Breakdown:
+        counter, budget, selection = self._counter, self.budget, window.selection
+        system = counter.text(window.system) if window.system else 0
+        tools = _definition_tokens(tool_definitions, counter)
+        return Breakdown(
+            counter=counter.name,
+            system=system + selection.pinned_tokens,
+            memory=sections.memory_tokens,
+            learnings=sections.learnings_tokens,
+            summaries=sum(map(counter.message, selection.summaries)),
+            history=selection.history_tokens,
+            new_message=selection.new_tokens,
+            tools=max(budget.tool_definitions_reserve, tools),
+            history_budget=selection.room,
+            budget=budget.total,
+        )
+
     def _sections(
-        self, system: str, snippets: Sequence[str | Quoted], learnings: Sequence[str]
+        self, snippets: Sequence[str | Quoted], learnings: Sequence[str]
     ) -> _Sections:
         counter, budget = self._counter, self.budget
         memory, memory_shown = memory_section(
@@ -157,15 +228,14 @@ class ContextManager:
             learnings=lessons,
             learnings_shown=learnings_shown,
             learnings_tokens=learnings_tokens,
-            system_tokens=counter.text(system) if system else 0,
             unused=max(0, budget.memory - memory_tokens)
             + max(0, budget.learnings - learnings_tokens),
         )
 
-    def _compacted(
+    def _compact(
         self, system: str, history: Sequence[Message], new: Message
     ) -> Compaction | None:
-        """What the consolidator made of the history; None where it had nothing to do."""
+        """Compact the history, where the consolidator finds it due and changes something."""
         if self._consolidator is None:
             return None
         usage = self._counter.total([{"content": system}, *history, new])
@@ -178,7 +248,7 @@ class ContextManager:
 
 
 class _Sections(NamedTuple):
-    """What the system prompt is enriched with, and what that takes."""
+    """Memory and learnings as shown, and the tokens they take."""
 
     memory: str
     memory_shown: int
@@ -186,26 +256,29 @@ class _Sections(NamedTuple):
     learnings: str
     learnings_shown: int
     learnings_tokens: int
-    system_tokens: int
     unused: int
-    """Tokens that memory and learnings leave of their shares."""
+    """Tokens of their shares that memory and learnings leave free."""
 
 
 def _as_message(new: str | Message) -> Message:
     return {"role": "user", "content": new} if isinstance(new, str) else new
 
 
-def _tools(definitions: Sequence[Any] | None, counter: MessageCounter) -> int:
-    """What the definitions of the tools take, written as JSON."""
+def _definition_tokens(
+    definitions: Sequence[Any] | None, counter: MessageCounter
+) -> int:
+    """Tokens of the tools' definitions, written as JSON."""
     if not definitions:
         return 0
     return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
 
 
-def _positions(history: Sequence[Message], pruning: WindowSelection) -> list[int]:
-    """Where those that compaction and pruning kept stood before, told by being the very same."""
-    places: dict[int, list[int]] = {}
-    for at, message in enumerate(history):
-        places.setdefault(id(message), []).append(at)
-    kept = [id(pruning.history[at]) for at in reversed(pruning.kept)]
-    return sorted(places[one].pop() for one in kept if places.get(one))
+def _kept_positions(
+    history: Sequence[Message], selection: WindowSelection
+) -> list[int]:
+    """Positions in the history given of the messages kept, matched by identity."""
+    positions: dict[int, list[int]] = {}
+    for position, message in enumerate(history):
+        positions.setdefault(id(message), []).append(position)
+    kept = [id(selection.history[index]) for index in reversed(selection.kept)]
+    return sorted(positions[key].pop() for key in kept if positions.get(key))

@@ -1,4 +1,4 @@
-"""Key facts of a conversation, by the Missy seed's rules, and the bullets they are written as."""
+"""Key facts of a conversation, by rule, and the bullet list they are written as."""
 
 from __future__ import annotations
 
@@ -23,36 +23,44 @@ KEYWORDS = (
 )  # fmt: skip
 RESULT_CHARS = 200
 CLEANED_CHARS = 2_000
-"""As much of a result is cleaned for its beginning."""
+"""Characters of a result that are cleaned to take its beginning from."""
 SHORT_CHARS = 120
-"""A message of the user's up to this long is often an instruction or a decision."""
+"""Maximum length of a user's message that is kept whole: often an instruction or decision."""
 NAMELESS = "tool"
 
+EXACT_WORTH = 2.0
+RESULT_SHARE = 0.5
+"""Factor of a tool's result, which begins with the tool's name in brackets."""
+COST_CHARS = 16
+LENGTH_POWER = 0.55
+"""Exponent of the length a score is divided by, below one as for sentences of an extract."""
+
+_UNSCORED = (Kind.STOP, Kind.COMMON)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _INDENT = "  "
 
 
 def extract_facts(messages: Sequence[Message]) -> list[str]:
-    """Tool results, lines with a keyword and short words of the user's, in order, each once.
+    """Extract tool results, lines with a keyword and short messages of the user, each once.
 
-    Of prose by the assistant only the lines with a keyword are facts.
+    Other prose of the assistant holds no facts.
     """
     names = tool_names(messages)
     return unique(fact for message in messages for fact in facts_of(message, names))
 
 
 def unique(facts: Iterable[str]) -> list[str]:
-    """Each once, at its first place."""
+    """Remove repetitions, keeping first occurrences."""
     return list(dict.fromkeys(facts))
 
 
 def bullets(facts: Iterable[str]) -> str:
-    """The facts as a list; the further lines of one are indented."""
+    """Write facts as a bullet list; continuation lines are indented."""
     return "\n".join("- " + fact.replace("\n", "\n" + _INDENT) for fact in facts)
 
 
 def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What `bullets` wrote, and the lines that belong to no bullet."""
+    """Parse a bullet list; return its facts, and the lines that belong to no bullet."""
     facts: list[str] = []
     others: list[str] = []
     inside = False
@@ -69,19 +77,19 @@ def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def result_excerpt(result: str) -> str:
-    """How a tool's result begins, with nothing in it that could be taken for more than that."""
+    """Return the beginning of a tool's result, neutralized."""
     return neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS]
 
 
 def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
-    """The key facts of one message; `names` are those of the tools, by the ids of their calls."""
+    """Yield the key facts of one message; `names` maps ids of calls to tools."""
     if not is_plain(message):
         for part in parts(message):
             if part.kind is PartKind.RESULT:
-                found = result_excerpt(strip_stub_mark(part.text))
+                excerpt = result_excerpt(strip_stub_mark(part.text))
                 name = neutralize_line(part.name or names.get(part.id) or NAMELESS)
-                if found:
-                    yield f"[{name}] {found}"
+                if excerpt:
+                    yield f"[{name}] {excerpt}"
     words = neutralize(text(message))
     for line in _LINE_END.split(words):
         lower = line.lower()
@@ -91,48 +99,30 @@ def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
         yield words
 
 
-EXACT_WORTH = 2.0
-
-
-RESULT_SHARE = 0.5
-"""A tool's result, which begins with its name in brackets, gives way to what people say."""
-
-
-COST_CHARS = 16
-
-
-LENGTH_POWER = 0.55
-"""Worth is judged by length, to a power below one, as for the sentences of an extract."""
-
-
-_SILENT = (Kind.STOP, Kind.COMMON)
-
-
 def select_facts(
     facts: Sequence[str], room: int, count: Callable[[str], int]
 ) -> list[str]:
-    """As many facts as so many tokens hold, the most telling first, in the order they came in."""
+    """Select the facts that fit into `room` tokens, by score; return them in their order."""
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)
-    worth = [fact_score(fact) for fact in facts]
-    chosen: set[int] = set()
-    for at in sorted(range(len(facts)), key=lambda at: (-worth[at], -at)):
-        if costs[at] <= room:
-            chosen.add(at)
-            room -= costs[at]
-    return [facts[at] for at in sorted(chosen)]
+    scores = [fact_score(fact) for fact in facts]
+    selected: set[int] = set()
+    for index in sorted(range(len(facts)), key=lambda at: (-scores[at], -at)):
+        if costs[index] <= room:
+            selected.add(index)
+            room -= costs[index]
+    return [facts[index] for index in sorted(selected)]
 
 
 def fact_score(fact: str) -> float:
-    """How much a fact says for its length: rulings and exact values before chatter."""
+    """Score a fact by its content for its length: decisions and exact values first."""
     words = tokens(" ".join(fact.split()))
-    said = sum(
+    content = sum(
         EXACT_WORTH if word.kind in EXACT_KINDS else 1.0
         for word in {word.stem: word for word in words}.values()
-        if word.kind not in _SILENT
+        if word.kind not in _UNSCORED
     )
-    share = RESULT_SHARE if fact.startswith("[") else 1.0
-    return (
-        share * emphasis(words) * said / float((len(fact) + COST_CHARS) ** LENGTH_POWER)
-    )
+    factor = RESULT_SHARE if fact.startswith("[") else 1.0
+    length = float((len(fact) + COST_CHARS) ** LENGTH_POWER)
+    return factor * emphasis(words) * content / length

@@ -128,12 +128,12 @@ class MessageGroups(NamedTuple):
     """Where the conversation can be cut without parting a call from its results, ascending."""
     orphans: tuple[int, ...]
     """Results without a call, and calls that were never answered."""
-    waiting: int | None
-    """The call whose results are still to come: nobody has spoken since."""
+    pending_call: int | None
+    """Position of the first call whose results are still to come."""
 
-    def cut(self, at: int) -> int:
-        """The nearest place at or before this one where a cut is harmless."""
-        return self.cuts[bisect_right(self.cuts, at) - 1]
+    def cut_before(self, position: int) -> int:
+        """Return the nearest harmless cut at or before a position."""
+        return self.cuts[bisect_right(self.cuts, position) - 1]
 
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:

@@ -1,4 +1,4 @@
-"""Making a conversation shorter: what every policy answers with, and the Missy seed's policy."""
+"""Compaction of a conversation: the result common to all policies, and the key-facts policy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_TOKENS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class RemovedMessage:
-    """A message that a compaction took out, and what it can be asked back by."""
+    """A message that a compaction removed, and the id that brings it back."""
 
     id: str
     message: Message
@@ -47,7 +47,7 @@ class RemovedMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationAudit:
-    """The record of one compaction; there is none where nothing was removed."""
+    """Record of a compaction that removed something."""
 
     messages_removed: int
     summary_length: int
@@ -56,7 +56,7 @@ class ConsolidationAudit:
 
 @dataclass(frozen=True, slots=True)
 class CompactionDecision:
-    """Whether a policy would compact now, and which of its rules says so."""
+    """Decision whether to compact now, and the rule behind it."""
 
     due: bool
     rule: str = ""
@@ -64,29 +64,29 @@ class CompactionDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """What a compaction made of a conversation."""
+    """Result of a compaction."""
 
     messages: list[Message]
-    """Those that are kept are the very same; a summary has `metadata.kind == "summary"`."""
+    """Kept messages are the same objects; a summary has `metadata.kind == "summary"`."""
     policy: str
     counter: str
-    """Who counted the tokens."""
+    """Name of the token counter."""
     tokens_before: int
     tokens_after: int
     limit: int = 0
-    """What the conversation was held to, 0 for none."""
+    """Token limit applied, 0 for none."""
     archived: tuple[RemovedMessage, ...] = ()
-    """The messages taken out or stubbed, oldest first: `expand` with their ids brings them back."""
+    """Messages removed or stubbed, oldest first; `expand` with their ids restores them."""
     summaries: tuple[str, ...] = ()
-    """The text of each summary written, without its header."""
+    """Text of each summary written, without its header."""
     facts: tuple[str, ...] = ()
-    """All that the summaries hold, earlier ones included."""
+    """All facts of the summaries, earlier ones included."""
     details: tuple[Detail, ...] = ()
-    """The exact values of what was archived, secrets marked."""
+    """Exact values of the archived messages, secrets marked."""
     orphans: tuple[int, ...] = ()
-    """Tool calls without result, and results without call, as they came in: positions there."""
+    """Positions, in the input, of tool calls without result and results without call."""
     fallback_reason: str = ""
-    """Why a rule wrote a summary that a model was asked for."""
+    """Reason why a rule wrote a summary that a model was asked for."""
 
     @property
     def changed(self) -> bool:
@@ -94,13 +94,13 @@ class Compaction:
 
     @property
     def over_budget(self) -> bool:
-        """Whether what must be kept is itself more than the limit."""
+        """Whether the messages that must stay exceed the limit."""
         return 0 < self.limit < self.tokens_after
 
     @property
     def expand(self) -> tuple[str, ...]:
-        """The ids to ask the archive for."""
-        return tuple(one.id for one in self.archived)
+        """Ids of the removed messages."""
+        return tuple(removed.id for removed in self.archived)
 
     @property
     def audit(self) -> ConsolidationAudit | None:
@@ -110,31 +110,31 @@ class Compaction:
 
 
 class Policy(Protocol):
-    """When to compact a conversation, and how; pure."""
+    """Rule for when and how to compact a conversation; pure."""
 
     name: ClassVar[str]
 
     def due(self, usage: int) -> CompactionDecision:
-        """Whether so many tokens are too many, by this policy's own operator."""
+        """Decide whether a number of tokens is too many."""
         ...
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        """The conversation as this policy shortens it; unchanged where there is nothing to do.
+        """Compact the conversation; return it unchanged where there is nothing to do.
 
-        `keep_recent` newest messages stay, instead of the policy's own number.
+        The `keep_recent` newest messages stay, by default the policy's own number.
         """
         ...
 
 
 def should_compact(policy: Policy, usage: int) -> CompactionDecision:
-    """Whether the policy would compact at so many tokens, and by which rule."""
+    """Decide whether the policy would compact at a number of tokens, and by which rule."""
     return policy.due(usage)
 
 
 def at_threshold(usage: int, fraction: float, max_tokens: int) -> CompactionDecision:
-    """Whether usage has reached a fraction of a window; never with a window of 0 or less."""
+    """Decide whether usage reached a fraction of a window; never with a window of 0 or less."""
     reached = max_tokens > 0 and usage >= exact_fraction(fraction) * max_tokens
     return CompactionDecision(
         reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""
@@ -142,41 +142,42 @@ def at_threshold(usage: int, fraction: float, max_tokens: int) -> CompactionDeci
 
 
 class SplitConversation:
-    """A conversation parted into what is pinned, what is old, and the tail that stays."""
+    """A conversation split into pinned messages, old ones, and the tail that stays."""
 
     def __init__(self, messages: Sequence[Message], *, keep: int) -> None:
         self.messages = messages
-        self.ties = group_messages(messages)
-        self.head = count_pinned(messages)
-        summaries = [
-            at for at in range(self.head, len(messages)) if is_summary(messages[at])
-        ]
+        self.groups = group_messages(messages)
+        self.pinned = count_pinned(messages)
+        unpinned = range(self.pinned, len(messages))
+        summaries = [at for at in unpinned if is_summary(messages[at])]
         self.earlier = [read_summary(messages[at]) for at in summaries]
-        """What the summaries hold that are there already, wherever they stand."""
+        """Contents of the summaries that earlier compactions wrote."""
         known = set(summaries)
-        self.live = [at for at in range(self.head, len(messages)) if at not in known]
-        self.begin = self._tail(keep)
-        self.old = [at for at in self.live if at < self.begin]
-        self.tail = [at for at in self.live if at >= self.begin]
+        self.live = [at for at in unpinned if at not in known]
+        """Positions of messages that are neither pinned nor summaries."""
+        self.tail_start = self._tail_start(keep)
+        self.old = [at for at in self.live if at < self.tail_start]
+        self.tail = [at for at in self.live if at >= self.tail_start]
 
-    def _tail(self, keep: int) -> int:
-        """Where the tail begins: no call without its results, and none that still waits."""
+    def _tail_start(self, keep: int) -> int:
+        """Return where the tail begins: no call parted from its results, or still pending."""
         if len(self.live) <= keep:
-            return self.head
-        begin = self.live[-keep] if keep > 0 else len(self.messages)
-        waiting = self.ties.waiting
-        return self.ties.cut(begin if waiting is None else min(begin, waiting))
+            return self.pinned
+        start = self.live[-keep] if keep > 0 else len(self.messages)
+        pending = self.groups.pending_call
+        if pending is not None:
+            start = min(start, pending)
+        return self.groups.cut_before(start)
 
     def take(self, positions: Sequence[int]) -> list[Message]:
-        return [self.messages[at] for at in positions]
+        return [self.messages[position] for position in positions]
 
 
 class MemoryConsolidator:
-    """Replaces all but the newest messages by one summary of their key facts.
+    """Policy that replaces all but the newest messages by one summary of their key facts.
 
-    Source: the Missy consolidation seed. `on_audit` is told of each consolidation that removed
-    something. An earlier summary's facts go into the new one first; with nothing new to
-    consolidate, nothing changes.
+    `on_audit` is called after each consolidation that removed something. Facts of an earlier
+    summary come first in the new one; with nothing new to consolidate, nothing changes.
     """
 
     name: ClassVar[str] = "facts"
@@ -197,7 +198,7 @@ class MemoryConsolidator:
         self._counter = counter or CharsCounter()
 
     def should_consolidate(self, current_tokens: int) -> bool:
-        """Whether usage has reached the threshold; never with a budget of 0 or less."""
+        """Whether usage reached the threshold; never with a budget of 0 or less."""
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> CompactionDecision:
@@ -206,9 +207,9 @@ class MemoryConsolidator:
     def consolidate(
         self,
         messages: Sequence[Message],
-        system_prompt: str = "",  # noqa: ARG002 it stands apart, so that it is never consolidated
+        system_prompt: str = "",  # noqa: ARG002 never consolidated
     ) -> tuple[list[Message], str]:
-        """The shorter conversation, and the summary's text: empty where nothing was to be done."""
+        """Return the compacted conversation and the summary's text, empty where nothing was due."""
         done = self.compact(messages)
         return done.messages, done.summaries[0] if done.summaries else ""
 
@@ -216,7 +217,7 @@ class MemoryConsolidator:
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
         keep = self.keep_recent if keep_recent is None else keep_recent
-        divided = SplitConversation(messages, keep=keep)
+        split = SplitConversation(messages, keep=keep)
         before = sum(map(self._counter.message, messages))
         unchanged = Compaction(
             messages=list(messages),
@@ -225,17 +226,18 @@ class MemoryConsolidator:
             tokens_before=before,
             tokens_after=before,
             limit=max(0, self.max_tokens),
-            facts=merge_summaries(divided.earlier).facts,
-            orphans=divided.ties.orphans,
+            facts=merge_summaries(split.earlier).facts,
+            orphans=split.groups.orphans,
         )
-        if not divided.old:
+        if not split.old:
             return unchanged
-        old = divided.take(divided.old)
-        archived = tuple(RemovedMessage(message_id(one), one) for one in old)
-        summary = self._summary(
-            prose_to_facts(merge_summaries(divided.earlier)), old, archived
+        old = split.take(split.old)
+        archived = tuple(
+            RemovedMessage(message_id(message), message) for message in old
         )
-        kept = [*messages[: divided.head], summary, *divided.take(divided.tail)]
+        earlier = prose_to_facts(merge_summaries(split.earlier))
+        summary = self._summary(earlier, old, archived)
+        kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
         done = replace(
             unchanged,
             messages=kept,
@@ -254,16 +256,16 @@ class MemoryConsolidator:
         old: Sequence[Message],
         archived: Sequence[RemovedMessage],
     ) -> dict[str, Any]:
-        holds = SummaryContent(
+        ids = (removed.id for removed in archived)
+        content = SummaryContent(
             facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
-            summary_of=tuple(
-                unique([*earlier.summary_of, *(one.id for one in archived)])
-            ),
+            summary_of=tuple(unique([*earlier.summary_of, *ids])),
         )
-        listed = bullets(holds.facts) or f"- {NO_FACTS} [expand {holds.id}]"
-        return summary_message(f"{SESSION_HEADER}\n\n{listed}", holds, policy=self.name)
+        listed = bullets(content.facts) or f"- {NO_FACTS} [expand {content.id}]"
+        text = f"{SESSION_HEADER}\n\n{listed}"
+        return summary_message(text, content, policy=self.name)
 
     @staticmethod
     def estimate_tokens(messages: Sequence[Message]) -> int:
-        """Characters of all messages over four."""
+        """Estimate tokens: the characters of all messages over four."""
         return estimate_tokens(messages)

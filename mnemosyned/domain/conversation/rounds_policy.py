@@ -1,13 +1,13 @@
-"""The Mini-Agent seed's policy: what the user says stays, what the agent did in a round is told.
+"""Policy of rounds: messages of the user stay, the agent's work between them is summarized.
 
-A round is what the agent does between two messages of the user's. Each finished one becomes one
-summary in its place; the last is left alone unless the conversation is still over the limit.
+A round is the work of the agent between two messages of the user. Each finished round becomes one
+summary in its place; the last is compacted only if the conversation is still over the limit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -48,11 +48,11 @@ from mnemosyned.domain.text.token_estimate import Estimated
 
 TOKEN_LIMIT = 80_000
 CLOSING_CHARS = 200
-"""Of the agent's last words in a round, where no rule finds a fact in them."""
+"""Characters shown of the agent's last words in a round."""
 
 
 class RoundsPolicy:
-    """Keeps the system's and all of the user's messages; compacts what lies between them."""
+    """Policy that keeps messages of system and user, and compacts those between them."""
 
     name: ClassVar[str] = "rounds"
 
@@ -70,7 +70,7 @@ class RoundsPolicy:
         self._counter = counter or FullCounter(Estimated())
 
     def due(self, usage: int) -> CompactionDecision:
-        """More than the limit; exactly the limit is not."""
+        """Decide: due above the limit, not at it."""
         over = usage > self.token_limit
         return CompactionDecision(over, f"over {self.token_limit:,}" if over else "")
 
@@ -79,65 +79,58 @@ class RoundsPolicy:
     ) -> Compaction:
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
-        known = group_messages(messages)
-        done = Compaction(
+        groups = group_messages(messages)
+        unchanged = Compaction(
             messages=list(messages),
             policy=self.name,
             counter=self._counter.name,
             tokens_before=tokens,
             tokens_after=tokens,
             limit=max(0, self.token_limit),
-            facts=merge_summaries(
-                map(read_summary, filter(is_summary, messages))
-            ).facts,
-            orphans=known.orphans,
+            facts=_facts(messages),
+            orphans=groups.orphans,
         )
         if not self.due(tokens).due:
+            return unchanged
+        immovable = _immovable(messages, groups)
+        last_round = _last_round_start(messages, immovable)
+        done = self._summarize_runs(unchanged, _runs(immovable, 0, last_round))
+        if not self.due(done.tokens_after).due:
             return done
-        fixed = _immovable(messages, known)
-        said = [
-            at for at, stays in enumerate(fixed) if stays and is_intent(messages[at])
-        ]
-        last = said[-1] if said else count_pinned(messages) - 1
-        done = self._told(done, messages, _runs(fixed, 0, last + 1))
-        if self.due(done.tokens_after).due:
-            begin, end = _last_round_range(messages, known, fixed, last + 1, keep=keep)
-            rest = len(messages) - len(done.messages)
-            done = self._told(
-                done, done.messages, _runs(fixed[rest:], begin - rest, end - rest)
-            )
-        return done
+        open_round = range(last_round, len(messages))
+        begin, end = _compactable(messages, groups, immovable, open_round, keep=keep)
+        removed = len(messages) - len(done.messages)
+        runs = _runs(immovable[removed:], begin - removed, end - removed)
+        return self._summarize_runs(done, runs)
 
-    def _told(
-        self, done: Compaction, messages: Sequence[Message], runs: Iterator[range]
-    ) -> Compaction:
-        """The conversation with each of these runs replaced by its summary, where that is less."""
+    def _summarize_runs(self, done: Compaction, runs: Iterator[range]) -> Compaction:
+        """Replace each run of messages by its summary, where that is shorter."""
+        messages = done.messages
         kept: list[Message] = []
         made: list[_RoundSummary] = []
-        at = 0
+        copied = 0
         for run in runs:
-            told = self._one(messages[run.start : run.stop])
-            if told:
-                kept += [*messages[at : run.start], told.summary]
-                at = run.stop
-                made.append(told)
-        kept += messages[at:]
-        reasons = (told.fallback_reason for told in made)
+            summary = self._summarize_run(messages[run.start : run.stop])
+            if summary:
+                kept += [*messages[copied : run.start], summary.message]
+                copied = run.stop
+                made.append(summary)
+        kept += messages[copied:]
+        removed = (message for summary in made for message in summary.archived)
+        bodies = (body_of(summary.message["content"]) for summary in made)
+        reasons = (summary.fallback_reason for summary in made)
         return replace(
             done,
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
-            archived=(*done.archived, *(one for told in made for one in told.archived)),
-            summaries=(
-                *done.summaries,
-                *(body_of(told.summary["content"]) for told in made),
-            ),
-            facts=merge_summaries(map(read_summary, filter(is_summary, kept))).facts,
+            archived=(*done.archived, *removed),
+            summaries=(*done.summaries, *bodies),
+            facts=_facts(kept),
             fallback_reason=done.fallback_reason or next(filter(None, reasons), ""),
         )
 
-    def _one(self, run: Sequence[Message]) -> _RoundSummary | None:
-        """The summary of a run; None where there is nothing new in it, or it would not be less."""
+    def _summarize_run(self, run: Sequence[Message]) -> _RoundSummary | None:
+        """Summarize a run; None where nothing in it is new, or the summary is not shorter."""
         old = [message for message in run if not is_summary(message)]
         if not old:
             return None
@@ -145,47 +138,43 @@ class RoundsPolicy:
         archived = tuple(
             RemovedMessage(message_id(message), message) for message in old
         )
-        holds = SummaryContent(
+        ids = (removed.id for removed in archived)
+        content = SummaryContent(
             facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
             values=earlier.values,
-            summary_of=tuple(
-                unique([*earlier.summary_of, *(one.id for one in archived)])
-            ),
+            summary_of=tuple(unique([*earlier.summary_of, *ids])),
         )
         room = sum(map(self._counter.message, run))
 
-        def told(prose: str) -> dict[str, Any] | None:
-            body = render_summary(
-                holds.facts, shape=SummaryLayout(header=ROUND_HEADER), prose=prose
+        def with_prose(prose: str) -> dict[str, Any] | None:
+            layout = SummaryLayout(header=ROUND_HEADER)
+            body = render_summary(content.facts, shape=layout, prose=prose)
+            message = summary_message(
+                body, replace(content, prose=prose), policy=self.name
             )
-            summary = summary_message(
-                body, replace(holds, prose=prose), policy=self.name
-            )
-            return summary if self._counter.message(summary) < room else None
+            return message if self._counter.message(message) < room else None
 
-        if told("") is None:
+        if with_prose("") is None:
             return None
-        prose, why = summarize_with_model(
+        prose, reason = summarize_with_model(
             self._summarize,
             old,
             earlier=earlier.prose,
-            fits=lambda prose: told(prose) is not None,
+            fits=lambda prose: with_prose(prose) is not None,
         )
-        by_rule = "\n".join(
-            part for part in (earlier.prose, describe_actions(old)) if part
-        )
-        summary = told(prose or by_rule)
-        return _RoundSummary(summary, archived, why) if summary else None
+        by_rule = (earlier.prose, describe_actions(old))
+        message = with_prose(prose or "\n".join(filter(None, by_rule)))
+        return _RoundSummary(message, archived, reason) if message else None
 
 
 class _RoundSummary(NamedTuple):
-    summary: dict[str, Any]
+    message: dict[str, Any]
     archived: tuple[RemovedMessage, ...]
     fallback_reason: str
 
 
 def describe_actions(messages: Sequence[Message]) -> str:
-    """What an agent did, by rule: how many messages, which tools, and how it closed."""
+    """Describe an agent's work by rule: number of messages, tools called, last words."""
     tools = Counter(
         part.name or "tool"
         for message in messages
@@ -199,52 +188,69 @@ def describe_actions(messages: Sequence[Message]) -> str:
         f", tools called: {called}" if called else ""
     )
     closing = next(
-        (words for one in reversed(messages) if (words := text(one).strip())), ""
+        (words for message in reversed(messages) if (words := text(message).strip())),
+        "",
     )
     if len(closing) > CLOSING_CHARS:
         closing = closing[: CLOSING_CHARS - 1] + "…"
     return f"{heading}\nIn the end: {closing}" if closing else heading
 
 
-def _immovable(messages: Sequence[Message], known: MessageGroups) -> list[bool]:
-    """What stays where it is: the system's, the user's, and whatever is tied to those."""
-    fixed = [
+def _facts(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Return the facts of the summaries among messages."""
+    return merge_summaries(map(read_summary, filter(is_summary, messages))).facts
+
+
+def _immovable(messages: Sequence[Message], groups: MessageGroups) -> list[bool]:
+    """Mark messages that stay in place: of system and user, and those tied to them."""
+    marks = [
         is_system(message) or (is_intent(message) and not is_summary(message))
         for message in messages
     ]
-    for begin, end in pairwise(known.cuts):
-        if end - begin > 1 and any(fixed[begin:end]):
-            fixed[begin:end] = [True] * (end - begin)
-    return fixed
+    for begin, end in pairwise(groups.cuts):
+        if end - begin > 1 and any(marks[begin:end]):
+            marks[begin:end] = [True] * (end - begin)
+    return marks
 
 
-def _last_round_range(
+def _last_round_start(messages: Sequence[Message], immovable: Sequence[bool]) -> int:
+    """Return the position after the last message of the user, or after the pinned ones."""
+    intents = [
+        position
+        for position, stays in enumerate(immovable)
+        if stays and is_intent(messages[position])
+    ]
+    return intents[-1] + 1 if intents else count_pinned(messages)
+
+
+def _compactable(
     messages: Sequence[Message],
-    known: MessageGroups,
-    fixed: Sequence[bool],
-    begin: int,
+    groups: MessageGroups,
+    immovable: Sequence[bool],
+    last_round: range,
     *,
     keep: int,
 ) -> tuple[int, int]:
-    """The part of the last round that may go: all but its newest messages, pairs whole."""
+    """Return the range of the last round without its newest messages, tool calls kept whole."""
     live = [
-        at
-        for at in range(begin, len(messages))
-        if not fixed[at] and not is_summary(messages[at])
+        position
+        for position in last_round
+        if not immovable[position] and not is_summary(messages[position])
     ]
+    begin = last_round.start
     if len(live) <= keep:
         return begin, begin
     end = live[-keep] if keep else len(messages)
-    if known.waiting is not None:
-        end = min(end, known.waiting)
-    return begin, max(begin, known.cut(end))
+    if groups.pending_call is not None:
+        end = min(end, groups.pending_call)
+    return begin, max(begin, groups.cut_before(end))
 
 
-def _runs(fixed: Sequence[bool], begin: int, end: int) -> Iterator[range]:
-    """The stretches between two places in which nothing is fixed."""
+def _runs(immovable: Sequence[bool], begin: int, end: int) -> Iterator[range]:
+    """Yield the longest ranges between two positions without an immovable message."""
     start = begin
-    for at in range(begin, end + 1):
-        if at == end or fixed[at]:
-            if at > start:
-                yield range(start, at)
-            start = at + 1
+    for position in range(begin, end + 1):
+        if position == end or immovable[position]:
+            if position > start:
+                yield range(start, position)
+            start = position + 1

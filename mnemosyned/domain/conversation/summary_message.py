@@ -1,4 +1,4 @@
-"""The message that stands for compacted ones: how it is written, known again and read back."""
+"""The summary message of a compaction: writing it, recognizing it, reading it back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEADERS = (
     "[Conversation Summary",
     "[Assistant Execution Summary]",
 )
-"""The forms the seeds and the programs behind them write; all are known again."""
+"""Headers of summaries, by this and other programs; all are recognized."""
 NO_FACTS = "(previous conversation context — no key facts extracted)"
 VALUES = "Exact values: "
 VALUE_SEPARATOR = " · "
@@ -38,31 +38,31 @@ POINTER = "Archived word for word: "
 LEFT_OUT = "earlier facts are in the archive)"
 KIND = "summary"
 MEMORY_KIND = "memory"
-"""The message with recalled memory, where that stands beside the new message."""
+"""Kind of the message with recalled memory that precedes the new message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryContent:
-    """What a summary message holds of those it stands for."""
+    """Content of a summary message."""
 
     facts: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     """Exact values, word for word."""
     prose: str = ""
-    """A model's words, or a rule's."""
+    """Prose of a model or a rule."""
     summary_of: tuple[str, ...] = ()
-    """Ids of the messages it stands for, oldest first."""
+    """Ids of the messages summarized, oldest first."""
 
     @property
     def id(self) -> str:
-        """What the archive can call all of them together."""
+        """Id of the archived messages as a group."""
         return digest("c", self.summary_of)
 
 
 def is_summary(message: Message) -> bool:
-    """Whether an earlier compaction wrote it, as its metadata or its first words show.
+    """Whether an earlier compaction wrote it, by its metadata or its first words.
 
-    What a tool answered is none, whatever it says.
+    The result of a tool is never a summary, whatever it says.
     """
     content = message.get("content")
     if isinstance(content, str) and "[" not in content[:64]:
@@ -80,7 +80,7 @@ def is_summary(message: Message) -> bool:
 def summary_message(
     content: str, condensed: SummaryContent, *, policy: str
 ) -> dict[str, Any]:
-    """The message as it is kept: by the user, marked as a summary in its metadata."""
+    """Make the message, in the role of the user, marked as a summary in its metadata."""
     metadata = {
         "kind": KIND,
         "policy": policy,
@@ -94,7 +94,7 @@ def summary_message(
 
 
 def read_summary(message: Message) -> SummaryContent:
-    """What a summary message holds: from its metadata, else as far as its text says."""
+    """Read the content of a summary message from its metadata, else from its text."""
     metadata = message.get("metadata")
     if (
         isinstance(metadata, Mapping)
@@ -112,44 +112,43 @@ def read_summary(message: Message) -> SummaryContent:
 
 
 def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
-    """One out of several, oldest first; nothing but repetition is lost."""
-    all_of = list(earlier)
+    """Merge several contents, oldest first; only repetition is lost."""
+    contents = list(earlier)
     return SummaryContent(
-        facts=tuple(unique(fact for one in all_of for fact in one.facts)),
-        values=tuple(unique(value for one in all_of for value in one.values)),
-        prose="\n".join(one.prose for one in all_of if one.prose),
-        summary_of=tuple(unique(id for one in all_of for id in one.summary_of)),
+        facts=tuple(unique(fact for content in contents for fact in content.facts)),
+        values=tuple(unique(value for content in contents for value in content.values)),
+        prose="\n".join(content.prose for content in contents if content.prose),
+        summary_of=tuple(
+            unique(id for content in contents for id in content.summary_of)
+        ),
     )
 
 
 def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
-    """The same where prose has no place: it goes on as a fact of its own, and so do values."""
-    told = "\n".join((*earlier.facts, earlier.prose))
-    left = VALUE_SEPARATOR.join(value for value in earlier.values if value not in told)
-    further = [
-        *([earlier.prose] if earlier.prose else []),
-        *([VALUES + left] if left else []),
-    ]
-    facts = unique([*earlier.facts, *further])
+    """Turn prose and values into facts, for policies that keep facts alone."""
+    shown = "\n".join((*earlier.facts, earlier.prose))
+    missing = [value for value in earlier.values if value not in shown]
+    values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
+    facts = unique([*earlier.facts, *filter(None, (earlier.prose, values))])
     return replace(earlier, facts=tuple(facts), values=(), prose="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryLayout:
-    """How a summary is written out."""
+    """Layout of a summary's text."""
 
     header: str = SESSION_HEADER
     pointer: str = ""
-    """Where the originals can be had, on a line of its own."""
+    """Line that says how to get the originals."""
     values: Sequence[str] = field(default_factory=tuple)
 
 
 def render_summary(
     facts: Sequence[str], *, shape: SummaryLayout, prose: str = "", left_out: int = 0
 ) -> str:
-    """A summary's text: header, prose, facts as bullets, values and the pointer.
+    """Write a summary's text: header, prose, facts as bullets, values and the pointer.
 
-    What others said in it is made harmless: it stands in the window as a message of its own.
+    Quoted text is neutralized, as the summary becomes a message of the conversation.
     """
     prose = neutralize(prose)
     listed = bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
@@ -159,13 +158,19 @@ def render_summary(
     if shape.values:
         body.append(VALUES + neutralize_line(VALUE_SEPARATOR.join(shape.values)))
     body.append(shape.pointer)
-    joint = " " if shape.header == ROUND_HEADER else "\n\n"
-    return shape.header + joint + "\n".join(part for part in body if part)
+    separator = " " if shape.header == ROUND_HEADER else "\n\n"
+    return shape.header + separator + "\n".join(part for part in body if part)
+
+
+def archive_pointer(content: SummaryContent) -> str:
+    """Return the line that says under which id the originals are archived."""
+    count = len(content.summary_of)
+    return f"{POINTER}{count:,} messages, expand {content.id}"
 
 
 def body_of(content: str) -> str:
-    """A summary's text without its header."""
-    header = next((one for one in HEADERS if content.startswith(one)), "")
+    """Return a summary's text without its header."""
+    header = next(filter(content.startswith, HEADERS), "")
     if header in (SESSION_HEADER, ROUND_HEADER):
         return content.removeprefix(header).strip()
     first, _, rest = content.partition("\n")
@@ -175,27 +180,25 @@ def body_of(content: str) -> str:
 def shrink_summary(
     message: Message, room: int, count: Callable[[str], int]
 ) -> dict[str, Any]:
-    """A summary message in about so many tokens: fewer facts in its words, all in its metadata."""
-    holds = read_summary(message)
-    shape = SummaryLayout(
-        pointer=f"{POINTER}{len(holds.summary_of):,} messages, expand {holds.id}"
-    )
+    """Shorten a summary message to about `room` tokens; its metadata keeps all facts."""
+    content = read_summary(message)
+    shape = SummaryLayout(pointer=archive_pointer(content))
     room -= count(render_summary((), shape=shape, left_out=1))
-    prose = holds.prose if count(holds.prose) <= room // 2 else ""
-    facts = select_facts(holds.facts, room - count(prose), count)
-    left_out = len(holds.facts) - len(facts)
+    prose = content.prose if count(content.prose) <= room // 2 else ""
+    facts = select_facts(content.facts, room - count(prose), count)
+    left_out = len(content.facts) - len(facts)
     body = render_summary(facts, shape=shape, prose=prose, left_out=left_out)
     metadata = message.get("metadata")
     policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
     return summary_message(
-        body, holds, policy=policy if isinstance(policy, str) else ""
+        body, content, policy=policy if isinstance(policy, str) else ""
     )
 
 
 def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
-    """The messages as an API takes them: what we wrote has no metadata any more.
+    """Return the messages as an API takes them: our own without their metadata.
 
-    With `alternate`, a summary that would follow one of the user's own is the assistant's.
+    With `alternate`, a summary that would follow a message of the user gets the role `assistant`.
     """
     sent: list[Message] = []
     for message in messages:
@@ -235,4 +238,4 @@ def _parse_summary(content: str) -> SummaryContent:
 def _strings(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(one for one in value if isinstance(one, str))
+    return tuple(item for item in value if isinstance(item, str))

@@ -1,4 +1,4 @@
-"""Which messages of a conversation fit a window: the fresh tail always, older ones newest first."""
+"""Selection of messages for a window: the fresh tail always, then older ones, newest first."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mnemosyned.domain.conversation.summary_message import (
 )
 
 SUMMARY_TOKENS_MIN = 200
-"""What the summary of compacted messages gets, even where the fresh tail takes everything."""
+"""Tokens that a leading summary gets, even where the fresh tail takes all the room."""
 
 
 class WindowSelection:
-    """One conversation and its new message, held to so many tokens.
+    """One conversation and its new message, held to a number of tokens.
 
-    System messages that lead it stay and count towards no share. So does the summary of what was
-    compacted before, shortened where there is no room for all of it.
+    Leading system messages stay and count toward no share. The newest summary of messages
+    compacted before stays too, shortened where it does not fit.
     """
 
     def __init__(
@@ -46,165 +46,186 @@ class WindowSelection:
     ) -> None:
         self.history = history
         self.room = room
-        self.ties = group_messages([*history, new])
+        self.groups = group_messages([*history, new])
         self._new = new
         self._counter = counter
         self._costs: dict[int, int] = {}
-        self._head = count_pinned(history)
-        begin = min(len(history) - tail, self.ties.cut(len(history)))
-        self._begin = max(self._head, self.ties.cut(max(self._head, begin)))
-        """Where the fresh tail begins, no tool call parted from its results."""
-        older = range(self._head, self._begin)
-        self._lead = list(takewhile(lambda at: is_summary(history[at]), older))
-        self._floor = self._head + len(self._lead)
+        self._pinned = count_pinned(history)
+        self._tail_start = self._start_of_tail(tail)
+        """No tool call of the tail is parted from its results."""
+        older = range(self._pinned, self._tail_start)
+        self._leading = list(takewhile(lambda at: is_summary(history[at]), older))
+        self._floor = self._pinned + len(self._leading)
         self.new_tokens = counter.message(new)
-        self._rest = (
-            room
-            - self.new_tokens
-            - sum(map(self._cost, range(self._begin, len(history))))
-        )
-        self._led: dict[int, Message] = {}
-        """The summaries at the head of the conversation that are kept, shortened or as they are."""
-        self._keep_lead()
+        tail_tokens = sum(map(self._cost, range(self._tail_start, len(history))))
+        self._tokens_left = room - self.new_tokens - tail_tokens
+        self._kept_leading: dict[int, Message] = {}
+        """Leading summaries that are kept, as they are or shortened, by position."""
+        self._keep_leading()
         self._past: list[Message] = []
-        self.start = self._reach(self._rest)
-        """Where what is kept of the older messages begins."""
+        """Summaries of earlier conversations that are shown."""
+        self.start = self._reach(self._tokens_left)
+        """Position of the first older message that is kept."""
 
     def add(self, summaries: Iterable[PastSummary]) -> None:
-        """Put summaries of earlier conversation in, at the cost of the oldest messages.
+        """Add summaries of earlier conversations, at the cost of the oldest messages.
 
-        Those that were folded into another are left out, and those that tell of messages which
-        are all kept; of the others, whichever fit, in the order of what they cover.
+        Summaries that were rolled up into another are left out, and so are those of messages that
+        are all kept. The others are added where they fit, in the order of what they cover.
         """
-        top = sort_by_time(one for one in summaries if one.parent is None)
+        top = sort_by_time(summary for summary in summaries if summary.parent is None)
         if not top:
             return
         chosen: set[int] = set()
-        told = _Coverage(self.history)
+        coverage = _Coverage(self.history)
         while True:
-            kept = told.all_from(self.start)
+            is_covered = coverage.by_messages_from(self.start)
             further = {
-                at for at, one in enumerate(top) if at not in chosen and not kept(one)
+                index
+                for index, summary in enumerate(top)
+                if index not in chosen and not is_covered(summary)
             }
             if not further:
                 return
             chosen |= further
-            rest = self._rest
-            self._past = []
-            for at in sorted(chosen):
-                message = _past_message(top[at])
-                cost = self._counter.message(message)
-                if cost <= rest:
-                    self._past.append(message)
-                    rest -= cost
-            self.start = self._reach(rest)
+            self._show_past(top[index] for index in sorted(chosen))
 
     @property
     def kept(self) -> list[int]:
         """Positions in the history, ascending."""
-        return [*range(self._head), *self._led, *range(self.start, len(self.history))]
-
-    def messages(self, *, beside: str = "") -> list[Message]:
-        """What the window holds; `beside` stands just before the new message and its call."""
-        place = max(self.start, self.ties.cut(len(self.history)))
-        memory = {"role": "user", "content": beside, "metadata": {"kind": MEMORY_KIND}}
         return [
-            *self.history[: self._head],
+            *range(self._pinned),
+            *self._kept_leading,
+            *range(self.start, len(self.history)),
+        ]
+
+    def messages(self, *, memory: str = "") -> list[Message]:
+        """Messages of the window; `memory` goes before the new message and its tool call."""
+        place = max(self.start, self.groups.cut_before(len(self.history)))
+        metadata = {"kind": MEMORY_KIND}
+        recalled = {"role": "user", "content": memory, "metadata": metadata}
+        return [
+            *self.history[: self._pinned],
             *self._past,
-            *self._led.values(),
+            *self._kept_leading.values(),
             *self.history[self.start : place],
-            *([memory] if beside else []),
+            *([recalled] if memory else []),
             *self.history[place:],
             self._new,
         ]
 
     @property
     def pinned_tokens(self) -> int:
-        return sum(map(self._cost, range(self._head)))
+        return sum(map(self._cost, range(self._pinned)))
 
     @property
     def summaries(self) -> list[Message]:
-        return [*self._past, *self._led.values()]
+        return [*self._past, *self._kept_leading.values()]
 
     @property
     def history_tokens(self) -> int:
         return sum(map(self._cost, range(self.start, len(self.history))))
 
-    def _cost(self, at: int) -> int:
-        cost = self._costs.get(at)
+    def _start_of_tail(self, tail: int) -> int:
+        count = len(self.history)
+        begin = min(count - tail, self.groups.cut_before(count))
+        return max(self._pinned, self.groups.cut_before(max(self._pinned, begin)))
+
+    def _cost(self, position: int) -> int:
+        cost = self._costs.get(position)
         if cost is None:
-            cost = self._costs[at] = self._counter.message(self.history[at])
+            cost = self._counter.message(self.history[position])
+            self._costs[position] = cost
         return cost
 
-    def _keep_lead(self) -> None:
+    def _keep_leading(self) -> None:
         """Keep the newest leading summary, shortened if need be, and the others that fit."""
-        for at in reversed(self._lead):
-            message, cost = self.history[at], self._cost(at)
-            if cost > self._rest and not self._led:
-                message = shrink_summary(
-                    message, max(self._rest, SUMMARY_TOKENS_MIN), self._counter.text
-                )
-                cost = self._counter.message(message)
-                if cost >= self._cost(at):
-                    message, cost = self.history[at], self._cost(at)
-            elif cost > self._rest:
-                continue
-            self._led = {at: message, **self._led}
-            self._rest -= cost
+        for position in reversed(self._leading):
+            message, cost = self.history[position], self._cost(position)
+            if cost > self._tokens_left:
+                if self._kept_leading:
+                    continue
+                message, cost = self._shorten(message, cost)
+            self._kept_leading = {position: message, **self._kept_leading}
+            self._tokens_left -= cost
 
-    def _reach(self, rest: int) -> int:
-        """How far back whole groups fit, newest first, up to the first that does not."""
-        start = self._begin
-        cuts = self.ties.cuts
+    def _shorten(self, message: Message, cost: int) -> tuple[Message, int]:
+        """Shorten a summary to the tokens left, unless that saves nothing."""
+        tokens = max(self._tokens_left, SUMMARY_TOKENS_MIN)
+        shorter = shrink_summary(message, tokens, self._counter.text)
+        shorter_cost = self._counter.message(shorter)
+        return (shorter, shorter_cost) if shorter_cost < cost else (message, cost)
+
+    def _show_past(self, summaries: Iterable[PastSummary]) -> None:
+        """Show the summaries that fit, and older messages in the room they leave."""
+        tokens_left = self._tokens_left
+        self._past = []
+        for summary in summaries:
+            message = _past_message(summary)
+            cost = self._counter.message(message)
+            if cost <= tokens_left:
+                self._past.append(message)
+                tokens_left -= cost
+        self.start = self._reach(tokens_left)
+
+    def _reach(self, tokens: int) -> int:
+        """Position down to which whole groups fit, newest first, up to the first that does not."""
+        start = self._tail_start
+        cuts = self.groups.cuts
         index = bisect_left(cuts, start)
         while start > self._floor:
             index -= 1
             cut = max(cuts[index], self._floor)
-            rest -= sum(map(self._cost, range(cut, start)))
-            if rest < 0:
+            tokens -= sum(map(self._cost, range(cut, start)))
+            if tokens < 0:
                 break
             start = cut
         return start
 
 
 def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
-    """By what they cover; those that do not tell come last, in the order given."""
+    """Sort by the time covered; summaries without one come last, in the order given."""
     last = datetime.max.replace(tzinfo=UTC)
     return sorted(
         summaries,
-        key=lambda one: (_moment(one.start) or last, _moment(one.end) or last),
+        key=lambda summary: (
+            _moment(summary.start) or last,
+            _moment(summary.end) or last,
+        ),
     )
 
 
 class _Coverage:
-    """Which summaries tell of nothing but messages that are kept themselves."""
+    """Test of whether a summary covers nothing but messages that are kept themselves."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
         self._times = [message_time(message) for message in history]
         self._first = min(filter(None, self._times), default=None)
 
-    def all_from(self, start: int) -> Callable[[PastSummary], bool]:
-        """Whether all that a summary covers is among the messages from `start` on."""
+    def by_messages_from(self, start: int) -> Callable[[PastSummary], bool]:
+        """Return a test for messages kept from position `start` on."""
         ids: set[str] = set()
 
-        def told(summary: PastSummary) -> bool:
+        def is_covered(summary: PastSummary) -> bool:
             if summary.summary_of:
                 if not ids:
                     ids.update(map(message_id, self._history[start:]))
                 return ids.issuperset(summary.summary_of)
-            return self._dated(summary, start)
+            return self._is_dated_after(summary, start)
 
-        return told
+        return is_covered
 
-    def _dated(self, summary: PastSummary, start: int) -> bool:
+    def _is_dated_after(self, summary: PastSummary, start: int) -> bool:
         begin, end = _moment(summary.start), _moment(summary.end, last=True)
         if begin is None or end is None or self._first is None:
             return False
         if self._first.date() > begin.date():
-            return False  # some of it is older than the conversation that was given
+            return False  # part of it is older than the conversation given
         within = (
-            at for at, said in enumerate(self._times) if said and begin <= said <= end
+            position
+            for position, time_said in enumerate(self._times)
+            if time_said and begin <= time_said <= end
         )
         return next(within, -1) >= start
 
@@ -215,7 +236,7 @@ def _past_message(summary: PastSummary) -> dict[str, Any]:
 
 
 def _moment(value: str | date | None, *, last: bool = False) -> datetime | None:
-    """An instant; a day stands for its beginning, or with `last` for its end."""
+    """Parse an instant; a day means its beginning, or with `last` its end."""
     if isinstance(value, str):
         try:
             value = (
