@@ -20,7 +20,7 @@ import click
 import msgspec
 
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.text.invisible import visible, visible_json
+from mnemosyned.domain.text.invisible import escape_invisible, escape_invisible_json
 
 T = TypeVar("T")
 
@@ -40,18 +40,20 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
     `styled` keeps our own styles: then values must have been made `seen` before.
     """
     parts = _STYLE.split(text) if styled else [text]
-    clean = "".join(part if at % 2 else visible(part) for at, part in enumerate(parts))
+    clean = "".join(
+        part if at % 2 else escape_invisible(part) for at, part in enumerate(parts)
+    )
     _print(clean, err=err)
 
 
 def say_json(value: object, *, err: bool = False) -> None:
     """Print as JSON that says the same, with what steers a terminal escaped."""
-    _print(visible_json(msgspec.json.encode(value).decode()).encode(), err=err)
+    _print(escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err)
 
 
 def ask(question: str) -> None:
     """Ask on standard error whether to go on; `click.Abort` where not."""
-    click.confirm(visible(question, one_line=True), abort=True, err=True)
+    click.confirm(escape_invisible(question, one_line=True), abort=True, err=True)
 
 
 def _print(text: str | bytes, *, err: bool) -> None:
@@ -73,7 +75,7 @@ def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 whatever a 
         return (
             value
             if isinstance(value, Enum)
-            else visible(value, one_line=name not in TEXTS)
+            else escape_invisible(value, one_line=name not in TEXTS)
         )
     if isinstance(value, Mapping | list | tuple):
         return _seen_members(value, name, depth)
@@ -90,7 +92,7 @@ def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 whatever a 
 
 def _seen_members(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401
     if depth > DEPTH_MAX:
-        return visible(msgspec.json.encode(value).decode())
+        return escape_invisible(msgspec.json.encode(value).decode())
     if isinstance(value, Mapping):
         return {
             _seen(key, "", depth): _seen(member, str(key), depth + 1)

@@ -13,7 +13,7 @@ from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, TokenizerUnu
 from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
+from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
 from mnemosyned.service.conversation import WindowSettings, default_counter
 from mnemosyned.service.service import Limits
 from mnemosyned.sleep.background import BackgroundPolicy
@@ -145,7 +145,7 @@ def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
                 "tokenizer's file",
                 field="context.tokenizer",
             )
-        return FullCounter(ModelCounter(model, otherwise=WithMargin(Estimated())))
+        return FullCounter(ModelCounter(model, otherwise=WithMargin(TokenEstimator())))
     try:
         return FullCounter(open_counter(Path(tokenizer).expanduser()))
     except TokenizerUnusable as error:

@@ -19,7 +19,7 @@ from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
-from mnemosyned.domain.text.invisible import visible
+from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import say, say_json
 from mnemosyned.verbs.memories import VERBS, Recalled
 from mnemosyned.verbs.request import Request, fields_of, parse_text
@@ -371,7 +371,7 @@ def _pass(file: str, client: Client, *, label: str, check_only: bool) -> ImportR
 
 def _tell(report: ImportReport) -> None:
     for problem in report.refused[:PROBLEMS_SHOWN_MAX]:
-        say(visible(problem, one_line=True), err=True)
+        say(escape_invisible(problem, one_line=True), err=True)
     hidden = len(report.refused) - PROBLEMS_SHOWN_MAX
     if hidden > 0:
         say(f"… and {hidden:,} more bad lines", err=True)

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from mnemosyned.domain.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.text.stemming import fold
-from mnemosyned.domain.text.terms import Terms, unspaced
+from mnemosyned.domain.text.stemming import fold_case
+from mnemosyned.domain.text.terms import Terms, has_unspaced_script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ def naming(name: str) -> Callable[[str], bool]:
     """
     words = [re.escape(word) for word in _plain(name).split()]
     pattern = r"\s+".join(words)
-    if not unspaced(name):
+    if not has_unspaced_script(name):
         pattern = rf"(?<!\w){pattern}(?!\w)"
     found = re.compile(pattern).search
     return lambda text: found(_plain(text)) is not None
 
 
 def _plain(text: str) -> str:
-    return fold(text.casefold())
+    return fold_case(text.casefold())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

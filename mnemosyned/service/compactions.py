@@ -43,9 +43,9 @@ from mnemosyned.domain.ports.store import (
 )
 from mnemosyned.domain.secrets.masking import (
     SecretRule,
-    masked,
-    masked_memory,
-    masked_values,
+    mask_memory,
+    mask_metadata,
+    mask_secrets,
 )
 from mnemosyned.verbs.memories import Expand, Expanded
 
@@ -134,7 +134,7 @@ class CompactionArchive:
         self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
     ) -> IdentifiedConversation:
         """Give the messages our ids, for a policy to work on."""
-        stored = dict if self._secrets() is SecretRule.KEEP else masked_values
+        stored = dict if self._secrets() is SecretRule.KEEP else mask_metadata
         return IdentifiedConversation(
             messages, session=session, source=source, stored=stored
         )
@@ -158,7 +158,7 @@ class CompactionArchive:
         summaries = [
             compacting(
                 content.id,
-                masked(message["content"]),
+                mask_secrets(message["content"]),
                 [*_ids_within(merged, content), *_parts_of(content, parts)],
             )
             for message, content in conversation.new_summaries(done)
@@ -181,7 +181,7 @@ class CompactionArchive:
         times = [memory.created_at for memory in originals]
         episode = Episode(
             id=compacted.id,
-            content=masked(render_summary(facts, shape=SummaryLayout())),
+            content=mask_secrets(render_summary(facts, shape=SummaryLayout())),
             created_at=compacted.created_at,
             session=compacted.session,
             source=compacted.source,
@@ -193,7 +193,7 @@ class CompactionArchive:
             summary_of=tuple(memory.id for memory in originals),
         )
         if not request.reveal:
-            originals = [masked_memory(memory) for memory in originals]
+            originals = [mask_memory(memory) for memory in originals]
         return Expanded(episode, [as_original(memory) for memory in originals])
 
     def _parts(
@@ -257,7 +257,7 @@ class CompactionArchive:
         """Return the ids of the compaction that wrote a summary, also without its metadata."""
         if not content.summary_of:
             id = self._store.compaction_saying(
-                masked(text(summary)),
+                mask_secrets(text(summary)),
                 session=conversation.session,
                 source=conversation.source,
             )

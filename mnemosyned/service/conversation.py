@@ -24,13 +24,13 @@ from mnemosyned.domain.conversation.sections import Quoted
 from mnemosyned.domain.conversation.summary_message import sendable
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.learnings.select import relevant
+from mnemosyned.domain.learnings.select import select_relevant
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
-from mnemosyned.domain.text.token_estimate import Estimated, WithMargin
+from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
 from mnemosyned.logs import logger
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.sleep.lease import SummarizerLease
@@ -50,7 +50,7 @@ log = logger()
 
 def default_counter() -> MessageCounter:
     """Return the counter used without a tokenizer: the estimate, with a margin for budgets."""
-    return FullCounter(WithMargin(Estimated()))
+    return FullCounter(WithMargin(TokenEstimator()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class ConversationService:
         in_force = self._store.learnings(
             sources=_learning_sources(request), limit=LEARNINGS_MAX
         )
-        return relevant(
+        return select_relevant(
             in_force,
             question=terms(question),
             now=self._clock.now(),

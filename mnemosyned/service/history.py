@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.query import Hit, Line
-from mnemosyned.domain.secrets.masking import masked_memory
+from mnemosyned.domain.secrets.masking import mask_memory
 
 
 def with_history(store: MemoryStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
@@ -27,7 +27,7 @@ def _history(store: MemoryStore, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
             id=memory.id,
             created_at=memory.created_at,
             role=memory.role,
-            content=memory.content if reveal else masked_memory(memory).content,
+            content=memory.content if reveal else mask_memory(memory).content,
             score=0.0,
             superseded_at=memory.superseded_at,
         )

@@ -20,10 +20,14 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.learnings.recognize import stated_in
+from mnemosyned.domain.learnings.recognize import extract_learnings
 from mnemosyned.domain.memory import MemoryRecord, new_id
 from mnemosyned.domain.ports.store import Draft
-from mnemosyned.domain.secrets.masking import SecretRule, admitted, masked
+from mnemosyned.domain.secrets.masking import (
+    SecretRule,
+    apply_secret_rule,
+    mask_secrets,
+)
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
@@ -69,7 +73,7 @@ class Intake:
             if request.valid_until
             else None,
         )
-        memory, done = admitted(memory, self.secrets, place=place)
+        memory, done = apply_secret_rule(memory, self.secrets, place=place)
         return Draft(
             memory,
             dedupe=request.dedupe,
@@ -81,7 +85,7 @@ class Intake:
     def taken(self, memory: MemoryRecord, *, now: datetime) -> Draft:
         """A message that a compaction takes out; an agent whose window is full is not refused."""
         rule = SecretRule.KEEP if self.secrets is SecretRule.KEEP else SecretRule.MASK
-        memory, done = admitted(memory, rule)
+        memory, done = apply_secret_rule(memory, rule)
         return Draft(memory, secrets=done, learnings=self._stated_in(memory, now))
 
     def _check_content(self, content: str, *, field: str) -> None:
@@ -98,7 +102,7 @@ class Intake:
             )
 
     def _stated_in(self, memory: MemoryRecord, now: datetime) -> tuple[Learning, ...]:
-        return stated_in(memory, now=now) if self.recognize else ()
+        return extract_learnings(memory, now=now) if self.recognize else ()
 
 
 def check_text(text: str | None, *, field: str) -> None:
@@ -126,7 +130,7 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
     check_text(text, field=field)
     if not text.strip():
         raise EmptyContent(f"there is nothing to learn: {field} is empty", field=field)
-    kept = masked(text.strip())
+    kept = mask_secrets(text.strip())
     if rule is SecretRule.REFUSE and kept != text.strip():
         raise SecretRefused(
             f"{field} holds a secret, which the setting `secrets` refuses; take it out",

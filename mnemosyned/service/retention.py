@@ -24,10 +24,10 @@ from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import Clock, MemoryStore
 from mnemosyned.domain.retention import Choice, Foreseen, Prunable, Removal, Retention
 from mnemosyned.domain.rollup import Level
-from mnemosyned.domain.secrets.masking import masked_memory
+from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import Terms, terms
-from mnemosyned.domain.text.word_cache import empty_word_caches
+from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import backups_beside, file_bytes
 from mnemosyned.service.intake import check_text, to_utc
@@ -190,7 +190,7 @@ class Forgetting:
         if sessions or sources:
             self._store.forget_names(sessions=sessions, sources=sources)
         complete = self._store.scrub()
-        empty_word_caches()
+        clear_word_caches()
         self._store.release()
         if self._background:  # else the process is a program's own, and its garbage too
             heap.trim(collect=True)
@@ -418,7 +418,7 @@ def _after(ids: list[str], id: str | None) -> list[str]:
 
 
 def _foreseen(memory: MemoryRecord) -> Foreseen:
-    text = " ".join(masked_memory(memory).content.split())
+    text = " ".join(mask_memory(memory).content.split())
     return Foreseen(
         id=memory.id,
         tier=memory.tier,

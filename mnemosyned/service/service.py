@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.domain.consolidation import CycleReport, Trigger
-from mnemosyned.domain.dates.questions import times
+from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
@@ -21,9 +21,13 @@ from mnemosyned.domain.ports.store import Clock, Draft, MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.ranking import rank
-from mnemosyned.domain.secrets.exact_values import current, masked_episode, masked_shown
-from mnemosyned.domain.secrets.masking import SecretRule, masked_memory
-from mnemosyned.domain.text.terms import telling, terms
+from mnemosyned.domain.secrets.exact_values import (
+    mask_documents,
+    mask_episode,
+    without_superseded,
+)
+from mnemosyned.domain.secrets.masking import SecretRule, mask_memory
+from mnemosyned.domain.text.terms import content_terms, terms
 from mnemosyned.service.backups import backup_target
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.conversation import ConversationService, WindowSettings
@@ -241,14 +245,14 @@ class MemoryService:
     def recall(self, request: Recall) -> Recalled:
         check_text(request.query, field="query")
         asked_at = request.asked_at or in_zone(self._clock.now(), None)
-        said = times(request.query, asked_at)
+        said = parse_times(request.query, asked_at)
         query = Query(
-            terms=telling(said.rest)
-            if said.alone
-            else terms(said.rest) or terms(request.query),
+            terms=content_terms(said.remaining_text)
+            if said.only_time
+            else terms(said.remaining_text) or terms(request.query),
             limit=request.limit,
             spans=said.spans,
-            only_then=said.alone,
+            only_then=said.only_time,
             now=asked_at,
             explain=request.explain,
             sessions=names(request.session),
@@ -266,7 +270,7 @@ class MemoryService:
             found, note = self._vectors.near(question, query, found)
         places = rank(query, found)
         shown = self._store.show(places)
-        answer = hits(query, places, shown if request.reveal else masked_shown(shown))
+        answer = hits(query, places, shown if request.reveal else mask_documents(shown))
         if request.history:
             answer = with_history(self._store, answer, reveal=request.reveal)
         return Recalled(answer, note)
@@ -274,8 +278,10 @@ class MemoryService:
     def get(self, request: Get) -> Got:
         found = self._store.get(request.id)
         if isinstance(found, MemoryRecord):
-            return Got(memory=found if request.reveal else masked_memory(found))
-        return Got(episode=current(found if request.reveal else masked_episode(found)))
+            return Got(memory=found if request.reveal else mask_memory(found))
+        return Got(
+            episode=without_superseded(found if request.reveal else mask_episode(found))
+        )
 
     def expand(self, request: Expand) -> Expanded:
         if compacted := self._archive.expanded(request):
@@ -292,10 +298,10 @@ class MemoryService:
         below = episode.level > 0 and request.depth == 1
         originals = [] if below else self._store.originals(episode.id)
         if not request.reveal:
-            originals = [masked_memory(memory, episode.details) for memory in originals]
-            episode = masked_episode(episode)
+            originals = [mask_memory(memory, episode.details) for memory in originals]
+            episode = mask_episode(episode)
         summaries = self._store.summaries(episode.summary_of) if below else []
-        return Expanded(current(episode), originals, summaries)
+        return Expanded(without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
         answer = self._conversations.compact(request)

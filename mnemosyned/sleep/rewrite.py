@@ -13,7 +13,7 @@ from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.retention import Emptied
 from mnemosyned.domain.rollup import Level
-from mnemosyned.domain.secrets.exact_values import without_secrets
+from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.logs import logger
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import RollupPolicy
@@ -125,7 +125,7 @@ def _summarize(
     if not memories:
         pruned = any(original.pruned_at for original in stale.originals)
         return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
-    readable, _ = without_secrets(memories, known=stale.episode.details)
+    readable, _ = mask_memories(memories, known=stale.episode.details)
     text = "\n".join(memory.content for memory in readable)
     verbatim = Summary(text=text, summarizer=VERBATIM)
     try:

@@ -32,7 +32,7 @@ from mnemosyned import (
 )
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import Message
-from mnemosyned.domain.text.token_estimate import Estimated
+from mnemosyned.domain.text.token_estimate import TokenEstimator
 
 MESSAGES = 10_000
 ROUNDS = 9
@@ -82,7 +82,7 @@ def median_ms(work: Callable[[], object]) -> float:
 
 def main() -> int:
     report = Report("bench-context")
-    full = FullCounter(Estimated())
+    full = FullCounter(TokenEstimator())
     rows: list[list[object]] = []
     for kind, history in {"words": plain(), "tools": working()}.items():
         unit = median_ms(lambda history=history: json.dumps(history))  # type: ignore[misc]

@@ -20,8 +20,8 @@ from mnemosyned.domain.text.token_estimate import (
     MARGIN,
     WEIGHTS,
     Chars4,
-    Estimated,
-    measures,
+    TokenEstimator,
+    measure_units,
 )
 from mnemosyned.tokenizers.ranks import RanksCounter
 
@@ -82,7 +82,7 @@ def fitted(
 ) -> None:
     """Print the weights with the least error on the first half, near where they stood."""
     rows = [
-        ({unit: amount / tokens for unit, amount in measures(text).items()}, 1.0)
+        ({unit: amount / tokens for unit, amount in measure_units(text).items()}, 1.0)
         for kind, written in of_kind.items()
         for text, tokens in list(zip(written, real[kind], strict=True))[::2]
     ]
@@ -108,7 +108,7 @@ def fitted(
 
 
 def errors(
-    counter: Chars4 | Estimated,
+    counter: Chars4 | TokenEstimator,
     of_kind: Mapping[str, Sequence[str]],
     real: Mapping[str, Sequence[int]],
     half: int,
@@ -133,7 +133,7 @@ def compare(
     report: Report, of_kind: Mapping[str, Sequence[str]], counts: Counts
 ) -> None:
     """Hold the estimator and chars/4 against every tokenizer."""
-    estimate, chars = Estimated(), Chars4()
+    estimate, chars = TokenEstimator(), Chars4()
     real = counts[FITTED_TO]
     mine, theirs = errors(estimate, of_kind, real, 1), errors(chars, of_kind, real, 1)
     report.table(

@@ -7,7 +7,7 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.errors import IdTaken, NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.learnings.recognize import stated_in
+from mnemosyned.domain.learnings.recognize import extract_learnings
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.store import Draft, MemoryStore
 
@@ -30,7 +30,9 @@ def said(id: str, text: str, *, hours_ago: float = 0) -> MemoryRecord:
 
 
 def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
-    store.remember([Draft(one, learnings=stated_in(one, now=NOON)) for one in memories])
+    store.remember(
+        [Draft(one, learnings=extract_learnings(one, now=NOON)) for one in memories]
+    )
 
 
 def texts(store: MemoryStore) -> list[str]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import DetailKind
-from mnemosyned.domain.secrets.exact_values import DETAILS_MAX, details
-from mnemosyned.domain.secrets.masking import masked, masked_values, secrets
+from mnemosyned.domain.secrets.exact_values import DETAILS_MAX, extract_details
+from mnemosyned.domain.secrets.masking import find_secrets, mask_metadata, mask_secrets
 
 D = DetailKind
 PAT = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -18,7 +18,7 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [(detail.kind.value, detail.value) for detail in details(text)]
+    return [(detail.kind.value, detail.value) for detail in extract_details(text)]
 
 
 @pytest.mark.parametrize(
@@ -129,13 +129,13 @@ def test_values_are_found(text: str, expected: list[tuple[str, str]]) -> None:
     ],
 )
 def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -> None:
-    first = details(text)[0]
+    first = extract_details(text)[0]
 
     assert (first.kind, first.value, first.sensitive) == (kind, value, True)
-    assert masked(text) == text.replace(value, f"[secret:{kind.value}]")
-    assert masked(masked(text)) == masked(text)
-    noted = details(text)
-    assert not any(value in masked(detail.value, noted) for detail in noted)
+    assert mask_secrets(text) == text.replace(value, f"[secret:{kind.value}]")
+    assert mask_secrets(mask_secrets(text)) == mask_secrets(text)
+    noted = extract_details(text)
+    assert not any(value in mask_secrets(detail.value, noted) for detail in noted)
 
 
 @pytest.mark.parametrize(
@@ -159,27 +159,28 @@ def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -
     ],
 )
 def test_what_is_no_secret_stays_readable(text: str) -> None:
-    assert secrets(text) == []
-    assert masked(text) == text
+    assert find_secrets(text) == []
+    assert mask_secrets(text) == text
 
 
 def test_a_secret_is_masked_wherever_it_stands() -> None:
     text = "password: hunter22; later hunter22 failed"
 
-    assert "hunter22" not in masked(text)
+    assert "hunter22" not in mask_secrets(text)
     assert (
-        masked("then hunter22 worked", details(text)) == "then [secret:password] worked"
+        mask_secrets("then hunter22 worked", extract_details(text))
+        == "then [secret:password] worked"
     )
 
 
 def test_a_url_with_a_password_is_kept_whole_and_shown_without_it() -> None:
-    noted = details("see https://u:pw123456@a.b/c")
+    noted = extract_details("see https://u:pw123456@a.b/c")
 
     assert ("url", "https://u:pw123456@a.b/c") in [
         (n.kind.value, n.value) for n in noted
     ]
     assert "https://u:[secret:password]@a.b/c" in [
-        masked(detail.value) for detail in noted
+        mask_secrets(detail.value) for detail in noted
     ]
 
 
@@ -191,7 +192,7 @@ def test_the_name_of_a_field_tells_what_its_value_is() -> None:
         "plain": "tea",
     }
 
-    assert masked_values(given) == {
+    assert mask_metadata(given) == {
         "password": "[secret:password]",
         "n": 1,
         "deep": [{"note": "with [secret:aws_key]"}],
@@ -200,12 +201,12 @@ def test_the_name_of_a_field_tells_what_its_value_is() -> None:
 
 
 def test_a_table_gives_no_more_than_its_share() -> None:
-    assert len(details(" ".join(map(str, range(10_000))))) == DETAILS_MAX
+    assert len(extract_details(" ".join(map(str, range(10_000))))) == DETAILS_MAX
 
 
 @given(st.text(alphabet=st.sampled_from("aA1_-./:@ ,%$é会=\n'\"(key)pasword")))
 def test_every_value_stands_in_its_text_once(text: str) -> None:
-    noted = details(text)
+    noted = extract_details(text)
 
     assert all(detail.value in text for detail in noted)
     assert len({(detail.kind, detail.value) for detail in noted}) == len(noted)
@@ -213,4 +214,4 @@ def test_every_value_stands_in_its_text_once(text: str) -> None:
 
 @given(st.text())
 def test_secrets_stand_in_order_and_apart(text: str) -> None:
-    assert all(one.stop <= other.start for one, other in pairwise(secrets(text)))
+    assert all(one.stop <= other.start for one, other in pairwise(find_secrets(text)))

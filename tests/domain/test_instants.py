@@ -24,7 +24,7 @@ from support.fakes import memory
 import mnemosyned
 from mnemosyned.domain.conversation.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.domain.dates import relative as dates
-from mnemosyned.domain.dates.questions import times
+from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.domain.rollup import Level, begin_of, closed_before, end_of, key_of
 from mnemosyned.domain.summary.chunking import whole_piece
@@ -102,9 +102,9 @@ def test_a_day_beyond_the_calendar_has_no_name() -> None:
 def test_a_question_at_either_end_of_the_calendar_is_read(
     text: str, asked: datetime
 ) -> None:
-    for span in times(f"what was {text} in the log?", asked).spans:
+    for span in parse_times(f"what was {text} in the log?", asked).spans:
         assert FIRST <= span.since < span.until <= LAST
-        around = span.around()
+        around = span.widened()
         assert FIRST <= around.since <= span.since
         assert span.until <= around.until <= LAST
 
@@ -113,7 +113,7 @@ def test_a_question_at_either_end_of_the_calendar_is_read(
 def test_what_a_text_means_at_either_end_is_said_or_left_out(
     text: str, said: datetime
 ) -> None:
-    read = dates.anchor(f"we met {text}, I think", said)
+    read = dates.annotate_relative_dates(f"we met {text}, I think", said)
 
     meant = re.findall(r" \((?:about )?(?:(?:\d+ )?[A-Z][a-z]+ )?(\d+)\)", read)
     assert all(1 <= int(year) <= 9999 for year in meant)
@@ -121,14 +121,23 @@ def test_what_a_text_means_at_either_end_is_said_or_left_out(
 
 
 def test_a_day_before_the_calendar_is_not_made_up() -> None:
-    assert dates.anchor("we met yesterday", FIRST) == "we met yesterday"
-    assert dates.anchor("we met last month", FIRST) == "we met last month"
-    assert dates.anchor("we met tomorrow", FIRST) == "we met tomorrow (2 January 1)"
-    assert dates.anchor("we meet next year", LAST) == "we meet next year"
+    assert (
+        dates.annotate_relative_dates("we met yesterday", FIRST) == "we met yesterday"
+    )
+    assert (
+        dates.annotate_relative_dates("we met last month", FIRST) == "we met last month"
+    )
+    assert (
+        dates.annotate_relative_dates("we met tomorrow", FIRST)
+        == "we met tomorrow (2 January 1)"
+    )
+    assert (
+        dates.annotate_relative_dates("we meet next year", LAST) == "we meet next year"
+    )
 
 
 def test_a_question_asked_on_the_last_day_reaches_its_end() -> None:
-    (span,) = times("what happened today", LAST).spans
+    (span,) = parse_times("what happened today", LAST).spans
 
     assert (span.since, span.until) == (
         LAST.replace(hour=0, minute=0, second=0, microsecond=0),

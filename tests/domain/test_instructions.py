@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.learnings.learning import LearningKind
-from mnemosyned.domain.learnings.recognize import SENTENCES_MAX, STATED_MAX, standing
+from mnemosyned.domain.learnings.recognize import (
+    SENTENCES_MAX,
+    STATED_MAX,
+    find_statements,
+)
 
 LABELLED = Path(__file__).with_name("instructions_labelled.txt")
 PRECISION_MIN, RECALL_MIN = 0.9, 0.8
@@ -47,7 +51,7 @@ def figures(sentences: Iterable[Labelled]) -> tuple[float, float, list[str]]:
     counts: Counter[tuple[bool, bool]] = Counter()
     wrong = []
     for one in sentences:
-        kept = bool(standing(one.text))
+        kept = bool(find_statements(one.text))
         counts[bool(one.kind), kept] += 1
         if bool(one.kind) != kept:
             wrong.append(
@@ -87,7 +91,7 @@ def test_each_language_is_understood(language: str) -> None:
 
 
 def test_a_name_and_a_preference_are_told_from_an_instruction() -> None:
-    kept = [(one, standing(one.text)) for one in SENTENCES if one.kind]
+    kept = [(one, find_statements(one.text)) for one in SENTENCES if one.kind]
     wrong = [one.text for one, said in kept if said and said[0].kind != one.kind]
 
     assert len(wrong) <= 0.05 * len(kept), wrong
@@ -96,7 +100,7 @@ def test_a_name_and_a_preference_are_told_from_an_instruction() -> None:
 def test_the_words_are_kept_as_they_were_said_and_only_those() -> None:
     text = "Hi! I was in Porto last week.\nFrom now on, answer in German. And call me Bob.\nThanks!"
 
-    assert standing(text) == [
+    assert find_statements(text) == [
         (LearningKind.INSTRUCTION, "From now on, answer in German."),
         (LearningKind.NAME, "And call me Bob."),
     ]
@@ -104,7 +108,11 @@ def test_the_words_are_kept_as_they_were_said_and_only_those() -> None:
 
 def test_the_same_words_twice_are_kept_once() -> None:
     assert (
-        len(standing("Never use emojis. Really: never use emojis. never use emojis."))
+        len(
+            find_statements(
+                "Never use emojis. Really: never use emojis. never use emojis."
+            )
+        )
         == 2
     )
 
@@ -115,12 +123,12 @@ def test_code_and_quoted_mail_say_nothing_for_good() -> None:
         "# never edit this file\nThe linter says “never use eval”."
     )
 
-    assert standing(text) == []
+    assert find_statements(text) == []
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
-    for said in standing(text):
+    for said in find_statements(text):
         assert said.text.strip() == said.text
         assert said.text in text.replace("’", "'")
 
@@ -132,7 +140,7 @@ def test_an_endless_text_is_read_in_no_time(unit: str) -> None:
     text = ((unit * (390 // len(unit))) + ". ") * 250
 
     began = time.process_time()
-    standing(text)
+    find_statements(text)
 
     assert time.process_time() - began < 1
 
@@ -140,12 +148,12 @@ def test_an_endless_text_is_read_in_no_time(unit: str) -> None:
 def test_a_document_is_not_read_to_its_end() -> None:
     long = "It rained. " * (SENTENCES_MAX + 50) + "Never use emojis."
 
-    assert standing(long) == []
+    assert find_statements(long) == []
 
 
 def test_a_text_of_nothing_but_rules_lays_down_a_bounded_number() -> None:
     rules = "".join(f"Always use x{number}. " for number in range(2 * STATED_MAX))
 
-    assert [said.text for said in standing(rules)] == [
+    assert [said.text for said in find_statements(rules)] == [
         f"Always use x{number}." for number in range(STATED_MAX)
     ]

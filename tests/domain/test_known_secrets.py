@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import Detail, DetailKind
 from mnemosyned.domain.secrets.known import FEW, KnownSecrets
-from mnemosyned.domain.secrets.masking import masked
+from mnemosyned.domain.secrets.masking import mask_secrets
 
 VALUES = st.text(st.sampled_from("aB1-é"), min_size=1, max_size=9)
 KINDS = st.sampled_from((DetailKind.PASSWORD, DetailKind.API_KEY, DetailKind.EMAIL))
@@ -19,7 +19,7 @@ def test_many_known_secrets_are_masked_as_one_by_one(
 ) -> None:
     text = " ".join([*words, *(detail.value for detail in known[:5])])
 
-    assert KnownSecrets(known).masked(text) == masked(text, known)
+    assert KnownSecrets(known).mask(text) == mask_secrets(text, known)
 
 
 def test_only_those_that_stand_in_a_text_are_searched_for() -> None:
@@ -28,6 +28,6 @@ def test_only_those_that_stand_in_a_text_are_searched_for() -> None:
         for n in range(FEW * 100)
     ]
 
-    shown = KnownSecrets(many).masked("it was Xq00007zK, not xXq00008zKx or Xq00009")
+    shown = KnownSecrets(many).mask("it was Xq00007zK, not xXq00008zKx or Xq00009")
 
     assert shown == "it was [secret:password], not x[secret:password]x or Xq00009"

@@ -5,8 +5,8 @@ import time
 import pytest
 from support.datasets.labelled_secrets import HALVES, innocents, labelled, scored
 
-from mnemosyned.domain.secrets.exact_values import details
-from mnemosyned.domain.secrets.masking import masked, secrets
+from mnemosyned.domain.secrets.exact_values import extract_details
+from mnemosyned.domain.secrets.masking import find_secrets, mask_secrets
 from mnemosyned.domain.secrets.words import (
     HINTS,
     HINTS_BEYOND_ASCII,
@@ -51,9 +51,9 @@ def test_no_language_is_left_behind(language: str) -> None:
 
 
 def test_what_is_masked_is_not_masked_again() -> None:
-    texts = [masked(sample.text) for sample in labelled()]
+    texts = [mask_secrets(sample.text) for sample in labelled()]
 
-    assert [masked(text) for text in texts] == texts
+    assert [mask_secrets(text) for text in texts] == texts
 
 
 def test_every_name_has_a_hint() -> None:
@@ -75,7 +75,7 @@ def test_time_is_linear_in_hostile_text(pattern: str) -> None:
     text = (pattern * 100_000)[:40_000]
 
     start = time.process_time()
-    secrets(text)
+    find_secrets(text)
 
     assert (time.process_time() - start) * 1000 / 40 < MS_PER_KB_MAX
 
@@ -84,7 +84,10 @@ def test_a_secret_that_ended_its_sentence_is_known_without_the_mark() -> None:
     text = "My password is hunter22x! Later hunter22x failed."
 
     assert (
-        masked(text)
+        mask_secrets(text)
         == "My password is [secret:password] Later [secret:password] failed."
     )
-    assert masked("hunter22x worked", details(text)) == "[secret:password] worked"
+    assert (
+        mask_secrets("hunter22x worked", extract_details(text))
+        == "[secret:password] worked"
+    )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from support.fakes import NOON
 
-from mnemosyned.domain.dates.questions import Span
+from mnemosyned.domain.dates.questions import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.dedup import ALIKE_MAX, crowded
 from mnemosyned.domain.search.query import LINES_MAX, Corpus, Found, Match, Place, Query
@@ -243,7 +243,7 @@ def test_many_that_differ_in_figures_alone_leave_no_room_to_others() -> None:
 
 
 def test_what_happened_when_the_question_says_comes_first() -> None:
-    span = Span(NOON - timedelta(days=9), NOON - timedelta(days=8))
+    span = TimeSpan(NOON - timedelta(days=9), NOON - timedelta(days=8))
     asked = Query(terms=terms("bike"), limit=10, spans=(span,), now=NOON)
     before, then, after, late = (
         dated(at, NOON - timedelta(days=days), f"bike {at * 'x'}")
@@ -276,7 +276,7 @@ WORDS = st.lists(
 def test_the_parts_of_a_score_add_up_to_it(
     contents: list[str], episodes: list[int | None]
 ) -> None:
-    span = Span(NOON, NOON + timedelta(seconds=5))
+    span = TimeSpan(NOON, NOON + timedelta(seconds=5))
     asked = Query(terms=terms("stolen red bike"), limit=10, spans=(span,), now=NOON)
     matches = [
         match(at, content, episode=episode, importance=0.9)

@@ -6,7 +6,12 @@ from hypothesis import given, strategies as st
 
 from mnemosyned.domain.secrets import formats as secret_forms, names as secret_names
 from mnemosyned.domain.secrets.formats import Secret
-from mnemosyned.domain.secrets.masking import TOO_DEEP, masked, masked_values, secrets
+from mnemosyned.domain.secrets.masking import (
+    TOO_DEEP,
+    find_secrets,
+    mask_metadata,
+    mask_secrets,
+)
 
 FORMS = (
     "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "eyJ", "SG.", "sk-", "xoxb-", "pypi-AgE",
@@ -36,7 +41,7 @@ def without_hints(text: str) -> list[Secret]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secret_names, "_windows", lambda low: [("", 0, len(low))])
         patch.setattr(secret_forms, "TOKEN_HINTS", {"": ("",)})
-        return secrets(text)
+        return find_secrets(text)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -44,7 +49,9 @@ def test_every_form_of_a_secret_passes_its_hints(form: str) -> None:
     texts = [f"see {form}{value} there" for value in VALUES]
 
     assert any(map(without_hints, texts))
-    assert [secrets(text) for text in texts] == [without_hints(text) for text in texts]
+    assert [find_secrets(text) for text in texts] == [
+        without_hints(text) for text in texts
+    ]
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -52,7 +59,9 @@ def test_every_word_before_a_secret_passes_its_hints(word: str) -> None:
     texts = [f"the {word}{link}{value}." for link, value in product(LINKS, VALUES)]
 
     assert any(map(without_hints, texts))
-    assert [secrets(text) for text in texts] == [without_hints(text) for text in texts]
+    assert [find_secrets(text) for text in texts] == [
+        without_hints(text) for text in texts
+    ]
 
 
 @given(
@@ -61,7 +70,7 @@ def test_every_word_before_a_secret_passes_its_hints(word: str) -> None:
 def test_hints_hide_no_secret(parts: list[str]) -> None:
     text = "".join(parts)
 
-    assert secrets(text) == without_hints(text)
+    assert find_secrets(text) == without_hints(text)
 
 
 REPEATED = (
@@ -85,7 +94,7 @@ def test_a_text_of_nothing_but_beginnings_of_secrets_takes_time_by_its_length(
         times = []
         for _ in range(5):
             start = process_time()
-            masked(text)
+            mask_secrets(text)
             times.append(process_time() - start)
         return min(times)
 
@@ -95,7 +104,7 @@ def test_a_text_of_nothing_but_beginnings_of_secrets_takes_time_by_its_length(
 def test_a_long_key_is_masked_whole_wherever_its_name_is_repeated() -> None:
     key = "Zq7xK9vB2mT4Hw8c" * 40
 
-    assert masked(f"token={key} and token=token={key}.") == (
+    assert mask_secrets(f"token={key} and token=token={key}.") == (
         "token=[secret:token] and token=[secret:token]."
     )
 
@@ -103,7 +112,7 @@ def test_a_long_key_is_masked_whole_wherever_its_name_is_repeated() -> None:
 def test_a_web_token_after_what_only_begins_like_one_is_found() -> None:
     token = f"eyJ{'aB3' * 6}.{'cD4' * 6}"
 
-    assert masked(f"eyJshort eyJ-{'x' * 20} {token}") == (
+    assert mask_secrets(f"eyJshort eyJ-{'x' * 20} {token}") == (
         f"eyJshort eyJ-{'x' * 20} [secret:jwt]"
     )
 
@@ -113,7 +122,7 @@ def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:
     for _ in range(900):
         deep = {"inside": [deep]}
 
-    shown = repr(masked_values({"near": {"password": "larch-4471"}, "far": deep}))
+    shown = repr(mask_metadata({"near": {"password": "larch-4471"}, "far": deep}))
 
     assert TOO_DEEP in shown
     assert "larch" not in shown

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.retention import naming
-from mnemosyned.domain.text.accent_variants import SPELLINGS_MAX, spellings
+from mnemosyned.domain.text.accent_variants import SPELLINGS_MAX, accent_variants
 
 
 @pytest.mark.parametrize(
@@ -21,27 +21,29 @@ from mnemosyned.domain.text.accent_variants import SPELLINGS_MAX, spellings
     ],
 )
 def test_a_word_is_the_same_with_its_accents_and_without(one: str, other: str) -> None:
-    assert _indexed(other) in {_indexed(form) for form in (one, *spellings(one))}
-    assert _indexed(one) in {_indexed(form) for form in (other, *spellings(other))}
+    assert _indexed(other) in {_indexed(form) for form in (one, *accent_variants(one))}
+    assert _indexed(one) in {
+        _indexed(form) for form in (other, *accent_variants(other))
+    }
 
 
 @pytest.mark.parametrize(
     "word", ["plan", "Größe", "Łódź", "東京", "QX-48213", "мир", ""]
 )
 def test_other_words_have_one_spelling(word: str) -> None:
-    assert spellings(word) == ()
+    assert accent_variants(word) == ()
 
 
 @given(st.text(alphabet="αεηιουωϊΐάέήίόύώςσνЁёей", max_size=40))
 def test_the_spellings_of_a_word_are_few_and_other_than_it(word: str) -> None:
-    found = spellings(word)
+    found = accent_variants(word)
 
     assert len(found) <= SPELLINGS_MAX
     assert word.lower() not in found
 
 
 def test_no_spelling_is_asked_for_twice() -> None:
-    asked = [_indexed(form) for form in ("οδός", *spellings("οδός"))]
+    asked = [_indexed(form) for form in ("οδός", *accent_variants("οδός"))]
 
     assert len(asked) == len(set(asked)) == 3
 
@@ -71,7 +73,7 @@ def _indexed(word: str) -> str:
 def test_a_word_of_thousands_of_letters_has_as_many_spellings_as_others(
     word: str,
 ) -> None:
-    forms = spellings(word)
+    forms = accent_variants(word)
 
     assert len(set(forms)) == len(forms) == SPELLINGS_MAX
     assert word not in forms

@@ -13,10 +13,14 @@ from domain.test_instructions import SENTENCES
 from hypothesis import given, settings, strategies as st
 
 from mnemosyned.domain.learnings import recognize as instructions
-from mnemosyned.domain.learnings.prefilter import REQUEST, hinted, languages
-from mnemosyned.domain.learnings.recognize import standing
+from mnemosyned.domain.learnings.prefilter import (
+    REQUEST,
+    candidate_languages,
+    may_match_rule,
+)
+from mnemosyned.domain.learnings.recognize import find_statements
 from mnemosyned.domain.learnings.rule_tables import LANGUAGES
-from mnemosyned.domain.learnings.rules import common_rules, rules_of
+from mnemosyned.domain.learnings.rules import rules_of, shared_patterns
 
 TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""
@@ -24,14 +28,14 @@ TEXTS_MAX = 400
 RULES = [
     (language, rule.pattern) for language in LANGUAGES for _, rule in rules_of(language)
 ]
-RULES.append((REQUEST, common_rules().request.pattern))
+RULES.append((REQUEST, shared_patterns().request.pattern))
 EVERY = frozenset({*LANGUAGES, REQUEST})
 
 
 def needs_a_hint(nodes: Iterable[Any], language: str) -> bool:
     """Whether every text that these nodes of a pattern match holds a hint of the language."""
     return any(
-        texts and all(language in languages(text) for text in texts)
+        texts and all(language in candidate_languages(text) for text in texts)
         for texts in _stretches(nodes)
     ) or any(_node_needs(node, language) for node in nodes)
 
@@ -111,7 +115,9 @@ def test_a_rule_that_needs_none_is_found_out() -> None:
 
 
 def test_every_labelled_instruction_is_hinted_at() -> None:
-    missed = [one.text for one in SENTENCES if one.kind and not hinted(one.text)]
+    missed = [
+        one.text for one in SENTENCES if one.kind and not may_match_rule(one.text)
+    ]
 
     assert len(missed) <= len(SENTENCES) // 100  # of those that no rule knows either
 
@@ -127,8 +133,8 @@ def test_every_labelled_instruction_is_hinted_at() -> None:
 def test_whatever_a_rule_matches_is_hinted_at(said: tuple[str, str]) -> None:
     language, text = said
 
-    assert hinted(text)
-    assert language in languages(text)
+    assert may_match_rule(text)
+    assert language in candidate_languages(text)
 
 
 TEXTS = st.lists(
@@ -145,26 +151,26 @@ TEXTS = st.lists(
 @given(TEXTS)
 def test_nothing_is_recognized_less_for_the_hints(text: str) -> None:
     with pytest.MonkeyPatch.context() as unhinted:
-        unhinted.setattr(instructions, "languages", lambda _: EVERY)
-        said = standing(text)
+        unhinted.setattr(instructions, "candidate_languages", lambda _: EVERY)
+        said = find_statements(text)
 
-    assert standing(text) == said
-    assert hinted(text) or not said
+    assert find_statements(text) == said
+    assert may_match_rule(text) or not said
 
 
 def test_hints_tell_of_labelled_sentences_what_all_rules_tell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = [standing(one.text) for one in SENTENCES]
-    monkeypatch.setattr(instructions, "languages", lambda _: EVERY)
+    told = [find_statements(one.text) for one in SENTENCES]
+    monkeypatch.setattr(instructions, "candidate_languages", lambda _: EVERY)
 
-    assert told == [standing(one.text) for one in SENTENCES]
+    assert told == [find_statements(one.text) for one in SENTENCES]
 
 
 def test_hints_that_overlap_are_all_found() -> None:
-    assert {"english", "italian"} <= languages("non o no tea")
-    assert languages("prefer") >= {"english", "italian"}
-    assert languages("nothing of this") == frozenset()
+    assert {"english", "italian"} <= candidate_languages("non o no tea")
+    assert candidate_languages("prefer") >= {"english", "italian"}
+    assert candidate_languages("nothing of this") == frozenset()
 
 
 def test_ordinary_words_cost_little() -> None:
@@ -172,10 +178,10 @@ def test_ordinary_words_cost_little() -> None:
         "We went to the harbour yesterday and looked at the boats; Ada took 12 pictures. "
         * 2
     )
-    hinted(words)
+    may_match_rule(words)
 
     began = time.process_time()
     for _ in range(1_000):
-        assert not hinted(words)
+        assert not may_match_rule(words)
 
     assert time.process_time() - began < 0.1  # 10 µs each on an idle machine

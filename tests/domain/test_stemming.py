@@ -5,7 +5,7 @@ import sqlite3
 from hypothesis import example, given, strategies as st
 
 from mnemosyned.domain.text.irregular_forms import other_forms
-from mnemosyned.domain.text.stemming import beginning, fold, stem
+from mnemosyned.domain.text.stemming import fold_case, stem, stem_prefix
 
 ENDINGS = """
     s es ed ing ies ied ation ational tional izer ousness iveness fulness ably ness ful icate ical
@@ -41,14 +41,16 @@ def test_a_stem_is_what_the_index_keeps(words: list[str]) -> None:
     word=st.from_regex(r"[a-z]{1,12}", fullmatch=True), ending=st.sampled_from(ENDINGS)
 )
 def test_a_word_begins_as_its_stem_says(word: str, ending: str) -> None:
-    assert (word + ending).startswith(beginning(stem(word + ending)))
-    assert beginning(stem(word + ending))
+    assert (word + ending).startswith(stem_prefix(stem(word + ending)))
+    assert stem_prefix(stem(word + ending))
 
 
 def test_accents_and_case_are_folded_as_in_the_index() -> None:
     words = ["São", "Übermut", "ΟΔΟΣ", "Ёлка", "Ångström"]
 
-    assert [fold(word) for word in words] == [fold(word) for word in indexed(words)]
+    assert [fold_case(word) for word in words] == [
+        fold_case(word) for word in indexed(words)
+    ]
 
 
 def test_irregular_forms_belong_together() -> None:

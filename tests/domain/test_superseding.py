@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.learnings.conflicts import Holding, contradict
+from mnemosyned.domain.learnings.conflicts import ActiveLearnings, contradict
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.learnings.recognize import standing
-from mnemosyned.domain.learnings.select import relevant
+from mnemosyned.domain.learnings.recognize import find_statements
+from mnemosyned.domain.learnings.select import select_relevant
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Chars4
 
@@ -17,7 +17,7 @@ NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
 
 def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Learning:
-    said = standing(text)
+    said = find_statements(text)
     return Learning(
         id=text,
         kind=LearningKind(kind)
@@ -32,11 +32,13 @@ def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Lear
 
 
 def superseded(new: Learning, older: list[Learning]) -> list[Learning]:
-    return Holding(older, limit=300).conflicting(new)
+    return ActiveLearnings(older, limit=300).find_conflicts(new)
 
 
 def same(one: str, other: str) -> bool:
-    return bool(Holding([learning(other)], limit=300).stating(learning(one)))
+    return bool(
+        ActiveLearnings([learning(other)], limit=300).same_wording(learning(one))
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,14 +105,14 @@ def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> Non
     new = learning("Never use emojis.", days_ago=1)
     older = learning("Always cite your sources.", days_ago=90)
 
-    asked = relevant(
+    asked = select_relevant(
         [older, new, old],
         question=terms("Write the invoice for March"),
         now=NOON,
         budget_tokens=100,
         count=Chars4().count,
     )
-    unasked = relevant(
+    unasked = select_relevant(
         [older, new, old],
         question=terms("Hello"),
         now=NOON,
@@ -134,7 +136,7 @@ def test_what_was_superseded_or_does_not_fit_is_not_shown() -> None:
         superseded_by="x",
     )
 
-    shown = relevant(
+    shown = select_relevant(
         [long, short, gone],
         question=terms("emojis"),
         now=NOON,
@@ -150,7 +152,7 @@ def test_no_more_are_shown_than_five() -> None:
         learning(f"Never use word{number}.", days_ago=number) for number in range(9)
     ]
 
-    shown = relevant(
+    shown = select_relevant(
         many,
         question=terms("anything"),
         now=NOON,
@@ -188,11 +190,11 @@ def test_what_an_index_finds_is_what_comparing_each_finds(
 
 
 def test_only_the_newest_are_held_against_others() -> None:
-    holding = Holding([], limit=2)
+    holding = ActiveLearnings([], limit=2)
     for at in range(3):
         holding.add(learning(f"Always use tabs in file {at}.", days_ago=3 - at))
 
-    found = holding.conflicting(learning("Always use spaces in file 0."))
+    found = holding.find_conflicts(learning("Always use spaces in file 0."))
 
     assert [one.text for one in found] == []
-    assert len(holding.stating(learning("Always use tabs in file 2."))) == 1
+    assert len(holding.same_wording(learning("Always use tabs in file 2."))) == 1

@@ -10,11 +10,11 @@ from mnemosyned.domain.text.token_estimate import (
     MARGIN,
     WEIGHTS,
     Chars4,
-    Count,
-    Estimated,
+    TokenCount,
+    TokenEstimator,
     WithMargin,
-    anchored,
-    measures,
+    add_to_reported,
+    measure_units,
 )
 
 
@@ -41,18 +41,18 @@ def test_four_characters_are_a_token_and_every_text_is_one() -> None:
     ],
 )
 def test_the_estimate_is_near_what_cl100k_finds(text: str, real: int) -> None:
-    assert Estimated().count(text) == pytest.approx(real, rel=0.25, abs=2)
+    assert TokenEstimator().count(text) == pytest.approx(real, rel=0.25, abs=2)
 
 
 def test_nothing_is_no_token() -> None:
-    assert Estimated().count("") == 0
+    assert TokenEstimator().count("") == 0
 
 
 @given(st.text())
 def test_any_text_is_estimated_and_is_at_least_a_token_if_it_shows_anything(
     text: str,
 ) -> None:
-    estimate = Estimated().count(text)
+    estimate = TokenEstimator().count(text)
 
     assert estimate >= bool(text.strip())
     assert estimate <= 6 * len(text.encode(errors="replace")) + 1
@@ -62,15 +62,15 @@ def test_any_text_is_estimated_and_is_at_least_a_token_if_it_shows_anything(
 def test_a_text_costs_no_more_than_its_parts_and_little_less(
     one: str, two: str
 ) -> None:
-    whole = Estimated().count(one + "\n" + two)
+    whole = TokenEstimator().count(one + "\n" + two)
 
-    assert whole <= 3 * (Estimated().count(one) + Estimated().count(two)) + 4
+    assert whole <= 3 * (TokenEstimator().count(one) + TokenEstimator().count(two)) + 4
 
 
 def test_every_unit_that_is_measured_has_a_weight() -> None:
     written = "\n".join(text for of_kind in texts().values() for text in of_kind)
 
-    assert measures(written).keys() <= WEIGHTS.keys()
+    assert measure_units(written).keys() <= WEIGHTS.keys()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_endless_run_is_estimated_in_no_time(unit: str) -> None:
     text = unit * 50_000
 
     began = time.process_time()
-    Estimated().count(text)
+    TokenEstimator().count(text)
 
     assert time.process_time() - began < 1
 
@@ -93,7 +93,7 @@ def test_a_margin_goes_on_top_and_into_the_name() -> None:
 
 
 def test_what_an_api_reported_is_not_counted_again() -> None:
-    assert anchored(1_234, [], Chars4()) == Count(1_234, "reported")
-    assert anchored(1_234, ["a" * 40, "b" * 40], Chars4()) == Count(
+    assert add_to_reported(1_234, [], Chars4()) == TokenCount(1_234, "reported")
+    assert add_to_reported(1_234, ["a" * 40, "b" * 40], Chars4()) == TokenCount(
         1_254, "reported+chars4"
     )

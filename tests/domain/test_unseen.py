@@ -4,14 +4,18 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.text.invisible import plain_lines, visible, visible_json
+from mnemosyned.domain.text.invisible import (
+    escape_invisible,
+    escape_invisible_json,
+    strip_invisible,
+)
 
 HOSTILE = "\x1b\x07\x08\x0b\x0c\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
 
 
 @pytest.mark.parametrize("char", HOSTILE)
 def test_what_steers_or_hides_is_shown_as_an_escape(char: str) -> None:
-    shown = visible(f"a{char}b")
+    shown = escape_invisible(f"a{char}b")
 
     assert (
         shown
@@ -35,17 +39,17 @@ def test_what_steers_or_hides_is_shown_as_an_escape(char: str) -> None:
     ],
 )
 def test_what_people_write_stays(text: str) -> None:
-    assert visible(text) == text
-    assert plain_lines(text) == text
+    assert escape_invisible(text) == text
+    assert strip_invisible(text) == text
 
 
 def test_names_stay_on_one_line() -> None:
-    assert visible("a\nb\tc", one_line=True) == r"a\nb\tc"
+    assert escape_invisible("a\nb\tc", one_line=True) == r"a\nb\tc"
 
 
 @given(st.text(alphabet=st.characters(codec=None)))
 def test_no_control_survives(text: str) -> None:
-    shown = visible(text)
+    shown = escape_invisible(text)
 
     assert not any(
         unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") and char not in "\n\t"
@@ -56,7 +60,7 @@ def test_no_control_survives(text: str) -> None:
 
 @given(st.text())
 def test_json_says_the_same(text: str) -> None:
-    shown = visible_json(json.dumps(text, ensure_ascii=False))
+    shown = escape_invisible_json(json.dumps(text, ensure_ascii=False))
 
     assert json.loads(shown) == text
     assert not any(char in shown for char in "\x7f\x85\x9b\u202e\u2028\u200b")
@@ -66,4 +70,4 @@ def test_json_says_the_same(text: str) -> None:
     "char", ["\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029", "\r", "\r\n"]
 )
 def test_each_line_break_is_a_line_feed(char: str) -> None:
-    assert plain_lines(f"a{char}b") == "a\nb"
+    assert strip_invisible(f"a{char}b") == "a\nb"

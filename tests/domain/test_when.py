@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.dates import questions as when
-from mnemosyned.domain.dates.questions import SPANS_MAX, Span, times
+from mnemosyned.domain.dates.questions import SPANS_MAX, TimeSpan, parse_times
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
 
@@ -49,7 +49,7 @@ def day(text: str) -> datetime:
 def test_a_time_expression_means_a_stretch_of_time(
     text: str, since: str, until: str
 ) -> None:
-    assert times(text, NOW).spans == (Span(day(since), day(until)),)
+    assert parse_times(text, NOW).spans == (TimeSpan(day(since), day(until)),)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_a_time_expression_means_a_stretch_of_time(
     ],
 )
 def test_times_are_understood_in_other_languages(text: str, english: str) -> None:
-    assert times(text, NOW).spans == times(english, NOW).spans != ()
+    assert parse_times(text, NOW).spans == parse_times(english, NOW).spans != ()
 
 
 @pytest.mark.parametrize(
     "text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"]
 )
 def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
-    assert times(text, NOW).alone
+    assert parse_times(text, NOW).only_time
 
 
 @pytest.mark.parametrize(
@@ -98,32 +98,35 @@ def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
     ],
 )
 def test_other_words_mean_no_time(text: str) -> None:
-    assert times(text, NOW).spans == ()
+    assert parse_times(text, NOW).spans == ()
 
 
 def test_a_day_begins_where_the_question_is_asked() -> None:
     tokyo = timezone(timedelta(hours=9))
 
-    (span,) = times("today", datetime(2026, 3, 18, 2, tzinfo=tokyo)).spans
+    (span,) = parse_times("today", datetime(2026, 3, 18, 2, tzinfo=tokyo)).spans
 
     assert span.since == datetime(2026, 3, 17, 15, tzinfo=UTC)
 
 
 def test_what_a_memory_would_not_repeat_is_no_word_of_the_question() -> None:
     assert (
-        times("what did Ann buy last week", NOW).rest.split()
+        parse_times("what did Ann buy last week", NOW).remaining_text.split()
         == "what did Ann buy".split()
     )
 
 
 def test_a_date_counts_as_a_whole_as_it_may_stand_in_the_memory() -> None:
-    assert times("the bill of 5 May 2023", NOW).rest.split()[-2:] == ["5-May", "May-5"]
-    assert "Monday" in times("the Monday call", NOW).rest
+    assert parse_times("the bill of 5 May 2023", NOW).remaining_text.split()[-2:] == [
+        "5-May",
+        "May-5",
+    ]
+    assert "Monday" in parse_times("the Monday call", NOW).remaining_text
 
 
 @given(st.text(max_size=200))
 def test_any_question_has_a_bounded_number_of_times(text: str) -> None:
-    said = times(text, NOW)
+    said = parse_times(text, NOW)
 
     assert len(said.spans) <= SPANS_MAX
     assert all(span.since < span.until for span in said.spans)
@@ -135,7 +138,7 @@ def test_any_question_has_a_bounded_number_of_times(text: str) -> None:
     st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)),  # noqa: DTZ001 the zone is added
 )
 def test_time_is_told_on_any_day(step: str, unit: str, asked: datetime) -> None:
-    for span in times(f"{step} {unit}", asked.replace(tzinfo=UTC)).spans:
+    for span in parse_times(f"{step} {unit}", asked.replace(tzinfo=UTC)).spans:
         assert span.since < span.until
 
 
@@ -153,7 +156,7 @@ def test_a_question_without_a_hint_of_time_says_nothing_of_it(words: list[str]) 
     text = " ".join(words)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(when, "_may_say_when", lambda _: True)
-        read = times(text, NOW)
+        patch.setattr(when, "_may_mention_time", lambda _: True)
+        read = parse_times(text, NOW)
 
-    assert times(text, NOW) == read
+    assert parse_times(text, NOW) == read

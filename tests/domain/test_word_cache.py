@@ -3,12 +3,12 @@ import gc
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.stemming import stem
 from mnemosyned.domain.text.terms import Terms
-from mnemosyned.domain.text.token_estimate import Estimated
+from mnemosyned.domain.text.token_estimate import TokenEstimator
 from mnemosyned.domain.text.tokenizer import tokens
 from mnemosyned.domain.text.word_cache import (
     WORD_CHARS_MAX,
     WordCache,
-    empty_word_caches,
+    clear_word_caches,
 )
 
 WORD = "zqxjvkw"
@@ -48,7 +48,7 @@ def test_a_long_word_read_by_the_domain_stays_in_no_cache() -> None:
 
     assert stem(long) == long
     assert tokens(long)
-    assert Estimated().count(long)
+    assert TokenEstimator().count(long)
 
     assert not cached(long)
 
@@ -56,12 +56,12 @@ def test_a_long_word_read_by_the_domain_stays_in_no_cache() -> None:
 def test_after_emptying_no_cache_has_a_word_that_was_read() -> None:
     stem(WORD)
     tokens(f"the {WORD} of the yard")
-    Estimated().count(f"a {WORD} b")
+    TokenEstimator().count(f"a {WORD} b")
     shown = snippet(f"{'a ' * 200}{WORD}{' b' * 200}", Terms((WORD,), ()))
     assert WORD in shown
     assert cached(WORD)
 
-    empty_word_caches()
+    clear_word_caches()
 
     assert not cached(WORD)
 

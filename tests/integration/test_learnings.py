@@ -14,10 +14,10 @@ from mnemosyned.domain.errors import (
     SecretRefused,
 )
 from mnemosyned.domain.learnings.learning import LearningKind
-from mnemosyned.domain.learnings.select import relevant
+from mnemosyned.domain.learnings.select import select_relevant
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.terms import terms
-from mnemosyned.domain.text.token_estimate import Estimated
+from mnemosyned.domain.text.token_estimate import TokenEstimator
 from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.conversation import Learn, Learnings
@@ -47,12 +47,12 @@ def test_what_is_said_in_session_1_is_shown_in_session_20_after_three_sleeps(
             assert service.call(Sleep(force=True)).promoted
 
     kept = service.call(Learnings(source="agent")).learnings
-    shown = relevant(
+    shown = select_relevant(
         kept,
         question=terms("What is the price of the ticket?"),
         now=clock.now(),
         budget_tokens=1_300,
-        count=Estimated().count,
+        count=TokenEstimator().count,
     )
 
     assert [one.text for one in shown] == [

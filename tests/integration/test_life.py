@@ -16,7 +16,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.domain.text.terms import telling
+from mnemosyned.domain.text.terms import content_terms
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Sleep
 
@@ -108,7 +108,7 @@ def plain(past: WrittenYear) -> Callable[[str], Shown]:
     database.executemany("INSERT INTO f VALUES (?, ?)", rows)
 
     def search(text: str) -> Shown:
-        match = " OR ".join(f'"{word}"' for word in telling(text).words) or '""'
+        match = " OR ".join(f'"{word}"' for word in content_terms(text).words) or '""'
         select = "SELECT id FROM f WHERE f MATCH ? ORDER BY rank LIMIT ?"
         return [frozenset(row) for row in database.execute(select, (match, PLACES))]
 

@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 from support.datasets.mixed_year import NOW, MixedYear, Question, Record, mixed_year
 
-from mnemosyned.domain.dates.questions import times
+from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.memory import DEFAULT_SESSION, MemoryRecord
 from mnemosyned.domain.ports.store import Draft, MemoryStore
 from mnemosyned.domain.search import bm25 as reading, ranking
@@ -82,8 +82,8 @@ def cases(
 
 
 def case(store: MemoryStore, past: MixedYear, asked: Question) -> Case:
-    said = times(asked.text, NOW)
-    query = Query(terms=terms(said.rest), limit=10, spans=said.spans, now=NOW)
+    said = parse_times(asked.text, NOW)
+    query = Query(terms=terms(said.remaining_text), limit=10, spans=said.spans, now=NOW)
     found = store.search(query)
     content = next(
         record.content for record in past.records if record.id == asked.answer

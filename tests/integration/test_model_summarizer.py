@@ -7,7 +7,7 @@ from support.datasets.meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.summary.extract import KEYWORDS, extract
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, tokens
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, TokenKind, tokens
 from mnemosyned.summarizers.llm import ModelSummarizer
 
 RATIO = 1 / 3
@@ -80,7 +80,7 @@ def values(text: str) -> set[str]:
     return {
         token.stem
         for token in tokens(" ".join(text.split()))
-        if token.kind in EXACT_KINDS or token.kind is Kind.WORD
+        if token.kind in EXACT_KINDS or token.kind is TokenKind.WORD
     }
 
 

@@ -49,13 +49,16 @@ from mnemosyned.domain.conversation.summary_message import (
     summary_message,
 )
 from mnemosyned.domain.conversation.tool_stubs import stub_results
-from mnemosyned.domain.dates.relative import anchor, relative
+from mnemosyned.domain.dates.relative import (
+    annotate_relative_dates,
+    may_have_relative_dates,
+)
 from mnemosyned.domain.memory import Detail, MemoryRecord
-from mnemosyned.domain.secrets.exact_values import details
+from mnemosyned.domain.secrets.exact_values import extract_details
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.summary.prompt import neutralize
-from mnemosyned.domain.text.token_estimate import Estimated
+from mnemosyned.domain.text.token_estimate import TokenEstimator
 
 TARGET = 0.6
 SUMMARY_FRACTION = 0.15
@@ -89,7 +92,7 @@ class AutoPolicy:
         self.target = min(target, threshold)
         self.keep_recent = max(0, keep_recent)
         self._summarize = summarize
-        self._counter = counter or FullCounter(Estimated())
+        self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> CompactionDecision:
         return at_threshold(usage, self.threshold, self.max_tokens)
@@ -265,7 +268,7 @@ def _exact_values(messages: Iterable[Message]) -> list[Detail]:
         for message in messages
         for part in parts(message)
         if part.kind in _SPOKEN
-        for detail in details(part.text, memory=message_id(message))
+        for detail in extract_details(part.text, memory=message_id(message))
     ]
     secrets = [detail for detail in values if detail.sensitive]
     if not secrets:
@@ -273,7 +276,7 @@ def _exact_values(messages: Iterable[Message]) -> list[Detail]:
     known = KnownSecrets(secrets)
     return [
         detail
-        if detail.sensitive or known.masked(detail.value) == detail.value
+        if detail.sensitive or known.mask(detail.value) == detail.value
         else replace(detail, sensitive=True)
         for detail in values
     ]
@@ -286,8 +289,12 @@ def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterat
     for message in messages:
         said = message_time(message)
         for fact in facts_of(message, names):
-            shown = known.masked(fact)
-            yield anchor(shown, said) if said and relative(shown) else shown
+            shown = known.mask(fact)
+            yield (
+                annotate_relative_dates(shown, said)
+                if said and may_have_relative_dates(shown)
+                else shown
+            )
 
 
 def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
@@ -299,7 +306,7 @@ def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> li
     memories = [
         MemoryRecord(
             id="",
-            content=known.masked(neutralize(text(message).strip())),
+            content=known.mask(neutralize(text(message).strip())),
             created_at=said,
             role=_role(message),
         )

@@ -15,7 +15,7 @@ from mnemosyned.domain.conversation.messages import (
     tool_names,
 )
 from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, emphasis, tokens
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, TokenKind, emphasis, tokens
 
 KEYWORDS = (
     "result:", "decided:", "found:", "error:", "success:",
@@ -35,7 +35,7 @@ COST_CHARS = 16
 LENGTH_POWER = 0.55
 """Exponent of the length a score is divided by, below one as for sentences of an extract."""
 
-_UNSCORED = (Kind.STOP, Kind.COMMON)
+_UNSCORED = (TokenKind.STOP, TokenKind.COMMON)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _INDENT = "  "
 

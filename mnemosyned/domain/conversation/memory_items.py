@@ -15,8 +15,8 @@ from mnemosyned.domain.conversation.key_facts import bullets, unique
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.errors import InvalidRequest, reason_of
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.secrets.exact_values import details
-from mnemosyned.domain.secrets.masking import masked
+from mnemosyned.domain.secrets.exact_values import extract_details
+from mnemosyned.domain.secrets.masking import mask_secrets
 from mnemosyned.domain.summary.prompt import neutralize_line
 
 GROUP_MIN = 3
@@ -161,7 +161,7 @@ def consolidate_memories(
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
     """What the model is asked: the memories with their times, a line each, without secrets."""
     lines = [
-        f"- [{item.created_at.isoformat()}] {masked(neutralize_line(item.content))}"
+        f"- [{item.created_at.isoformat()}] {mask_secrets(neutralize_line(item.content))}"
         for item in items
     ]
     return [
@@ -180,7 +180,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
             "sensitive": detail.sensitive,
         }
         for item in items
-        for detail in details(item.content)
+        for detail in extract_details(item.content)
     ]
 
 

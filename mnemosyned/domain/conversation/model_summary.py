@@ -60,7 +60,7 @@ def plain_messages(
     known = KnownSecrets(secrets)
     plain: list[Message] = []
     if earlier:
-        plain.append({"role": EARLIER_ROLE, "content": known.masked(earlier)})
+        plain.append({"role": EARLIER_ROLE, "content": known.mask(earlier)})
     for message in messages:
         role = message.get("role")
         lines = []
@@ -78,7 +78,7 @@ def plain_messages(
             if words.strip():
                 lines.append(words)
         if lines:
-            content = known.masked("\n".join(lines))
+            content = known.mask("\n".join(lines))
             said = {key: message[key] for key in TIME_KEYS if key in message}
             plain.append(
                 {

@@ -44,7 +44,7 @@ from mnemosyned.domain.conversation.summary_message import (
     render_summary,
     summary_message,
 )
-from mnemosyned.domain.text.token_estimate import Estimated
+from mnemosyned.domain.text.token_estimate import TokenEstimator
 
 TOKEN_LIMIT = 80_000
 CLOSING_CHARS = 200
@@ -67,7 +67,7 @@ class RoundsPolicy:
         self.token_limit = token_limit
         self.keep_last = max(0, keep_last)
         self._summarize = summarize
-        self._counter = counter or FullCounter(Estimated())
+        self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> CompactionDecision:
         """Decide: due above the limit, not at it."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from mnemosyned.domain.conversation.key_facts import bullets
 from mnemosyned.domain.conversation.message_tokens import MessageCounter
-from mnemosyned.domain.secrets.masking import masked
+from mnemosyned.domain.secrets.masking import mask_secrets
 from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 
@@ -37,7 +37,7 @@ class Quoted:
         origin = ", ".join(
             neutralize_line(part) for part in (day, self.speaker, self.source) if part
         )
-        words = masked(neutralize(self.text)).split("\n")
+        words = mask_secrets(neutralize(self.text)).split("\n")
         first = f"[{origin}] {words[0]}" if origin else words[0]
         return "\n".join(f"> {line}" for line in (first, *words[1:]))
 
@@ -70,7 +70,7 @@ class PastSummary:
         if self.start and self.end:
             covers = neutralize_line(f", covers {_day(self.start)} to {_day(self.end)}")
         header = f"[Summary: depth {self.depth}, {self.messages} messages{covers}]"
-        return f"{header}\n{masked(neutralize(self.content))}"
+        return f"{header}\n{mask_secrets(neutralize(self.content))}"
 
 
 def memory_section(
@@ -90,7 +90,7 @@ def memory_section(
         text = (
             snippet.shown()
             if isinstance(snippet, Quoted)
-            else masked(neutralize(snippet))
+            else mask_secrets(neutralize(snippet))
         )
         if not text.strip():
             continue
@@ -121,7 +121,9 @@ def learnings_section(
     the conversation or is not seen. With `shrink`, as many of them as fit.
     """
     listed = [
-        masked(words) for learning in learnings if (words := neutralize_line(learning))
+        mask_secrets(words)
+        for learning in learnings
+        if (words := neutralize_line(learning))
     ]
     listed = listed[:LEARNINGS_MAX]
     while listed:

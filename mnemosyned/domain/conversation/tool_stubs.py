@@ -18,7 +18,7 @@ from mnemosyned.domain.conversation.messages import (
     strip_stub_mark,
 )
 from mnemosyned.domain.conversation.summary_message import VALUE_SEPARATOR, VALUES
-from mnemosyned.domain.secrets.exact_values import details
+from mnemosyned.domain.secrets.exact_values import extract_details
 from mnemosyned.domain.summary.prompt import neutralize_line
 
 STUBBED_CHARS_MIN = 800
@@ -92,7 +92,7 @@ def _stub(result: str, name: str, id: str) -> str:
     head = result_excerpt(result)
     values: list[str] = []
     room = VALUES_CHARS
-    for detail in details(result):
+    for detail in extract_details(result):
         room -= len(detail.value) + len(VALUE_SEPARATOR)
         if room < 0:
             break

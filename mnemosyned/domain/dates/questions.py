@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from mnemosyned.domain.dates.relative import MONTHS
-from mnemosyned.domain.dates.translated import in_english
+from mnemosyned.domain.dates.relative import MONTH_NAMES
+from mnemosyned.domain.dates.translated import translate_times
 from mnemosyned.domain.instants import in_zone, shift, shift_months
-from mnemosyned.domain.text.foreign_stopwords import LITTLE_WORDS
-from mnemosyned.domain.text.stemming import WORD, fold, stem
+from mnemosyned.domain.text.foreign_stopwords import FOREIGN_STOP_WORDS
+from mnemosyned.domain.text.stemming import WORD, fold_case, stem
 from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
 
 _DAY = timedelta(days=1)
-_VAGUE = STOP_WORDS | COMMON_WORDS | frozenset(map(fold, LITTLE_WORDS))
+_VAGUE = STOP_WORDS | COMMON_WORDS | frozenset(map(fold_case, FOREIGN_STOP_WORDS))
 SPANS_MAX = 4
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _COUNTS = {
@@ -36,13 +36,13 @@ _HOURS = {
 
 _MONTH_NUMBER = {
     spelling: number
-    for number, name in enumerate(MONTHS, 1)
+    for number, name in enumerate(MONTH_NAMES, 1)
     for spelling in (name.lower(), name[:3].lower())
 } | {"sept": 9}
 _MONTH = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
 _COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}"
 _ORDINAL = r"(?:st|nd|rd|th)?"
-_AS_WRITTEN = {"month", "year", "season", "weekday"}
+_VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
 """What says one of these may stand in a memory word for word; "yesterday" was another day then."""
 _PART = rf"(?: (?P<part>{'|'.join(_HOURS)}))?"
 _SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
@@ -82,38 +82,38 @@ def _rules() -> tuple[re.Pattern[str], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A stretch of time, up to and without its end."""
 
     since: datetime
     until: datetime
 
-    def around(self) -> Span:
+    def widened(self) -> TimeSpan:
         """With some time after it: what happened is told a little later."""
         reach = max(_DAY, min(self.until - self.since, 7 * _DAY))
-        return Span(shift(self.since, -reach / 7), shift(self.until, reach))
+        return TimeSpan(shift(self.since, -reach / 7), shift(self.until, reach))
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class QuestionTimes:
     """What a question says about time."""
 
-    spans: tuple[Span, ...] = ()
-    rest: str = ""
+    spans: tuple[TimeSpan, ...] = ()
+    remaining_text: str = ""
     """The question without what a memory would not repeat, such as "last week"."""
-    alone: bool = False
+    only_time: bool = False
     """Whether it asks for nothing but a time, as "what happened last Tuesday?" does."""
 
 
-def times(text: str, now: datetime) -> Times:
+def parse_times(text: str, now: datetime) -> QuestionTimes:
     """Read the time expressions of a question, relative to when and where it is asked.
 
     `now` is aware; its zone says where a day begins.
     """
-    english = in_english(text)
-    if not _may_say_when(english):
-        return Times((), text.strip())
-    spans: list[Span] = []
+    english = translate_times(text)
+    if not _may_mention_time(english):
+        return QuestionTimes((), text.strip())
+    spans: list[TimeSpan] = []
     written: list[str] = []
     left = rest = english
     for rule in _rules():
@@ -123,21 +123,21 @@ def times(text: str, now: datetime) -> Times:
                 for name, value in match.groupdict().items()
                 if value
             }
-            span = _span(groups, now)
+            span = _matched_span(groups, now)
             if span is None or len(spans) == SPANS_MAX:
                 continue
             spans.append(span)
             blank = "|" * len(match[0])
             left = left[: match.start()] + blank + left[match.end() :]
             if "name" in groups:
-                written.append(_written(groups))
-            if "name" in groups or not groups.keys() & _AS_WRITTEN:
+                written.append(_date_as_terms(groups))
+            if "name" in groups or not groups.keys() & _VERBATIM_GROUPS:
                 rest = rest[: match.start()] + " " * len(blank) + rest[match.end() :]
-    alone = bool(spans) and all(map(_vague, WORD.findall(fold(left))))
-    return Times(tuple(spans), " ".join([rest.strip(), *written]), alone)
+    alone = bool(spans) and all(map(_is_vague, WORD.findall(fold_case(left))))
+    return QuestionTimes(tuple(spans), " ".join([rest.strip(), *written]), alone)
 
 
-def _may_say_when(text: str) -> bool:
+def _may_mention_time(text: str) -> bool:
     """Whether it is worth reading for times: most questions are not, and have no need of a rule."""
     words = WORD.findall(text.casefold())
     return not _HINTS.isdisjoint(words) or any(
@@ -145,24 +145,28 @@ def _may_say_when(text: str) -> bool:
     )
 
 
-def _vague(word: str) -> bool:
+def _is_vague(word: str) -> bool:
     """Whether a word of a question, or its stem, singles nothing out."""
     return not _VAGUE.isdisjoint((word, stem(word)))
 
 
-def _written(said: dict[str, str]) -> str:
+def _date_as_terms(said: dict[str, str]) -> str:
     """A date as words that only count side by side: `8` or `May` by itself says nothing."""
-    month = MONTHS[_MONTH_NUMBER[said["name"]] - 1]
+    month = MONTH_NAMES[_MONTH_NUMBER[said["name"]] - 1]
     if "day" in said:
         return f"{said['day']}-{month} {month}-{said['day']}"
     return f"{month}-{said['year']}" if "year" in said else month
 
 
-def _span(said: dict[str, str], now: datetime) -> Span | None:
+def _matched_span(said: dict[str, str], now: datetime) -> TimeSpan | None:
     """What the groups of a rule mean, or None where there is no such day."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
-        span = _dated(said, today) or _counted(said, now, today) or _named(said, today)
+        span = (
+            _calendar_span(said, today)
+            or _counted_span(said, now, today)
+            or _named_span(said, today)
+        )
     except (
         ValueError,
         OverflowError,
@@ -171,25 +175,25 @@ def _span(said: dict[str, str], now: datetime) -> Span | None:
     if span is None:
         return None
     since, until = in_zone(span.since, UTC), in_zone(span.until, UTC)
-    return Span(since, until) if since < until else None
+    return TimeSpan(since, until) if since < until else None
 
 
-def _dated(said: dict[str, str], today: datetime) -> Span | None:
+def _calendar_span(said: dict[str, str], today: datetime) -> TimeSpan | None:
     """A date, a month or a year; without a year, the latest that has begun."""
     if "season" in said:
-        return _season(said, today)
+        return _season_span(said, today)
     month = _MONTH_NUMBER.get(said.get("name", "")) or int(said.get("month", 0))
     if not month:
-        return _year(today, int(said["year"])) if "year" in said else None
+        return _year_span(today, int(said["year"])) if "year" in said else None
     day = int(said.get("day", 0))
     year = int(said["year"]) if "year" in said else today.year
     begin = today.replace(year=year, month=month, day=day or 1)
     if "year" not in said and begin > today:
         begin = begin.replace(year=year - 1)
-    return Span(begin, shift(begin, _DAY) if day else shift_months(begin, 1))
+    return TimeSpan(begin, shift(begin, _DAY) if day else shift_months(begin, 1))
 
 
-def _season(said: dict[str, str], today: datetime) -> Span:
+def _season_span(said: dict[str, str], today: datetime) -> TimeSpan:
     begin = today.replace(month=_SEASONS[said["season"]], day=1)
     if "year" in said:
         begin = begin.replace(year=int(said["year"]))
@@ -197,28 +201,30 @@ def _season(said: dict[str, str], today: datetime) -> Span:
         said.get("step") == "last" and shift_months(begin, 3) > today
     ):
         begin = begin.replace(year=begin.year - 1)
-    return Span(begin, shift_months(begin, 3))
+    return TimeSpan(begin, shift_months(begin, 3))
 
 
-def _counted(said: dict[str, str], now: datetime, today: datetime) -> Span | None:
+def _counted_span(
+    said: dict[str, str], now: datetime, today: datetime
+) -> TimeSpan | None:
     """So many units ago, or the last so many."""
     if "count" not in said:
         return None
     count = int(said["count"]) if said["count"].isdigit() else _COUNTS[said["count"]]
     if "back" in said:
-        return Span(_units_on(now, said["back"], -count), now)
+        return TimeSpan(_shift_units(now, said["back"], -count), now)
     if said["ago"] == "day":
         day = today - count * _DAY
-        return Span(day, shift(day, _DAY))
-    middle = _units_on(today, said["ago"], -count)
+        return TimeSpan(day, shift(day, _DAY))
+    middle = _shift_units(today, said["ago"], -count)
     slack = {"week": 3, "month": 15, "year": 100}[said["ago"]] * _DAY
-    return Span(shift(middle, -slack), shift(middle, slack + _DAY))
+    return TimeSpan(shift(middle, -slack), shift(middle, slack + _DAY))
 
 
-def _named(said: dict[str, str], today: datetime) -> Span | None:
+def _named_span(said: dict[str, str], today: datetime) -> TimeSpan | None:
     """Yesterday, Friday evening, last week."""
     if "unit" in said:
-        return _unit(said["unit"], said["step"], today)
+        return _unit_span(said["unit"], said["step"], today)
     word = said.get("word") or ("today" if "tonight" in said else "")
     if word == "last":
         day = today - _DAY
@@ -237,32 +243,32 @@ def _named(said: dict[str, str], today: datetime) -> Span | None:
     first, last = _HOURS.get(
         said.get("part") or ("night" if "tonight" in said else ""), (0, 24)
     )
-    return Span(day + timedelta(hours=first), shift(day, timedelta(hours=last)))
+    return TimeSpan(day + timedelta(hours=first), shift(day, timedelta(hours=last)))
 
 
-def _unit(unit: str, step: str, today: datetime) -> Span:
+def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
     steps = {"this": 0, "next": 1}.get(step, -1)
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
         saturday = monday + (5 + 7 * steps) * _DAY
         if step not in ("this", "next") and saturday + 9 * _DAY <= today:
             saturday += 7 * _DAY
-        return Span(saturday, shift(saturday, 2 * _DAY))
+        return TimeSpan(saturday, shift(saturday, 2 * _DAY))
     if unit == "week":
         first = monday + 7 * steps * _DAY
-        return Span(first, shift(first, 7 * _DAY))
+        return TimeSpan(first, shift(first, 7 * _DAY))
     if unit == "month":
         first = today.replace(day=1)
-        return Span(shift_months(first, steps), shift_months(first, steps + 1))
-    return _year(today, today.year + steps)
+        return TimeSpan(shift_months(first, steps), shift_months(first, steps + 1))
+    return _year_span(today, today.year + steps)
 
 
-def _year(today: datetime, year: int) -> Span:
+def _year_span(today: datetime, year: int) -> TimeSpan:
     first = today.replace(year=year, month=1, day=1)
-    return Span(first, shift_months(first, 12))
+    return TimeSpan(first, shift_months(first, 12))
 
 
-def _units_on(moment: datetime, unit: str, count: int) -> datetime:
+def _shift_units(moment: datetime, unit: str, count: int) -> datetime:
     if unit in ("day", "week"):
         return shift(moment, timedelta(days=count * (7 if unit == "week" else 1)))
     return shift_months(moment, count * (12 if unit == "year" else 1))

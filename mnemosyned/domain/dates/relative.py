@@ -7,9 +7,9 @@ from datetime import MAXYEAR, MINYEAR, date, datetime
 
 from mnemosyned.domain.instants import day_at
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTH_NAMES = "January February March April May June July August September October November December".split()
 QUOTES = '`"'
-WEEKDAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
+WEEKDAY_ABBREVIATIONS = "Mon Tue Wed Thu Fri Sat Sun".split()
 _NUMBERS = {
     word: value
     for value, word in enumerate(
@@ -26,29 +26,29 @@ _RELATIVE = re.compile(
 _STEPS = re.compile(r"(?:last|next) (?:night|month|year)")
 
 
-def day(moment: date) -> str:
+def format_day(moment: date) -> str:
     """`8 May 2023`: the form people ask in, so that a search for "May 2023" finds it."""
-    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}"
+    return f"{moment.day} {MONTH_NAMES[moment.month - 1]} {moment.year}"
 
 
-def period(first: date, last: date) -> str:
+def format_period(first: date, last: date) -> str:
     """One day with its weekday, which anchors "last Friday", or the two ends of a period."""
     if first == last:
-        return f"{WEEKDAYS[first.weekday()]} {day(first)}"
+        return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):
-        return f"{first.day}–{day(last)}"
-    return f"{day(first)} – {day(last)}"
+        return f"{first.day}–{format_day(last)}"
+    return f"{format_day(first)} – {format_day(last)}"
 
 
-def relative(text: str) -> bool:
-    """Whether `anchor` may find anything, in a third of the time it takes to look."""
+def may_have_relative_dates(text: str) -> bool:
+    """Whether `annotate_relative_dates` may find anything, in a third of the time it takes to look."""
     lower = text.lower()
     if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
         return True
     return ("last " in lower or "next " in lower) and _STEPS.search(lower) is not None
 
 
-def anchor(text: str, said: datetime) -> str:
+def annotate_relative_dates(text: str, said: datetime) -> str:
     """The text with each relative date followed by what it meant when it was said.
 
     "yesterday" is worthless once nobody knows when it was spoken. Only what is unambiguous is
@@ -59,31 +59,33 @@ def anchor(text: str, said: datetime) -> str:
     def resolved(match: re.Match[str]) -> str:
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
-        meant = _meant(match, said)
+        meant = _resolved_date(match, said)
         return f"{match[0]} ({meant})" if meant else match[0]
 
     return _RELATIVE.sub(resolved, text)
 
 
-def _meant(match: re.Match[str], said: datetime) -> str:
+def _resolved_date(match: re.Match[str], said: datetime) -> str:
     """The day, month or year it means, or nothing where the calendar has none."""
     today = said.date()
     if match["day"]:
-        return _shifted(today, "day", 1 if match["day"].lower() == "tomorrow" else -1)
+        return _shift_date(
+            today, "day", 1 if match["day"].lower() == "tomorrow" else -1
+        )
     if match["step"]:
         sign = 1 if match["step"].lower() == "next" else -1
-        return _shifted(today, match["unit"].lower(), sign)
+        return _shift_date(today, match["unit"].lower(), sign)
     count = match["count"].lower()
     amount = int(count) if count.isdigit() else _NUMBERS[count]
-    return _shifted(today, match["ago"].lower(), -amount)
+    return _shift_date(today, match["ago"].lower(), -amount)
 
 
-def _shifted(today: date, unit: str, amount: int) -> str:
+def _shift_date(today: date, unit: str, amount: int) -> str:
     if unit in ("day", "week"):
         meant = day_at(today, amount * (7 if unit == "week" else 1))
-        return ("about " if unit == "week" else "") + day(meant) if meant else ""
+        return ("about " if unit == "week" else "") + format_day(meant) if meant else ""
     months = today.year * 12 + today.month - 1 + amount * (12 if unit == "year" else 1)
     year, month = divmod(months, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return ""
-    return str(year) if unit == "year" else f"{MONTHS[month]} {year}"
+    return str(year) if unit == "year" else f"{MONTH_NAMES[month]} {year}"

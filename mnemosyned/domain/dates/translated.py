@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from mnemosyned.domain.dates.names import COUNTS, MONTHS, WEEKDAYS
-from mnemosyned.domain.dates.relative import MONTHS as IN_ENGLISH
+from mnemosyned.domain.dates.relative import MONTH_NAMES as IN_ENGLISH
 from mnemosyned.domain.text.stemming import WORD
 
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -47,7 +47,7 @@ _OF = r"(?:de |del |di )?"
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 
 
-def in_english(text: str) -> str:
+def translate_times(text: str) -> str:
     """The question with such expressions in English; one without them as it is."""
     if _hints().isdisjoint(WORD.findall(text.lower())):
         return text

@@ -1,4 +1,4 @@
-"""Which learning takes the place of which: the newer one of two that contradict each other."""
+"""Finds learnings that contradict a newer one, which supersedes them."""
 
 from __future__ import annotations
 
@@ -10,121 +10,129 @@ from itertools import chain
 
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.subject import (
-    ALIKE,
     CHOICES,
-    OF_SOMETHING,
+    CHOICES_OF_A_SUBJECT,
+    SUBJECT_OVERLAP_MIN,
     Meaning,
-    alike,
-    meaning,
+    is_same_subject,
+    parse_meaning,
 )
 
 _WORD = re.compile(r"\w+")
 
 
-class Holding:
-    """The learnings of one source that hold, found by what a newer one may contradict.
+class ActiveLearnings:
+    """The active learnings of one source, indexed by what a newer one may contradict.
 
     A text may state hundreds of instructions, so that each is not compared with all others.
     """
 
     def __init__(self, learnings: Iterable[Learning], *, limit: int) -> None:
-        """Only the newest learnings are kept, up to `limit`."""
+        """Index the newest learnings, up to `limit`."""
         self._limit = limit
         self._newest_last: list[Learning] = []
-        self._ids: dict[Hashable, dict[str, Learning]] = {}
+        self._by_key: dict[Hashable, dict[str, Learning]] = {}
         for learning in learnings:
             self.add(learning)
 
     def add(self, learning: Learning) -> None:
-        """Take in one that holds; the oldest goes where there are too many."""
-        insort(self._newest_last, learning, key=lambda one: one.created_at)
-        for key in _keys(learning):
-            self._ids.setdefault(key, {})[learning.id] = learning
+        """Add an active learning; above the limit the oldest is dropped."""
+        insort(self._newest_last, learning, key=lambda known: known.created_at)
+        for key in _index_keys(learning):
+            self._by_key.setdefault(key, {})[learning.id] = learning
         if len(self._newest_last) > self._limit:
             self.remove(self._newest_last[0])
 
     def remove(self, learning: Learning) -> None:
-        """Leave one out that no longer holds."""
+        """Remove a learning that is no longer active."""
         self._newest_last.remove(learning)
-        for key in _keys(learning):
-            del self._ids[key][learning.id]
+        for key in _index_keys(learning):
+            del self._by_key[key][learning.id]
 
-    def stating(self, learning: Learning) -> list[Learning]:
-        """Those that say the same in the same words."""
-        return [*self._ids.get(_said(learning), {}).values()]
+    def same_wording(self, learning: Learning) -> list[Learning]:
+        """Return the learnings with the same words, case and punctuation aside."""
+        return list(self._under(_wording_key(learning)))
 
-    def conflicting(self, learning: Learning) -> list[Learning]:
-        """Those of which only the newer can hold, as one says otherwise, or the same again.
+    def find_conflicts(self, learning: Learning) -> list[Learning]:
+        """Return the learnings that a newer one supersedes: it contradicts or repeats them.
 
-        Decided by rule and with reserve: of two that may both hold, both do.
+        The rules are cautious: two learnings that may both apply both stay.
         """
-        ours = meaning(learning.text)
-        found = {other.id: other for other in self.stating(learning)}
-        for other in self._candidates(learning, ours):
+        meaning = parse_meaning(learning.text)
+        conflicts = {other.id: other for other in self.same_wording(learning)}
+        for other in self._candidates(learning, meaning):
             if contradict(learning, other):
-                found[other.id] = other
-        return list(found.values())
+                conflicts[other.id] = other
+        return list(conflicts.values())
 
-    def _candidates(self, learning: Learning, ours: Meaning) -> Iterator[Learning]:
-        """All that may contradict it, and few others."""
-        if learning.kind is LearningKind.NAME:
-            yield from self._having("name")
-        if ours.slot:
-            yield from self._having(("slot", ours.slot))
-        for word in ours.refused:
-            yield from self._having(("chosen", word))
-        for group, choice in ours.choices.items():
-            yield from self._having(("choice", group, choice, not ours.negative))
-            for other in range(len(CHOICES[group])):
-                if other != choice:
-                    yield from self._having(("choice", group, other, ours.negative))
-        opposed = [
-            self._ids.get(("about", word, not ours.negative), {}) for word in ours.about
+    def _candidates(self, learning: Learning, meaning: Meaning) -> Iterator[Learning]:
+        """Yield every learning that may contradict this one, and few others."""
+        for key in _conflict_keys(learning, meaning):
+            yield from self._under(key)
+        yield from self._opposites(meaning)
+
+    def _opposites(self, meaning: Meaning) -> Iterator[Learning]:
+        """Yield learnings of the opposite sense that share enough words of the subject."""
+        by_word = [
+            self._by_key.get(("subject", word, not meaning.negative), {})
+            for word in meaning.subject
         ]
-        shared = Counter(chain.from_iterable(opposed))
-        having = {id: other for ids in opposed for id, other in ids.items()}
-        yield from (
-            having[id]
-            for id, words in shared.items()
-            if words >= ALIKE * len(ours.about)
-        )
+        shared_words = Counter(chain.from_iterable(by_word))
+        learnings = {id: other for ids in by_word for id, other in ids.items()}
+        shared_min = SUBJECT_OVERLAP_MIN * len(meaning.subject)
+        for id, count in shared_words.items():
+            if count >= shared_min:
+                yield learnings[id]
 
-    def _having(self, key: Hashable) -> Iterable[Learning]:
-        return self._ids.get(key, {}).values()
+    def _under(self, key: Hashable) -> Iterable[Learning]:
+        return self._by_key.get(key, {}).values()
 
 
-def _keys(learning: Learning) -> Iterator[Hashable]:
-    """Under what a learning is looked for."""
-    read = meaning(learning.text)
-    yield _said(learning)
+def _index_keys(learning: Learning) -> Iterator[Hashable]:
+    """Yield the keys under which a learning is indexed."""
+    meaning = parse_meaning(learning.text)
+    yield _wording_key(learning)
     if learning.kind is LearningKind.NAME:
         yield "name"
-    if read.slot:
-        yield "slot", read.slot
-    for word in read.chosen:
-        yield "chosen", word
-    for group, choice in read.choices.items():
-        yield "choice", group, choice, read.negative
-    for word in read.about:
-        yield "about", word, read.negative
+    if meaning.slot:
+        yield "slot", meaning.slot
+    for word in meaning.preferred:
+        yield "preferred", word
+    for group, choice in meaning.choices.items():
+        yield "choice", group, choice, meaning.negative
+    for word in meaning.subject:
+        yield "subject", word, meaning.negative
 
 
-def _said(learning: Learning) -> Hashable:
-    return "said", *_WORD.findall(learning.text.casefold())
+def _conflict_keys(learning: Learning, meaning: Meaning) -> Iterator[Hashable]:
+    """Yield the keys of learnings that may conflict, those of the opposite sense apart."""
+    if learning.kind is LearningKind.NAME:
+        yield "name"
+    if meaning.slot:
+        yield "slot", meaning.slot
+    for word in meaning.rejected:
+        yield "preferred", word
+    for group, choice in meaning.choices.items():
+        yield "choice", group, choice, not meaning.negative
+        for other in range(len(CHOICES[group])):
+            if other != choice:
+                yield "choice", group, other, meaning.negative
+
+
+def _wording_key(learning: Learning) -> Hashable:
+    return "wording", *_WORD.findall(learning.text.casefold())
 
 
 def contradict(new: Learning, old: Learning) -> bool:
-    """Whether only one of two can hold; either way round it is the same."""
+    """Tell whether only one of two learnings can apply; the order does not matter."""
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
     if new.kind is old.kind is LearningKind.NAME:
         return True
-    ours, theirs = meaning(new.text), meaning(old.text)
-    opposed = ours.negative != theirs.negative and alike(ours.about, theirs.about)
-    turned = bool(ours.chosen & theirs.refused and ours.refused & theirs.chosen)
+    ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
     return (
-        opposed
-        or turned
+        _negates(ours, theirs)
+        or _reverses(ours, theirs)
         or bool(ours.slot and ours.slot == theirs.slot)
         or any(
             _differ(ours, theirs, group)
@@ -133,10 +141,25 @@ def contradict(new: Learning, old: Learning) -> bool:
     )
 
 
+def _negates(ours: Meaning, theirs: Meaning) -> bool:
+    """Tell whether one forbids what the other asks for."""
+    if ours.negative == theirs.negative:
+        return False
+    return is_same_subject(ours.subject, theirs.subject)
+
+
+def _reverses(ours: Meaning, theirs: Meaning) -> bool:
+    """Tell whether one prefers "A over B" and the other "B over A"."""
+    return bool(ours.preferred & theirs.rejected and ours.rejected & theirs.preferred)
+
+
 def _differ(ours: Meaning, theirs: Meaning, group: int) -> bool:
-    """Whether they choose otherwise among the same few, for the same thing."""
+    """Tell whether they choose different alternatives of a group for the same subject."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False
-    left, right = (one.about - one.choosing for one in (ours, theirs))
-    return alike(left, right) or (group not in OF_SOMETHING and not left and not right)
+    subject = ours.subject - ours.choice_words
+    other_subject = theirs.subject - theirs.choice_words
+    if is_same_subject(subject, other_subject):
+        return True
+    return group not in CHOICES_OF_A_SUBJECT and not subject and not other_subject

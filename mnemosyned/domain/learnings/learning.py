@@ -1,4 +1,4 @@
-"""The values of what was learned for good: lessons, instructions, preferences, a name."""
+"""A learning: a lesson, an instruction, a preference or a name that applies in later sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class LearningKind(StrEnum):
-    """What a learning is: agents state lessons, all else are a user's own words."""
+    """The kind of a learning: agents state lessons; the others are a user's own words."""
 
     INSTRUCTION = "instruction"
     PREFERENCE = "preference"
@@ -26,8 +26,8 @@ class Learning:
     created_at: datetime
     session: str
     source: str | None = None
-    """Whose learning it is: it holds in every session of this source."""
+    """The source it applies to, in every session."""
     memory: str | None = None
-    """The memory whose words they are; none where an agent stated them."""
+    """Id of the memory it was recognized in; none if an agent stated it."""
     superseded_by: str | None = None
     """The newer learning that contradicts it."""

@@ -1,17 +1,18 @@
-"""Words without which nobody says what is to hold: most texts have none, and are passed over.
+"""Prefilter of the learning rules: a text without one of these words cannot match a rule.
 
-A rule of a language cannot match where none of that language's stands, as a test proves of each;
-a new rule may need one.
+Each language has its own hints; a rule matches only where one of its language occurs, which a
+test proves for every rule. A new rule may need a new hint.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
 REQUEST = "request"
-"""Stands among the languages for what asks for something standing, in whichever of them."""
+"""Key among the languages for the hints of lasting requests, whatever their language."""
 
 _HINTS = {
     "english": (
@@ -72,28 +73,28 @@ _HINTS = {
 
 class _Hints(NamedTuple):
     first: re.Pattern[str]
-    """Finds one."""
+    """Finds one hint."""
     each: re.Pattern[str]
-    """Finds each as the first group, also those that overlap."""
+    """Finds every hint as its first group, also those that overlap."""
     languages: dict[str, frozenset[str]]
-    """Whose rules may match where one is found."""
+    """Languages whose rules may match, by hint."""
 
 
-def hinted(text: str) -> bool:
-    """Whether there is anything in a text that a rule could match; in most this takes 8 µs."""
-    low = _folded(text)
+def may_match_rule(text: str) -> bool:
+    """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
+    low = _normalize(text)
     return _hints(low.isascii()).first.search(low) is not None
 
 
-def languages(text: str) -> frozenset[str]:
-    """Those of which a rule could match within the text, or `REQUEST`."""
-    low = _folded(text)
+def candidate_languages(text: str) -> frozenset[str]:
+    """Return the languages, or `REQUEST`, of which a rule could match within the text."""
+    low = _normalize(text)
     hints = _hints(low.isascii())
     found = set(hints.each.findall(low))
     return frozenset().union(*(hints.languages[hint] for hint in found))
 
 
-def _folded(text: str) -> str:
+def _normalize(text: str) -> str:
     low = text.casefold()
     if low.isascii():
         return low
@@ -103,42 +104,49 @@ def _folded(text: str) -> str:
 
 @cache
 def _hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
-    """Those that can stand in a text: most are in ASCII, where few letters are tried at each place.
+    """Return the hints that can occur in a text: an ASCII text needs only those in ASCII.
 
-    Of hints that begin with another, the shorter stands for both, as it is wherever they are. One
-    pattern that branches by letters takes a third of the time of as many searches.
+    A hint that begins with another is dropped, as the shorter one occurs wherever it does. One
+    pattern that branches by letter takes a third of the time of one search per hint.
     """
     tables = {language: table.split("|") for language, table in _HINTS.items()}
-    hints = {hint for table in tables.values() for hint in table}
-    if ascii_only:
-        hints = {hint for hint in hints if hint.isascii()}
-    shortest = {
-        hint
-        for hint in hints
-        if not any(hint != one and hint.startswith(one) for one in hints)
-    }
-    pattern = _branching(sorted(shortest))
+    shortest = _shortest_prefixes(tables.values(), ascii_only=ascii_only)
+    pattern = _trie_pattern(sorted(shortest))
     return _Hints(
         first=re.compile(pattern),
         each=re.compile(f"(?=({pattern}))"),
-        languages={
-            hint: frozenset(
-                language
-                for language, table in tables.items()
-                if any(one.startswith(hint) for one in table)
-            )
-            for hint in shortest
-        },
+        languages={hint: _languages_with(hint, tables) for hint in shortest},
     )
 
 
-def _branching(words: list[str]) -> str:
-    """A pattern of these sorted words, none of which begins with another."""
+def _shortest_prefixes(tables: Iterable[list[str]], *, ascii_only: bool) -> set[str]:
+    """Return the hints of which no other hint is the beginning."""
+    hints = {
+        hint for table in tables for hint in table if hint.isascii() or not ascii_only
+    }
+    return {
+        hint
+        for hint in hints
+        if not any(hint.startswith(other) for other in hints - {hint})
+    }
+
+
+def _languages_with(prefix: str, tables: Mapping[str, list[str]]) -> frozenset[str]:
+    """Return the languages with a hint that begins so."""
+    return frozenset(
+        language
+        for language, table in tables.items()
+        if any(hint.startswith(prefix) for hint in table)
+    )
+
+
+def _trie_pattern(words: list[str]) -> str:
+    """Return a pattern of these sorted words, none of which begins with another."""
     by_letter: dict[str, list[str]] = {}
     for word in words:
         by_letter.setdefault(word[:1], []).append(word[1:])
     branches = [
-        re.escape(letter) + (_branching(rest) if rest != [""] else "")
-        for letter, rest in by_letter.items()
+        re.escape(letter) + (_trie_pattern(endings) if endings != [""] else "")
+        for letter, endings in by_letter.items()
     ]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

@@ -1,4 +1,4 @@
-"""Recognizes by rule what a user says to hold from now on: instructions, preferences, a name."""
+"""Recognizes by rule the instructions, preferences and names that a user states."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from itertools import islice
 from typing import NamedTuple
 
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.learnings.prefilter import REQUEST, hinted, languages
+from mnemosyned.domain.learnings.prefilter import (
+    REQUEST,
+    candidate_languages,
+    may_match_rule,
+)
 from mnemosyned.domain.learnings.rule_tables import LANGUAGES
-from mnemosyned.domain.learnings.rules import Common, common_rules, rules_of
+from mnemosyned.domain.learnings.rules import SharedPatterns, rules_of, shared_patterns
 from mnemosyned.domain.memory import MemoryRecord, new_id
-from mnemosyned.domain.secrets.masking import masked
+from mnemosyned.domain.secrets.masking import mask_secrets
 
 USER_ROLES = frozenset({"user", "human"})
-"""Whose words can be instructions; what an agent or a tool says is none."""
+"""Roles whose words can be instructions; those of an agent or a tool cannot."""
 TEXT_CHARS_MAX = 400
-"""A longer sentence is no instruction but a document."""
+"""Longer sentences are documents, not instructions."""
 SENTENCES_MAX = 200
-"""Further down, a text is no longer somebody speaking to an agent."""
+"""Sentences of a text that are read; what follows is a document, not speech."""
 STATED_MAX = 50
-"""A text that lays down more rules is a document; the rest of it is recalled, but not learned."""
+"""A text with more rules is a document: the others are recalled, but not learned."""
 CLAUSES_MAX = 8
-"""Whoever puts so many words before an instruction gives none."""
+"""Clauses after which an instruction may begin; later ones are not tried."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _CODE_LINE = re.compile(
@@ -35,9 +39,9 @@ _QUOTED = re.compile(
     r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
 )
 _QUOTE = re.compile("[\"“„«「『`'‘]")
-"""Texts without one need not be searched for what is quoted, which takes ten times as long."""
+"""Quotation marks: a text without one is not searched for quotations, at a tenth of the time."""
 _BLANK = re.compile('"_+"')
-# The titles are looked for behind the mark: before it, they would be at every character.
+# The titles are tested after the mark: before it, every character would be tried.
 _SENTENCE = re.compile(
     r"[.!?…](?<!\bDr.)(?<!\bMr.)(?<!\bMs.)(?<!\bMrs.)[.!?…]*(?=\s|$)|[。！？]+|\n"
 )
@@ -45,54 +49,52 @@ _CLAUSE = re.compile(
     r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)",
     re.IGNORECASE,
 )
+_QUESTION_ENDS = ("?", "？", "か。", "か")
 _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
 
-class Said(NamedTuple):
-    """A sentence that is to hold, word for word; apostrophes are all of one form."""
+class Statement(NamedTuple):
+    """A sentence that states a learning, word for word, with straight apostrophes."""
 
     kind: LearningKind
     text: str
 
 
-def stated_in(memory: MemoryRecord, *, now: datetime) -> tuple[Learning, ...]:
-    """What a user says in a memory that is to hold from now on, without the secrets in it.
+def extract_learnings(memory: MemoryRecord, *, now: datetime) -> tuple[Learning, ...]:
+    """Return the learnings that a user states in a memory, with secrets masked.
 
-    `now` is for the ids, as a memory may come in long after it happened.
+    `now` goes into the ids: a memory may be stored long after it was created.
     """
-    if memory.role.casefold() not in USER_ROLES or not hinted(memory.content):
+    if memory.role.casefold() not in USER_ROLES or not may_match_rule(memory.content):
         return ()
     return tuple(
         Learning(
             id=new_id(now),
-            kind=said.kind,
-            text=said.text,
+            kind=statement.kind,
+            text=statement.text,
             created_at=memory.created_at,
             session=memory.session,
             source=memory.source,
             memory=memory.id,
         )
-        for said in standing(masked(memory.content))
+        for statement in find_statements(mask_secrets(memory.content))
     )
 
 
-def standing(text: str) -> list[Said]:
-    """What of a user's words is to hold from now on, in order, each sentence once.
-
-    At most `STATED_MAX` sentences.
-    """
-    found: dict[str, Said] = {}
+def find_statements(text: str) -> list[Statement]:
+    """Return the statements among a user's words in order, each once, `STATED_MAX` at most."""
+    statements: dict[str, Statement] = {}
     for sentence, blanked in _sentences(text):
-        spoken = languages(blanked)
-        if spoken and (kind := _kind(blanked, spoken)):
-            found.setdefault(sentence.casefold(), Said(kind, sentence))
-            if len(found) == STATED_MAX:
+        languages = candidate_languages(blanked)
+        if languages and (kind := _classify(blanked, languages)):
+            statements.setdefault(sentence.casefold(), Statement(kind, sentence))
+            if len(statements) == STATED_MAX:
                 break
-    return list(found.values())
+    return list(statements.values())
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Each sentence, and the same with what is quoted in it blanked out."""
+    """Yield each sentence, and the same with quoted text blanked out."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
     if _QUOTE.search(plain):
@@ -100,7 +102,7 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
             lambda quote: '"' + "_" * (len(quote[0]) - 2) + '"', plain
         )
     start = 0
-    ends = [found.end() for found in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
+    ends = [match.end() for match in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
     for end in [*ends, len(blanked)]:
         sentence = plain[start:end].strip()
         if 2 < len(sentence) <= TEXT_CHARS_MAX:
@@ -108,24 +110,19 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
         start = end
 
 
-def _kind(sentence: str, spoken: Collection[str]) -> LearningKind | None:
-    """`spoken` are the languages whose rules may match: of most sentences few, or none."""
-    common = common_rules()
-    if sentence.endswith(("?", "？", "か。", "か")):
-        if REQUEST not in spoken:
+def _classify(sentence: str, languages: Collection[str]) -> LearningKind | None:
+    """Return the kind of learning a sentence states, by the rules of these languages."""
+    shared = shared_patterns()
+    if sentence.endswith(_QUESTION_ENDS):
+        if REQUEST not in languages:
             return None
-        asked = common.request.match(_led(sentence, common))
-        return LearningKind.INSTRUCTION if asked else None
-    if common.told_after.search(sentence):
+        request = shared.request.match(_without_lead(sentence, shared))
+        return LearningKind.INSTRUCTION if request else None
+    if shared.attribution.search(sentence):
         return None
-    rules = [
-        rule
-        for language in LANGUAGES
-        if language in spoken
-        for rule in rules_of(language)
-    ]
-    for before, clause in _clauses(sentence, common):
-        if common.told.search(before):
+    rules = _rules(languages)
+    for before, clause in _instruction_starts(sentence, shared):
+        if shared.reported.search(before):
             return None
         for kind, rule in rules:
             if rule.match(clause):
@@ -133,15 +130,27 @@ def _kind(sentence: str, spoken: Collection[str]) -> LearningKind | None:
     return None
 
 
-def _clauses(sentence: str, common: Common) -> Iterator[tuple[str, str]]:
-    """Where an instruction may begin: what stands before, and the rest from there."""
-    yield "", _led(sentence, common)
+def _rules(languages: Collection[str]) -> list[tuple[LearningKind, re.Pattern[str]]]:
+    """Return the rules of these languages, in the order of `LANGUAGES`."""
+    return [
+        rule
+        for language in LANGUAGES
+        if language in languages
+        for rule in rules_of(language)
+    ]
+
+
+def _instruction_starts(
+    sentence: str, shared: SharedPatterns
+) -> Iterator[tuple[str, str]]:
+    """Yield each place where an instruction may begin: the text before it and from it on."""
+    yield "", _without_lead(sentence, shared)
     if lead := _COLON.match(sentence):
-        yield lead[0], _led(sentence[lead.end() :], common)
+        yield lead[0], _without_lead(sentence[lead.end() :], shared)
     for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX):
-        yield sentence[: pause.start()], _led(sentence[pause.end() :], common)
+        yield sentence[: pause.start()], _without_lead(sentence[pause.end() :], shared)
 
 
-def _led(clause: str, common: Common) -> str:
-    lead = common.lead.match(clause)
+def _without_lead(clause: str, shared: SharedPatterns) -> str:
+    lead = shared.lead.match(clause)
     return clause[lead.end() :] if lead else clause

@@ -1,7 +1,7 @@
-"""The words with which people say what is to hold from now on, language by language.
+"""Rule tables of instructions, preferences and names, one per language.
 
-A rule is its kind and a pattern, matched where a sentence or a clause begins; lines that are set in
-go on with the one above. `<name>` stands for the part of that name. `"_"` is something quoted.
+A rule is a kind and a pattern, matched at the start of a sentence or a clause; indented lines
+continue the line above. `<name>` is replaced by the part of that name. `"_"` is quoted text.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ lead: (?:(?:please|pls|kindly|also|and|but|so|then|ok(?:ay)?|hey|hi|hello|well|o
     |aussi|por favor|y|pero|también|además|gracias|oye|per favore|e|ma|anche|grazie|inoltre|mas
     |também|obrigad[oa]|пожалуйста|и|но|также|ещё|кстати|спасибо|а)(?![\w'’-])[\s,:!.–—-]*|
     (?:请你?|麻烦你?|另外|还有|好的|对了|あと|また|それと|ちなみに|では|じゃあ)[\s,，、：:]*)+
-told: \b(?:sa(?:y|ys|id)|t(?:old|ells)|wrote|writes|reads?|motto|used to|according|suppose
+reported: \b(?:sa(?:y|ys|id)|t(?:old|ells)|wrote|writes|reads?|motto|used to|according|suppose
     |imagine|if i (?!ask|say|send|write|tell|paste|request|mention)|he|she|they|nobody|maybe
     |perhaps|sagte?|meinte?|schrieb|stand|früher|falls|dit|disait|disent|écrit|avant|dice|decía
     |dijo|antes|diceva|disse|prima|diz|dizia|говори[тл]а?|сказала?|раньше|писала?)\b|说|以前|言う
     |言った|昔
-told_after: , [^,]{0,40}\b(?:said|says|sagte|meinte|disait|dit|decía|dijo|diceva|dizia
+attribution: , [^,]{0,40}\b(?:said|says|sagte|meinte|disait|dit|decía|dijo|diceva|dizia
     |говорила?)\b[^,]{0,24}$|\b(?:haha|lol)\b
 """
-"""What several rules have in common; and what `standing` reads by name."""
+"""Parts that several rules share, and the patterns of `SharedPatterns`."""
 
 ENGLISH = r"""
 name: (?:you (?:can|may|should) )?(?:just |please )?call me <name>(?! (?:at|when|if|on|in)\b)

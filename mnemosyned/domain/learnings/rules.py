@@ -1,4 +1,4 @@
-"""The rules by which words are told that are to hold from now on, read from their tables."""
+"""Compiles the per-language rules that recognize instructions, preferences and names."""
 
 from __future__ import annotations
 
@@ -12,62 +12,61 @@ from mnemosyned.domain.learnings.rule_tables import LANGUAGES, PARTS
 
 _PART = re.compile(r"<([a-z_]+)>")
 
-
-def _lines(table: str) -> list[tuple[str, str]]:
-    """Names and patterns, with what is set in joined to the line it goes on from."""
-    joined = table.strip().replace("\n    ", "")
-    return [
-        (name, text)
-        for name, _, text in (line.partition(": ") for line in joined.split("\n"))
-    ]
-
-
 Rules = Sequence[tuple[LearningKind, re.Pattern[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
-    """The patterns that all languages have in common, ready to be matched."""
+class SharedPatterns:
+    """The compiled patterns that apply whatever the language of a sentence."""
 
     request: re.Pattern[str]
-    """What asks for something standing although it ends in a question mark."""
+    """Matches a question that asks for something lasting: "could you always …?"."""
     lead: re.Pattern[str]
-    """What may stand before the words that bind."""
-    told: re.Pattern[str]
-    """What others said, or what once was: the clauses after it give no instruction."""
-    told_after: re.Pattern[str]
-    """What is said to be another's words, or a joke, at its end."""
+    """Matches words before an instruction, such as "please" or "by the way"."""
+    reported: re.Pattern[str]
+    """Matches reported speech and the past: the clauses after it give no instruction."""
+    attribution: re.Pattern[str]
+    """Matches the end of a sentence that names another speaker or marks a joke."""
 
 
 @cache
 def rules_of(language: str) -> Rules:
-    """Matched where a sentence or a clause begins; the first that fits tells the kind.
+    """Return the rules of a language; the first to match a clause from its start gives the kind.
 
-    Read on first use: English takes 20 ms, which no start should wait for.
+    Compiled on first use: English takes 20 ms, which would delay every start.
     """
     return tuple(
-        (LearningKind(kind), _whole(rule)) for kind, rule in _lines(LANGUAGES[language])
+        (LearningKind(kind), _compile(rule))
+        for kind, rule in _parse_table(LANGUAGES[language])
     )
 
 
 @cache
-def common_rules() -> Common:
-    """Read on first use too."""
+def shared_patterns() -> SharedPatterns:
+    """Return the shared patterns, compiled on first use."""
     parts = _parts()
-    return Common(
-        request=_whole(parts["request"]),
-        lead=_whole(parts["lead"]),
-        told=_whole(parts["told"]),
-        told_after=_whole(parts["told_after"]),
+    return SharedPatterns(
+        request=_compile(parts["request"]),
+        lead=_compile(parts["lead"]),
+        reported=_compile(parts["reported"]),
+        attribution=_compile(parts["attribution"]),
     )
 
 
 @cache
 def _parts() -> Mapping[str, str]:
-    return dict(_lines(PARTS))
+    return dict(_parse_table(PARTS))
 
 
-def _whole(pattern: str) -> re.Pattern[str]:
+def _parse_table(table: str) -> list[tuple[str, str]]:
+    """Parse the names and patterns of a table, joining indented lines to the line above."""
+    joined = table.strip().replace("\n    ", "")
+    entries = (line.partition(": ") for line in joined.split("\n"))
+    return [(name, pattern) for name, _, pattern in entries]
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern with each `<name>` replaced by the part of that name."""
     parts = _parts()
     while _PART.search(pattern):
         pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)

@@ -1,4 +1,4 @@
-"""Which learnings a context shows, and in which order."""
+"""Selects the learnings that a context shows, most relevant first."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.learnings.subject import stems
+from mnemosyned.domain.learnings.subject import content_words
 from mnemosyned.domain.text.terms import Terms, terms
 
 SHOWN_MAX = 5
 """How many learnings a context shows."""
 FRESH = timedelta(days=7)
-"""A learning this young is worth half a word in common with the question."""
+"""A learning this recent ranks as if it shared half a word with the question."""
 
 
-def relevant(
+def select_relevant(
     learnings: Iterable[Learning],
     *,
     question: Terms,
@@ -24,24 +24,24 @@ def relevant(
     count: Callable[[str], int],
     limit: int = SHOWN_MAX,
 ) -> list[Learning]:
-    """Those that hold, most relevant to the question first, then the most recent, in the budget.
+    """Select active learnings within the budget: most relevant to the question, then newest.
 
-    One that does not fit is passed over, as a shorter one further down may.
+    A learning that does not fit is skipped, as a shorter one further down may fit.
     """
-    asked = stems(question)
+    question_words = content_words(question)
 
     def rank(learning: Learning) -> tuple[int, datetime]:
-        matches = len(asked & stems(terms(learning.text)))
+        matches = len(question_words & content_words(terms(learning.text)))
         named = learning.kind is LearningKind.NAME
         fresh = now - learning.created_at <= FRESH
         return 2 * min(matches, 3) + named + fresh, learning.created_at
 
-    holding = [learning for learning in learnings if learning.superseded_by is None]
+    active = [learning for learning in learnings if learning.superseded_by is None]
     shown: list[Learning] = []
-    left = budget_tokens
-    for learning in sorted(holding, key=rank, reverse=True):
+    tokens_left = budget_tokens
+    for learning in sorted(active, key=rank, reverse=True):
         size = count(learning.text)
-        if size <= left and len(shown) < limit:
+        if size <= tokens_left and len(shown) < limit:
             shown.append(learning)
-            left -= size
+            tokens_left -= size
     return shown

@@ -1,4 +1,4 @@
-"""What an instruction is about, as far as its words tell: its subject, its sense, its choice."""
+"""Parses an instruction: its subject, whether it is negative, and which alternative it names."""
 
 from __future__ import annotations
 
@@ -10,75 +10,90 @@ from functools import lru_cache
 from mnemosyned.domain.text.stopwords import FUNCTION_WORDS
 from mnemosyned.domain.text.terms import Terms, terms
 
-MEANINGS_KEPT_MAX = 2_000
-ALIKE = 0.6
-"""Of the words of two instructions together, the share in both that makes them about the same."""
+MEANINGS_CACHED_MAX = 2_000
+SUBJECT_OVERLAP_MIN = 0.6
+"""Share of their words that two instructions on one subject have in common, at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The words of an instruction, told apart."""
+    """The words of an instruction by the part they play in it."""
 
     negative: bool
-    about: frozenset[str]
-    """What is left once the words are gone that make it an instruction."""
+    subject: frozenset[str]
+    """The words left without those that only make it an instruction."""
     choices: Mapping[int, int]
-    """Of the groups in `CHOICES`, the one alternative that it names."""
-    choosing: frozenset[str]
-    """Those of its words that name alternatives."""
-    chosen: frozenset[str]
-    refused: frozenset[str]
-    """With "A over B" or "A instead of B", what stands on each side."""
+    """The one alternative it names, by the group in `CHOICES` it is from."""
+    choice_words: frozenset[str]
+    """Words of the subject that name an alternative."""
+    preferred: frozenset[str]
+    """The subject of A in "A over B" or "A instead of B"."""
+    rejected: frozenset[str]
+    """The subject of B in "A over B" or "A instead of B"."""
     slot: str
-    """With "my favourite editor", what only one thing can be."""
+    """The attribute with a single value, such as "editor" in "my favorite editor is"."""
 
 
-@lru_cache(maxsize=MEANINGS_KEPT_MAX)
-def meaning(text: str) -> Meaning:
-    """Read an instruction or a preference; remembered, as each is held against many."""
+@lru_cache(maxsize=MEANINGS_CACHED_MAX)
+def parse_meaning(text: str) -> Meaning:
+    """Parse an instruction or a preference; cached, as each is compared with many."""
     low = text.casefold().replace("’", "'")
-    kept, _, instead = _INSTEAD.sub("\n", low, count=1).partition("\n")
-    about = _subject(kept)
-    choices: dict[int, int] = {}
-    choosing: set[str] = set()
-    for group, alternatives in enumerate(CHOICES if _ANY_CHOICE.search(kept) else ()):
-        named = [at for at, words in enumerate(alternatives) if words.search(kept)]
-        if len(named) == 1:
-            choices[group] = named[0]
-            choosing |= {word for word in about if alternatives[named[0]].search(word)}
+    statement, _, alternative = _INSTEAD.sub("\n", low, count=1).partition("\n")
+    subject = _parse_subject(statement)
+    choices = _parse_choices(statement)
     slot = _SLOT.search(low)
     return Meaning(
-        negative=bool(_NOT.search(kept)),
-        about=about,
+        negative=bool(_NOT.search(statement)),
+        subject=subject,
         choices=choices,
-        choosing=frozenset(choosing),
-        chosen=about if instead else frozenset(),
-        refused=_subject(instead) if instead else frozenset(),
+        choice_words=frozenset(
+            word
+            for group, choice in choices.items()
+            for word in subject
+            if CHOICES[group][choice].search(word)
+        ),
+        preferred=subject if alternative else frozenset(),
+        rejected=_parse_subject(alternative) if alternative else frozenset(),
         slot=slot[1] if slot else "",
     )
 
 
-def alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two subjects are the same, or nearly."""
-    return bool(one & other) and len(one & other) >= ALIKE * len(one | other)
+def _parse_choices(statement: str) -> dict[int, int]:
+    """Return the alternative that a statement names, for each group it names just one of."""
+    if not _ANY_CHOICE.search(statement):
+        return {}
+    choices: dict[int, int] = {}
+    for group, alternatives in enumerate(CHOICES):
+        named = [
+            index for index, words in enumerate(alternatives) if words.search(statement)
+        ]
+        if len(named) == 1:
+            choices[group] = named[0]
+    return choices
 
 
-def stems(asked: Terms) -> frozenset[str]:
-    """Words as they compare: without case, little words and the ending of the plural."""
-    words = {word.casefold() for word in asked.words} - FUNCTION_WORDS
-    return frozenset([*(_PLURAL.sub("", word) for word in words), *asked.grams])
+def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
+    """Tell whether two subjects have most of their words in common."""
+    shared = len(new & old)
+    return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * len(new | old)
 
 
-def _subject(text: str) -> frozenset[str]:
-    return stems(terms(_CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", text)))))
+def content_words(found: Terms) -> frozenset[str]:
+    """Return words in lower case and the singular, without function words, and all grams."""
+    words = {word.casefold() for word in found.words} - FUNCTION_WORDS
+    return frozenset([*(_PLURAL.sub("", word) for word in words), *found.grams])
 
 
-def _either(*alternatives: str) -> tuple[re.Pattern[str], ...]:
+def _parse_subject(text: str) -> frozenset[str]:
+    return content_words(terms(_CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", text)))))
+
+
+def _alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(words) for words in alternatives)
 
 
 CHOICES = (
-    _either(  # languages, as they are called in several
+    _alternatives(  # languages, as they are called in several
         r"\b(?:english|englisch|anglais|inglés|inglese|inglês|по-английски)\b|英语|英文|英語",
         r"\b(?:german|deutsch|allemand|alemán|tedesco|alemão|по-немецки)\b|德语|德文|ドイツ語",
         r"\b(?:french|französisch|français|francés|francese|francês|по-французски)\b|法语|フランス語",
@@ -89,27 +104,27 @@ CHOICES = (
         r"\b(?:chinese|chinesisch|chinois|chino|cinese|chinês|по-китайски)\b|中文|中国語",
         r"\b(?:japanese|japanisch|japonais|japonés|giapponese|japonês|по-японски)\b|日语|日本語",
     ),
-    _either(r"\btab(?:s|ulations?)?\b|tabulator", r"\bspaces?\b|leerzeichen|espaces|espacios"),
-    _either(r"\bmetric\b|metrisch|métrique|métric[oa]", r"\bimperial\b"),
-    _either(r"\bcelsius\b|°c\b", r"\bfahrenheit\b|°f\b", r"\bkelvin\b"),
-    _either(r"\b(?:24|twenty-four)[- ]?h", r"\b(?:12|twelve)[- ]?h|\b[ap]\.?m\b"),
-    _either(r"\bduze?\b|\btutoie", r"\bsieze?\b|\bvouvoie"),
-    _either(r"\bwindow\b|fenster|fenêtre|ventan|窓", r"\baisle\b|gang|couloir|pasillo|通路"),
-    _either(r"\bdark\b|dunkel|sombre|oscur", r"\blight\b|\bhell|clair\b|clar[oa]\b"),
-    _either(
+    _alternatives(r"\btab(?:s|ulations?)?\b|tabulator", r"\bspaces?\b|leerzeichen|espaces|espacios"),
+    _alternatives(r"\bmetric\b|metrisch|métrique|métric[oa]", r"\bimperial\b"),
+    _alternatives(r"\bcelsius\b|°c\b", r"\bfahrenheit\b|°f\b", r"\bkelvin\b"),
+    _alternatives(r"\b(?:24|twenty-four)[- ]?h", r"\b(?:12|twelve)[- ]?h|\b[ap]\.?m\b"),
+    _alternatives(r"\bduze?\b|\btutoie", r"\bsieze?\b|\bvouvoie"),
+    _alternatives(r"\bwindow\b|fenster|fenêtre|ventan|窓", r"\baisle\b|gang|couloir|pasillo|通路"),
+    _alternatives(r"\bdark\b|dunkel|sombre|oscur", r"\blight\b|\bhell|clair\b|clar[oa]\b"),
+    _alternatives(
         r"\bshort|\bbrief|\bconcise|kurz|kürz|\bcourt|\bcort[oa]|\bbrev",
         r"\blong|\bdetail|lang\b|ausführ|\blarg[oa]",
     ),
-    _either(r"\bformal\b|förmlich", r"\b(?:informal|casual)\b|locker"),
-    _either(r"\bbritish\b", r"\bamerican\b"),
-    _either(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
+    _alternatives(r"\bformal\b|förmlich", r"\b(?:informal|casual)\b|locker"),
+    _alternatives(r"\bbritish\b", r"\bamerican\b"),
+    _alternatives(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
 )  # fmt: skip
-"""Few things of which one holds at a time."""
+"""Groups of alternatives; only one of a group can apply at a time."""
 _ANY_CHOICE = re.compile(
     "|".join(words.pattern for group in CHOICES for words in group)
 )
-OF_SOMETHING = frozenset({6, 7, 8, 9})
-"""Those that say nothing without what they are of: a long answer is not a long walk."""
+CHOICES_OF_A_SUBJECT = frozenset({6, 7, 8, 9})
+"""Groups that need the same subject to conflict: a long answer does not rule out a short walk."""
 
 _INSTEAD = re.compile(
     r", not |,? \b(?:instead of|rather than|over|statt|anstatt|anstelle von|plutôt que|au lieu de"
@@ -143,6 +158,6 @@ _CUES = re.compile(
     r"|请|始终|总是|永远|从现在开始|以后|今后|使用|用|回答|记住|我更?喜欢"
     r"|常に|いつも|必ず|絶対に?|これからは?|今後は?|ください|使わ|使って|答えて|は|を|で"
 )
-"""What makes a sentence an instruction, whatever it is about; and its little words."""
+"""Words that make a sentence an instruction, whatever its subject; and articles, prepositions."""
 _ELIDED = re.compile(r"\b[cdjlmnst]'(?=\w{2})")
 _PLURAL = re.compile(r"(?<=[a-zà-ÿ]{3})(?:(?<!s)s)$")

@@ -198,9 +198,9 @@ def spoken_of(
     summary stays.
     """
     # Loaded by who summarizes: the shell client needs the values of this module alone.
-    from mnemosyned.domain.secrets.exact_values import without_secrets  # noqa: PLC0415
+    from mnemosyned.domain.secrets.exact_values import mask_memories  # noqa: PLC0415
 
-    readable, details = without_secrets(originals)
+    readable, details = mask_memories(originals)
     return [memory for memory in readable if memory.lasting], details
 
 

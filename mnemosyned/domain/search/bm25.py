@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.text.irregular_forms import other_forms
-from mnemosyned.domain.text.stemming import WORD, beginning, fold, stem
+from mnemosyned.domain.text.stemming import WORD, fold_case, stem, stem_prefix
 from mnemosyned.domain.text.terms import Terms
 
 K1, B = 1.2, 0.75
@@ -75,13 +75,13 @@ class Reader:
         forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
             for form in _forms(number, word):
-                forms.setdefault(beginning(form.stems[0]), []).append(form)
+                forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
         self._forms = [(start, _Known(among)) for start, among in forms.items()]
         self._speakers: dict[str, float] = {}
 
     def read(self, text: str) -> Reading:
         """What the beginning of a text says of each term."""
-        folded = fold(text[:READ_CHARS_MAX])
+        folded = fold_case(text[:READ_CHARS_MAX])
         counts, where = self._found(folded)
         if not where:
             return self._silent
@@ -146,7 +146,7 @@ class Reader:
 
     def role(self, role: str) -> tuple[float, ...]:
         """For each term, how telling it is as who said it."""
-        counts, _ = self._found(fold(role))
+        counts, _ = self._found(fold_case(role))
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
     def _found(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
@@ -170,7 +170,7 @@ class Reader:
 
 
 def _forms(number: int, word: str) -> list[_Form]:
-    tokens = tuple(WORD.findall(fold(word)))
+    tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []
     coded = any(char.isdigit() for char in word)

@@ -13,7 +13,7 @@ from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 # Clients load this module for its hits alone, and must start fast.
 if TYPE_CHECKING:
-    from mnemosyned.domain.dates.questions import Span
+    from mnemosyned.domain.dates.questions import TimeSpan
     from mnemosyned.domain.text.terms import Terms
 
 LINES_MAX = 3
@@ -35,7 +35,7 @@ class Query:
     tier: Tier | None = None
     since: datetime | None = None
     until: datetime | None = None
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TimeSpan, ...] = ()
     """The times it speaks of: what happened then is preferred, not required."""
     only_then: bool = False
     """Whether it asks for nothing but what happened at these times: then they are required."""

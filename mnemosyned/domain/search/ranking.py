@@ -313,7 +313,7 @@ def _with_priors(
 def _time_share(query: Query, match: Match) -> float:
     best = 0.0
     for span in query.spans:
-        around = span.around()
+        around = span.widened()
         if span.since <= match.created_at < span.until:
             return TIME_SHARE
         if around.since <= match.created_at < around.until:

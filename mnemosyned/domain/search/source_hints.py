@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mnemosyned.domain.text.stemming import WORD, fold, stem
+from mnemosyned.domain.text.stemming import WORD, fold_case, stem
 from mnemosyned.domain.text.terms import Terms
-from mnemosyned.domain.text.word_cache import forgettable
+from mnemosyned.domain.text.word_cache import clear_on_forget
 
 _CALLED = (
     "photo picture image snapshot screenshot photograph camera gallery foto bild aufnahme imagen",
@@ -25,7 +25,7 @@ _CALLED = (
 @lru_cache(maxsize=1)
 def _kinds() -> dict[str, int]:
     return {
-        stem(fold(word)): kind
+        stem(fold_case(word)): kind
         for kind, words in enumerate(_CALLED)
         for word in words.split()
     }
@@ -41,10 +41,10 @@ def is_asked_of(source: str | None, asked: frozenset[str | int]) -> bool:
     return source is not None and not asked.isdisjoint(_named(source))
 
 
-@forgettable
+@clear_on_forget
 @lru_cache(maxsize=512)
 def _named(text: str) -> frozenset[str | int]:
     """The stems of a text, and the kinds of source among them."""
-    stems = {stem(word) for word in WORD.findall(fold(text))}
+    stems = {stem(word) for word in WORD.findall(fold_case(text))}
     kinds = {kind for word in stems if (kind := _kinds().get(word)) is not None}
     return frozenset(stems | kinds)

@@ -16,7 +16,7 @@ from itertools import chain
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
 from mnemosyned.domain.search.query import Shown
 from mnemosyned.domain.secrets.known import KnownSecrets
-from mnemosyned.domain.secrets.masking import masked_memory, secrets
+from mnemosyned.domain.secrets.masking import find_secrets, mask_memory
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
@@ -121,9 +121,9 @@ _TRIMMED = frozenset({"url", "email", "_email", "path", "_root", "_path", "_flag
 _TRAILING = ".,;:!?)]}>'\"*`"
 
 
-def details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
+def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
     """The exact values of a text in order, secrets first, each kind and value once."""
-    hidden = secrets(text)[:DETAILS_MAX]
+    hidden = find_secrets(text)[:DETAILS_MAX]
     found: dict[tuple[DetailKind, str], Detail] = {}
     for kind, start, stop in hidden:
         value = text[start:stop]
@@ -161,14 +161,14 @@ def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
             yield _KINDS[group], start, value
 
 
-def without_secrets(
+def mask_memories(
     memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
     """The memories as a summarizer may read them, and their exact values as they stand.
 
     What one memory shows to be a secret is masked in all of them, and so is what is known.
     """
-    noted = [details(memory.content, memory=memory.id) for memory in memories]
+    noted = [extract_details(memory.content, memory=memory.id) for memory in memories]
     together = tuple(chain.from_iterable(noted))
     secret = [detail for detail in (*together, *known) if detail.sensitive]
     if not secret:
@@ -176,27 +176,27 @@ def without_secrets(
     known_secrets = KnownSecrets(secret)
     return (
         [
-            replace(memory, content=known_secrets.masked(memory.content))
+            replace(memory, content=known_secrets.mask(memory.content))
             for memory in memories
         ],
         tuple(
             replace(
                 detail,
                 sensitive=detail.sensitive
-                or known_secrets.masked(detail.value) != detail.value,
+                or known_secrets.mask(detail.value) != detail.value,
             )
             for detail in together
         ),
     )
 
 
-def masked_episode(episode: Episode) -> Episode:
+def mask_episode(episode: Episode) -> Episode:
     """The episode as anyone may see it; its content was written without secrets."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)
     details = tuple(
-        replace(detail, value=known_secrets.masked(detail.value))
+        replace(detail, value=known_secrets.mask(detail.value))
         if detail.sensitive
         else detail
         for detail in episode.details
@@ -204,7 +204,7 @@ def masked_episode(episode: Episode) -> Episode:
     return replace(episode, details=details)
 
 
-def current(episode: Episode) -> Episode:
+def without_superseded(episode: Episode) -> Episode:
     """The episode without the exact values of what was superseded."""
     if not any(detail.superseded for detail in episode.details):
         return episode
@@ -214,7 +214,7 @@ def current(episode: Episode) -> Episode:
     )
 
 
-def masked_shown(shown: Shown) -> Shown:
+def mask_documents(shown: Shown) -> Shown:
     """What is found as anyone may see it."""
-    memories = {at: masked_memory(memory) for at, memory in shown.memories.items()}
+    memories = {at: mask_memory(memory) for at, memory in shown.memories.items()}
     return Shown(memories, shown.episodes)

@@ -147,9 +147,9 @@ _IBAN_CHARS = {
 }  # fmt: skip
 
 
-def formed(text: str) -> Iterator[Secret]:
+def find_by_format(text: str) -> Iterator[Secret]:
     """The secrets of a text that are known by their form."""
-    if _hinted(text):
+    if _may_have_token(text):
         yield from _spans(_TOKENS, text)
     if "J" in text and "eyJ" in text:  # "J" is rare, and found faster
         tokens = _JWT.finditer(text)
@@ -157,16 +157,16 @@ def formed(text: str) -> Iterator[Secret]:
             Secret(DetailKind.JWT, *match.span()) for match in tokens if match["jwt"]
         )
     if ":" in text:
-        yield from _after_colons(text)
+        yield from _find_after_colons(text)
     if "=" in text or "</" in text:
-        yield from _in_mark_up(text)
+        yield from _find_in_markup(text)
     if " -" in text or "$" in text or "|" in text or " /user" in text:
-        yield from _in_commands(text)
+        yield from _find_in_commands(text)
     if _DIGITS.search(text):
-        yield from _numbers(text)
+        yield from _find_numbers(text)
 
 
-def _hinted(text: str) -> bool:
+def _may_have_token(text: str) -> bool:
     for sign, hints in TOKEN_HINTS.items():
         if sign in text:
             for hint in hints:  # `any` takes a third longer
@@ -181,22 +181,22 @@ def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Secret]:
         yield Secret(DetailKind(group), *match.span(group))
 
 
-def _after_colons(text: str) -> Iterator[Secret]:
+def _find_after_colons(text: str) -> Iterator[Secret]:
     if "@" in text and "://" in text:
         yield from _spans(_IN_URL, text)
     if "asic " in text:
         for match in _BASIC.finditer(text):
-            if _is_pair(match["token"]):
+            if _is_basic_auth(match["token"]):
                 yield Secret(DetailKind.PASSWORD, *match.span("token"))
     if "ookie" in text:
-        yield from _cookies(text)
+        yield from _find_cookies(text)
     if "WIFI:" in text:
         yield from _spans(_WIFI_QR, text)
     if text.count(":") >= 4:
         yield from _spans(_PGPASS, text)
 
 
-def _in_mark_up(text: str) -> Iterator[Secret]:
+def _find_in_markup(text: str) -> Iterator[Secret]:
     if "?" in text or "&" in text:
         for match in _SIGNED.finditer(text):
             kind = DetailKind.SIGNATURE if match["_sig"] else DetailKind.TOKEN
@@ -206,17 +206,17 @@ def _in_mark_up(text: str) -> Iterator[Secret]:
         for match in _MARKUP.finditer(text):
             yield Secret(DetailKind.PASSWORD, *match.span("a" if match["a"] else "b"))
     if " -b " in text and "curl" in text:
-        yield from _cookies(text)
+        yield from _find_cookies(text)
 
 
-def _cookies(text: str) -> Iterator[Secret]:
+def _find_cookies(text: str) -> Iterator[Secret]:
     for match in _COOKIE.finditer(text):
         for pair in _PAIR.finditer(text, *match.span("pairs")):
             if _COOKIE_NAMES.search(pair["name"]):
                 yield Secret(DetailKind.COOKIE, *pair.span("cookie"))
 
 
-def _in_commands(text: str) -> Iterator[Secret]:
+def _find_in_commands(text: str) -> Iterator[Secret]:
     if "$" in text:
         yield from _spans(_HASH, text)
     for hint, pattern in _COMMANDS.items():
@@ -224,7 +224,7 @@ def _in_commands(text: str) -> Iterator[Secret]:
             yield from _spans(pattern, text)
 
 
-def _is_pair(code: str) -> bool:
+def _is_basic_auth(code: str) -> bool:
     """Whether it is a user and a password in base64."""
     try:
         return b":" in b64decode(code, validate=True)
@@ -232,7 +232,7 @@ def _is_pair(code: str) -> bool:
         return False
 
 
-def _numbers(text: str) -> Iterator[Secret]:
+def _find_numbers(text: str) -> Iterator[Secret]:
     for match in _NUMBERS.finditer(text):
         start, stop = match.span()
         digits = re.sub(r"\W", "", match[0])

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mnemosyned.domain.memory import Detail
-from mnemosyned.domain.secrets.masking import KNOWN_CHARS_MIN, SECRET_KINDS, masked
+from mnemosyned.domain.secrets.masking import (
+    KNOWN_CHARS_MIN,
+    SECRET_KINDS,
+    mask_secrets,
+)
 
 FEW = 16
 """So many are searched for one by one in less time than it takes to look up a text's parts."""
@@ -21,7 +25,7 @@ class KnownSecrets:
     def __init__(self, details: Iterable[Detail]) -> None:
         secret = [detail for detail in details if detail.kind in SECRET_KINDS]
         self._by_value = {detail.value: detail for detail in secret}
-        # As `masked` does: a text may end the sentence otherwise.
+        # As `mask_secrets` does: a text may end the sentence otherwise.
         self._by_value |= {detail.value.rstrip("!?"): detail for detail in secret}
         self._lengths: dict[str, set[int]] = {}
         """By how values begin, how long they are."""
@@ -29,9 +33,9 @@ class KnownSecrets:
             if len(value) >= KNOWN_CHARS_MIN:
                 self._lengths.setdefault(value[:KNOWN_CHARS_MIN], set()).add(len(value))
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """The text with every secret masked, those known and those that rules find."""
-        return masked(text, self._within(text))
+        return mask_secrets(text, self._within(text))
 
     def _within(self, text: str) -> Iterable[Detail]:
         if len(self._by_value) <= FEW:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Detail, DetailKind, MemoryRecord
-from mnemosyned.domain.secrets.formats import Secret, formed
-from mnemosyned.domain.secrets.sentences import spoken
+from mnemosyned.domain.secrets.formats import Secret, find_by_format
+from mnemosyned.domain.secrets.sentences import find_by_name
 
 KNOWN_CHARS_MIN = 6
 """A secret at least this long is masked wherever it stands, not only where a rule saw it."""
@@ -57,9 +57,9 @@ class SecretRule(StrEnum):
     REFUSE = "refuse"
 
 
-def secrets(text: str) -> list[Secret]:
+def find_secrets(text: str) -> list[Secret]:
     """The secrets in a text, in order and apart from each other."""
-    found = [*formed(text), *spoken(text)]
+    found = [*find_by_format(text), *find_by_name(text)]
     if len(found) < 2:
         return found
     found.sort(key=attrgetter("start"))
@@ -75,13 +75,13 @@ def secrets(text: str) -> list[Secret]:
     return apart
 
 
-def masked(text: str, known: Iterable[Detail] = ()) -> str:
+def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     """The text with `[secret:KIND]` for every secret in it.
 
     `known` are details of other texts, whose secrets are masked here too. A last `!` or `?` may
     be of the secret or of its sentence: elsewhere it is masked with and without.
     """
-    found = secrets(text)
+    found = find_secrets(text)
     values = {
         detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS
     }
@@ -91,69 +91,71 @@ def masked(text: str, known: Iterable[Detail] = ()) -> str:
         values |= {text[start:stop]: kind for kind, start, stop in found[:KNOWN_MAX]}
         parts, done = [], 0
         for kind, start, stop in found:
-            parts += [text[done:start], mask(kind)]
+            parts += [text[done:start], placeholder(kind)]
             done = stop
         text = "".join([*parts, text[done:]])
     values |= {value.rstrip("!?"): kind for value, kind in values.items()}
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= KNOWN_CHARS_MIN and value in text:
-            text = text.replace(value, mask(values[value]))
+            text = text.replace(value, placeholder(values[value]))
     return text
 
 
-def mask(kind: DetailKind) -> str:
+def placeholder(kind: DetailKind) -> str:
     """What stands for a secret."""
     return f"[secret:{kind.value}]"
 
 
-def masked_values(
+def mask_metadata(
     metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX
 ) -> dict[str, Any]:
     """The same object with the secrets in its strings masked, its keys telling what they are.
 
     What is nested deeper than `levels` is left out; requests that deep are refused.
     """
-    return {key: _masked_value(value, key, levels) for key, value in metadata.items()}
+    return {key: _mask_value(value, key, levels) for key, value in metadata.items()}
 
 
-def _masked_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
+def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
     if isinstance(value, str):
-        alone = masked(value)
+        alone = mask_secrets(value)
         name = f"{key}: "
-        return masked(name + value).removeprefix(name) if alone == value else alone
+        return (
+            mask_secrets(name + value).removeprefix(name) if alone == value else alone
+        )
     if isinstance(value, Mapping | list | tuple) and not levels:
         return TOO_DEEP
     if isinstance(value, Mapping):
-        return masked_values(value, levels=levels - 1)
+        return mask_metadata(value, levels=levels - 1)
     if isinstance(value, list | tuple):
-        return [_masked_value(member, key, levels - 1) for member in value]
+        return [_mask_value(member, key, levels - 1) for member in value]
     return value
 
 
-def masked_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
+def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
     """The memory as anyone may see it."""
-    content = masked(memory.content, known)
-    metadata = masked_values(memory.metadata) if memory.metadata else memory.metadata
+    content = mask_secrets(memory.content, known)
+    metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
     if content == memory.content and metadata == memory.metadata:
         return memory
     return replace(memory, content=content, metadata=metadata)
 
 
-def admitted(
+def apply_secret_rule(
     memory: MemoryRecord, rule: SecretRule, *, place: str = ""
 ) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
     """The memory as it may be stored, and what became of its secrets.
 
     Raises `SecretRefused`, which names the kind of secret and its field, never its value.
     """
-    other = masked_memory(memory)
+    other = mask_memory(memory)
     if other is memory:
         return memory, ""
     if rule is SecretRule.KEEP:
         return memory, "kept"
     if rule is SecretRule.MASK:
         return other, "masked"
-    found = secrets(memory.content)
+    found = find_secrets(memory.content)
     field = "content" if found else "metadata"
     kind = f" ({found[0].kind.value})" if found else ""
     raise SecretRefused(

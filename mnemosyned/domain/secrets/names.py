@@ -63,7 +63,7 @@ class Link(NamedTuple):
     apart: bool
 
 
-def words_of(*tables: Mapping[str, str]) -> frozenset[str]:
+def all_words(*tables: Mapping[str, str]) -> frozenset[str]:
     """The words of all languages in these tables."""
     return frozenset(
         word for table in tables for row in table.values() for word in row.split()
@@ -113,12 +113,12 @@ _COLONS = ("=", ":", "：", "->", "=>")
 _ENDS = (".", "!", "?", ";", '"', '",', "',", ")")
 TOKEN = re.compile(r"\S{1,100}+")
 _SPACE = re.compile(r"[^\S\n]{0,3}")
-_COPULAS, _ADVERBS = words_of(COPULAS), words_of(ADVERBS)
-_PREPOSITIONS = words_of(PREPOSITIONS)
+_COPULAS, _ADVERBS = all_words(COPULAS), all_words(ADVERBS)
+_PREPOSITIONS = all_words(PREPOSITIONS)
 _ELIDED = ("d'", "l'", "dell'", "all'", "nell'", "d’", "l’", "dell’", "all’")
 
 
-def names(text: str) -> Iterator[Name]:
+def find_names(text: str) -> Iterator[Name]:
     """The names of secrets in a text, in order."""
     low = text.lower()
     if len(low) != len(text):  # a few letters are two in lower case
@@ -171,13 +171,13 @@ def _windows(low: str) -> Iterator[tuple[str, int, int]]:
     yield window, start, stop
 
 
-def links(name: Name) -> Iterator[Link]:
+def find_links(name: Name) -> Iterator[Link]:
     """Where the value of a name may begin, the likeliest first."""
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
         yield Link(":", colon.end(), apart=False)
     elif name.spaced and name.word not in _COLON_ONLY and not _is_quoted(name):
-        yield from _links_apart(name)
+        yield from _find_distant_links(name)
 
 
 def _is_quoted(name: Name) -> bool:
@@ -186,7 +186,7 @@ def _is_quoted(name: Name) -> bool:
     return mark != "" and mark in CLOSING_QUOTES and name.text[name.start - 1] == mark
 
 
-def _links_apart(name: Name) -> Iterator[Link]:
+def _find_distant_links(name: Name) -> Iterator[Link]:
     """Word by word: up to a colon, past copulas, or what follows the name directly."""
     text, low = name.text, name.low
     start = name.end + text.startswith(",", name.end)
@@ -199,10 +199,12 @@ def _links_apart(name: Name) -> Iterator[Link]:
             return
         if said in ("'s", "’s") or (word in _COPULAS and not at_name):
             sign = "" if word in AMBIGUOUS else "is"
-            yield Link(sign, past(low, token.end(), limit, _ADVERBS), apart=inside)
+            yield Link(
+                sign, skip_words(low, token.end(), limit, _ADVERBS), apart=inside
+            )
             inside = True
         elif said in _COLONS or (said[-1] in ":：" and word):
-            yield Link(":", _past_spaces(text, token.end()), apart=True)
+            yield Link(":", _skip_spaces(text, token.end()), apart=True)
             return
         elif inside or word in _ADVERBS:
             if word and said.endswith(_ENDS):
@@ -223,7 +225,7 @@ def _line_end(text: str, start: int) -> int:
     return newline if newline >= 0 else limit
 
 
-def past(low: str, start: int, limit: int, words: frozenset[str]) -> int:
+def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
     """Where the first word begins that is none of these."""
     for token in TOKEN.finditer(low, start, limit):
         if token[0].strip(",") not in words:
@@ -231,6 +233,6 @@ def past(low: str, start: int, limit: int, words: frozenset[str]) -> int:
     return limit
 
 
-def _past_spaces(text: str, start: int) -> int:
+def _skip_spaces(text: str, start: int) -> int:
     match = _SPACE.match(text, start)
     return match.end() if match else start

@@ -18,19 +18,19 @@ from mnemosyned.domain.secrets.names import (
     WINDOW_CHARS,
     Link,
     Name,
-    links,
-    names,
-    past,
-    words_of,
+    all_words,
+    find_links,
+    find_names,
+    skip_words,
 )
 from mnemosyned.domain.secrets.values import (
     Value,
+    extend_value,
     is_possible,
     is_random,
     is_strong,
-    phrase_at,
-    value_at,
-    whole,
+    read_passphrase,
+    read_value,
 )
 from mnemosyned.domain.secrets.words import (
     ADVERBS,
@@ -63,10 +63,10 @@ CODES_MAX = 16
 CHANGES_MAX = 3
 """How many values one sentence may put in each other's place."""
 
-_COPULAS, _AND_NOW, _AS = words_of(COPULAS), words_of(AND_NOW), words_of(AS)
-_DETERMINERS = words_of(DETERMINERS)
-_CHANGES = words_of(ADVERBS, COPULAS)
-_LATER = words_of(ADVERBS, COPULAS, AND_NOW)
+_COPULAS, _AND_NOW, _AS = all_words(COPULAS), all_words(AND_NOW), all_words(AS)
+_DETERMINERS = all_words(DETERMINERS)
+_CHANGES = all_words(ADVERBS, COPULAS)
+_LATER = all_words(ADVERBS, COPULAS, AND_NOW)
 _FROM_TO: dict[str, set[str]] = {}
 for _from, _to in FROM_TO.values():
     _FROM_TO.setdefault(_from, set()).update(_to.split("|"))
@@ -97,10 +97,10 @@ _SEED = re.compile(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w-])")
 _AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
 
 
-def spoken(text: str) -> Iterator[Secret]:
+def find_by_name(text: str) -> Iterator[Secret]:
     """The secrets of a text that follow a name for them, in order of the names."""
     done, fruitless = 0, 0
-    for name in names(text):
+    for name in find_names(text):
         if (
             name.start < done
             or fruitless > FRUITLESS_MAX + name.start // CHARS_PER_NAME
@@ -116,25 +116,25 @@ def spoken(text: str) -> Iterator[Secret]:
 def _passwords(name: Name) -> Iterator[Secret]:
     """A password, the one before it, and the one that took its place."""
     text = name.text
-    if name.spaced and (pair := _changed(name)):
+    if name.spaced and (pair := _changed_values(name)):
         yield _password(text, pair[0])
         yield _password(text, pair[1])
         return
     short, phrase = name.label is Label.PASS, name.label is Label.PHRASE
-    for link in islice(links(name), LINKS_MAX):
+    for link in islice(find_links(name), LINKS_MAX):
         phrased = None if short else _phrase(text, link, named=phrase)
-        value = phrased or value_at(text, link.start)
+        value = phrased or read_value(text, link.start)
         if value and _is_password(text, value, link, short=short):
             secret = _password(text, value)
             yield secret
             yield from _successors(name, secret.stop)
             return
-    if name.spaced and (earlier := _before(name)) and _is_strong(earlier):
+    if name.spaced and (earlier := _value_before(name)) and _is_strong(earlier):
         yield _password(text, earlier)
 
 
 def _password(text: str, value: Value) -> Secret:
-    value = whole(text, value)
+    value = extend_value(text, value)
     return Secret(DetailKind.PASSWORD, value.start, value.stop)
 
 
@@ -144,7 +144,7 @@ def _is_strong(value: Value | None) -> bool:
 
 def _phrase(text: str, link: Link, *, named: bool) -> Value | None:
     if link.sign == ":" or (named and link.sign):
-        return phrase_at(text, link.start, named=named)
+        return read_passphrase(text, link.start, named=named)
     return None
 
 
@@ -175,10 +175,10 @@ def _is_bare_password(text: str, value: Value, link: Link) -> bool:
     return words.isalpha() and words not in (words.lower(), words.title())
 
 
-def _changed(name: Name) -> tuple[Value, Value] | None:
+def _changed_values(name: Name) -> tuple[Value, Value] | None:
     """The old and the new value in "from A to B"."""
     text, low, end = name.text, name.low, name.end
-    start = past(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
+    start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     tokens = TOKEN.finditer(low, start, min(start + WINDOW_CHARS, len(low)))
     opening = next(tokens, None)
     if opening is None or opening[0] not in _FROM_TO:
@@ -186,7 +186,7 @@ def _changed(name: Name) -> tuple[Value, Value] | None:
     old, to, new = (next(tokens, None) for _ in range(3))
     if not (old and to and new) or to[0] not in _FROM_TO[opening[0]]:
         return None
-    values = value_at(text, old.start()), value_at(text, new.start())
+    values = read_value(text, old.start()), read_value(text, new.start())
     if values[0] and values[1] and any(map(_is_strong, values)):
         return values[0], values[1]
     return None
@@ -199,18 +199,18 @@ def _successors(name: Name, stop: int) -> Iterator[Secret]:
         while stop < len(text) and text[stop] in EDGES:
             stop += 1
         limit = min(stop + WINDOW_CHARS, len(low))
-        start = past(low, stop, limit, _LATER)
+        start = skip_words(low, stop, limit, _LATER)
         between = low[stop:start].replace(",", " ").split()
         if not _COPULAS.intersection(between) or not _AND_NOW.intersection(between):
             return
-        value = value_at(text, start)
+        value = read_value(text, start)
         if value is None or not _is_strong(value):
             return
         yield _password(text, value)
         stop = value.stop
 
 
-def _before(name: Name) -> Value | None:
+def _value_before(name: Name) -> Value | None:
     """The value in "use X as the password" or "X is my password"."""
     tokens = list(
         TOKEN.finditer(name.low, max(0, name.start - BEFORE_CHARS), name.start)
@@ -220,7 +220,7 @@ def _before(name: Name) -> Value | None:
         if word in _AS or (
             back > 1 and word in _COPULAS and tokens[-back + 1][0] in _DETERMINERS
         ):
-            return value_at(name.text, tokens[-back - 1].start())
+            return read_value(name.text, tokens[-back - 1].start())
     return None
 
 
@@ -232,10 +232,10 @@ def _keys(name: Name) -> Iterator[Secret]:
     )
     kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
     least = BARE_KEY_CHARS_MIN if bare else KEY_CHARS_MIN
-    for link in islice(links(name), LINKS_MAX):
+    for link in islice(find_links(name), LINKS_MAX):
         if bare and (link.apart or not link.sign):
             return
-        value = value_at(text, link.start)
+        value = read_value(text, link.start)
         if value is None:
             continue
         if not value.quoted or " " in value.text:
@@ -246,11 +246,11 @@ def _keys(name: Name) -> Iterator[Secret]:
             stop = value.stop if value.quoted else _key_at(text, value.start, None).stop
             yield Secret(kind, value.start, stop)
             return
-    if not bare and (value := _before(name)) and is_random(value.text, least):
+    if not bare and (value := _value_before(name)) and is_random(value.text, least):
         yield Secret(kind, value.start, value.stop)
 
 
-def _bearers(name: Name) -> Iterator[Secret]:
+def _bearer_tokens(name: Name) -> Iterator[Secret]:
     """What an HTTP header bears."""
     if value := _BEARER_VALUE.match(name.text, name.end):
         yield Secret(DetailKind.TOKEN, *value.span("value"))
@@ -270,7 +270,7 @@ def _codes(name: Name) -> Iterator[Secret]:
         if name.word.startswith(("cv", "pr", "cr", "kart"))
         else CODE_DIGITS_MIN
     )
-    for link in links(name):
+    for link in find_links(name):
         for pattern in (_GROUPS, _CODE):
             value = pattern.match(name.text, link.start)
             if value and sum(map(str.isdigit, value[0])) >= least:
@@ -280,7 +280,7 @@ def _codes(name: Name) -> Iterator[Secret]:
 
 def _combinations(name: Name) -> Iterator[Secret]:
     """The combination of a lock."""
-    for link in links(name):
+    for link in find_links(name):
         if value := _GROUPS.match(name.text, link.start):
             yield Secret(DetailKind.ACCESS_CODE, *value.span())
             return
@@ -288,7 +288,7 @@ def _combinations(name: Name) -> Iterator[Secret]:
 
 def _login_codes(name: Name) -> Iterator[Secret]:
     """A code for one login, or the list of those for recovery."""
-    for link in links(name):
+    for link in find_links(name):
         start = link.start
         for _ in range(CODES_MAX):
             if not (code := _LOGIN_CODE.match(name.text, start)):
@@ -319,8 +319,8 @@ def _answers(name: Name) -> Iterator[Secret]:
     if name.word == "answer" and "security" not in around:
         return
     text = name.text
-    for link in links(name):
-        value = value_at(text, link.start) if link.sign else None
+    for link in find_links(name):
+        value = read_value(text, link.start) if link.sign else None
         if value and is_possible(value.text) and value.text.lower() not in PROSE:
             yield _password(text, value)
             return
@@ -329,9 +329,9 @@ def _answers(name: Name) -> Iterator[Secret]:
 def _logins(name: Name) -> Iterator[Secret]:
     """The password in "credentials: user / password"."""
     text = name.text
-    for link in links(name):
+    for link in find_links(name):
         slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None
-        value = value_at(text, slash.end()) if slash else None
+        value = read_value(text, slash.end()) if slash else None
         if value and _is_strong(value):
             yield _password(text, value)
             return
@@ -350,5 +350,5 @@ _RULES: dict[Label, Callable[[Name], Iterator[Secret]]] = {
     Label.KEY: _keys,
     Label.NAMED_KEY: _keys,
     Label.TOKEN: _keys,
-    Label.BEARER: _bearers,
+    Label.BEARER: _bearer_tokens,
 }

@@ -64,7 +64,7 @@ class Value(NamedTuple):
     quoted: bool
 
 
-def value_at(text: str, start: int) -> Value | None:
+def read_value(text: str, start: int) -> Value | None:
     """The run of characters that begins here, or what is between quotation marks."""
     opening = text[start : start + 1]
     if closing := _QUOTES.get(opening):
@@ -91,7 +91,7 @@ def value_at(text: str, start: int) -> Value | None:
     return Value(words, begin, begin + len(words), quoted=False) if words else None
 
 
-def whole(text: str, value: Value) -> Value:
+def extend_value(text: str, value: Value) -> Value:
     """The value to its end, where it is longer than what was judged."""
     if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
         return value
@@ -131,7 +131,7 @@ def is_random(value: str, least: int) -> bool:
     return -sum(n / len(value) * log2(n / len(value)) for n in counts) >= ENTROPY_MIN
 
 
-def phrase_at(text: str, start: int, *, named: bool) -> Value | None:
+def read_passphrase(text: str, start: int, *, named: bool) -> Value | None:
     """The words that begin here and end with their sentence, if they can be a passphrase."""
     match = _WORDS.match(text, start, start + 120)
     if match is None or (match.end() == start + 120 < len(text)):

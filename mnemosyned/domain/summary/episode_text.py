@@ -11,7 +11,7 @@ from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.extract import KEYWORDS, Extract
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
-from mnemosyned.domain.text.tokenizer import Kind, Token, sentences, tokens
+from mnemosyned.domain.text.tokenizer import Token, TokenKind, sentences, tokens
 
 PROSE_WORTH_MIN = 0.25
 """Of what the extract's sentences tell, what the prose itself must: below that it is filler."""
@@ -62,7 +62,9 @@ def compose_episode(
 def _content_words(extract: Extract) -> Iterator[Token]:
     """The words of an extract that are no mere function words, as it has them."""
     for text in ("\n".join(extract.lines), SEPARATOR.join(extract.keywords)):
-        yield from (token for token in _tokens(text) if token.kind is not Kind.STOP)
+        yield from (
+            token for token in _tokens(text) if token.kind is not TokenKind.STOP
+        )
 
 
 def _missing_keywords(
@@ -89,10 +91,10 @@ def _missing_keywords(
 
 def _surface(known: Vocabulary, token: Token) -> str:
     """A word as it was said; a bare number with what it counts."""
-    if token.kind is not Kind.NUMBER or token.stem not in known.first:
+    if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
     words, _, place = known.first[token.stem]
-    counted = words[place].kind is Kind.NUMBER and not words[place].closes
+    counted = words[place].kind is TokenKind.NUMBER and not words[place].closes
     return " ".join(one.surface for one in words[place : place + 1 + counted])
 
 
@@ -103,7 +105,7 @@ def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
     for memory in memories:
         said = in_zone(memory.created_at, zone)
         for sentence, _ in sentences(memory.content):
-            known.add(tokens(dates.anchor(sentence, said)))
+            known.add(tokens(dates.annotate_relative_dates(sentence, said)))
         roles[memory.role] = None
     known.discount(roles)
     return known

@@ -15,8 +15,8 @@ from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
 from mnemosyned.domain.text.tokenizer import (
     EXACT_KINDS,
-    Kind,
     Token,
+    TokenKind,
     emphasis,
     sentences,
     tokens,
@@ -67,10 +67,10 @@ UNNAMED_ROLES = frozenset(
 """Roles that a heading need not tell: every group has them, or the lines show them."""
 
 KEYWORDS = "Keywords: "
-VALUES = EXACT_KINDS - {Kind.IDENTIFIER}
+VALUES = EXACT_KINDS - {TokenKind.IDENTIFIER}
 """Kinds that can make a statement of two words; code has identifiers everywhere."""
 
-_STOP = Kind.STOP  # found faster than an attribute of an Enum
+_STOP = TokenKind.STOP  # found faster than an attribute of an Enum
 
 UNSPACED = ("。", "！", "？")
 QUESTION_MARKS = ("?", "？", "؟")
@@ -177,7 +177,7 @@ def _heading(
     ]
     telling = not UNNAMED_ROLES.issuperset(map(str.lower, roles))
     who = ", ".join(roles[:ROLES_SHOWN_MAX]) if telling else ""
-    return " · ".join(part for part in (dates.period(*days), who) if part)
+    return " · ".join(part for part in (dates.format_period(*days), who) if part)
 
 
 def _everything_that_fits(memories: Sequence[MemoryRecord], size: int) -> list[_Unit]:
@@ -197,7 +197,7 @@ def _split_units(
         content = memory.content
         said = (
             in_zone(memory.created_at, zone)
-            if zone and dates.relative(content)
+            if zone and dates.may_have_relative_dates(content)
             else None
         )
         role = memory.role if named else ""
@@ -206,7 +206,7 @@ def _split_units(
             if key in seen:
                 continue
             seen.add(key)
-            text = dates.anchor(sentence, said) if said else sentence
+            text = dates.annotate_relative_dates(sentence, said) if said else sentence
             stamp = _STAMP.match(text)
             words = tokens(text[stamp.end() :] if stamp else text)
             weight = _emphasis(sentence, words, stamped=stamp is not None)
@@ -241,7 +241,7 @@ def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
     return factor
 
 
-def _is_listing(sentence: str, kinds: Sequence[Kind]) -> bool:
+def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
     """Whether a line of few little words is a row, a command or a log line, not a note."""
     if _SIGNS.search(sentence):
         return True

@@ -17,7 +17,7 @@ from mnemosyned.domain.summary.date_mentions import SourceDates, find_mentions
 from mnemosyned.domain.summary.names import name_forms, unknown_names
 from mnemosyned.domain.summary.numbers import number_words, numbers
 from mnemosyned.domain.text.language import foreign_language, foreign_script
-from mnemosyned.domain.text.tokenizer import PATTERNS, Kind, sentences
+from mnemosyned.domain.text.tokenizer import PATTERNS, TokenKind, sentences
 
 RUNAWAY = 4
 SAME_SENTENCES_MAX = 2
@@ -99,8 +99,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _EXACT: tuple[tuple[Fault, re.Pattern[str]], ...] = (
-    (Fault.URL, re.compile(rf"(?<![\w@]){PATTERNS[Kind.URL]}", re.IGNORECASE)),
-    (Fault.EMAIL, re.compile(PATTERNS[Kind.EMAIL])),
+    (Fault.URL, re.compile(rf"(?<![\w@]){PATTERNS[TokenKind.URL]}", re.IGNORECASE)),
+    (Fault.EMAIL, re.compile(PATTERNS[TokenKind.EMAIL])),
     (
         Fault.PATH,
         re.compile(

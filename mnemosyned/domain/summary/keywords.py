@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.domain.text.cue_words import CONNECTORS, COPULAS, CURRENCIES, SECRETS
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Kind, Token, stem
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Token, TokenKind, light_stem
 
 NAME = 1.5
 EXACT = 2.0
@@ -23,13 +23,13 @@ ORDINARY = 1.0
 CALENDAR = 1.1
 COMMON = 0.3
 BY_KIND = {
-    Kind.NUMBER: NUMBER,
-    Kind.TIME: TIME,
-    Kind.COMMON: COMMON,
-    Kind.UNIT: COMMON,
-    Kind.TITLE: COMMON,
-    Kind.CALENDAR: CALENDAR,
-} | dict.fromkeys(EXACT_KINDS - {Kind.NUMBER, Kind.TIME}, EXACT)
+    TokenKind.NUMBER: NUMBER,
+    TokenKind.TIME: TIME,
+    TokenKind.COMMON: COMMON,
+    TokenKind.UNIT: COMMON,
+    TokenKind.TITLE: COMMON,
+    TokenKind.CALENDAR: CALENDAR,
+} | dict.fromkeys(EXACT_KINDS - {TokenKind.NUMBER, TokenKind.TIME}, EXACT)
 
 WORTH_MIN = 1.2
 """What a keyword is worth at least where only few have room: names and values."""
@@ -51,8 +51,10 @@ VALUE_POWER = 0.25
 CONNECTORS_MAX = 2
 COPULA_REACH = 6
 """How far before "is" a label stands: "the code of the back gate is 4711"."""
-NEVER_KEYWORDS = frozenset({Kind.STOP, Kind.COMMON, Kind.UNIT, Kind.TITLE})
-BESIDE = frozenset({Kind.UNIT, Kind.CALENDAR})
+NEVER_KEYWORDS = frozenset(
+    {TokenKind.STOP, TokenKind.COMMON, TokenKind.UNIT, TokenKind.TITLE}
+)
+BESIDE = frozenset({TokenKind.UNIT, TokenKind.CALENDAR})
 """Kinds that make one value with the number beside them."""
 
 SEPARATOR = ", "
@@ -60,15 +62,15 @@ SEPARATOR = ", "
 
 _DIGIT = re.compile(r"\d")
 # Under these names a kind is found in a tenth of the time that an attribute of an Enum takes.
-_CALENDAR = Kind.CALENDAR
-_IDENTIFIER = Kind.IDENTIFIER
-_MONEY = Kind.MONEY
-_NUMBER = Kind.NUMBER
-_STOP = Kind.STOP
-_TIME = Kind.TIME
-_TITLE = Kind.TITLE
-_UNIT = Kind.UNIT
-_WORD = Kind.WORD
+_CALENDAR = TokenKind.CALENDAR
+_IDENTIFIER = TokenKind.IDENTIFIER
+_MONEY = TokenKind.MONEY
+_NUMBER = TokenKind.NUMBER
+_STOP = TokenKind.STOP
+_TIME = TokenKind.TIME
+_TITLE = TokenKind.TITLE
+_UNIT = TokenKind.UNIT
+_WORD = TokenKind.WORD
 
 
 class _Candidate(NamedTuple):
@@ -123,7 +125,7 @@ class Vocabulary:
     def discount(self, names: Iterable[str]) -> None:
         """Let names that the reader sees anyway, such as the speakers', be worth nothing."""
         self.worth.update(
-            [(stem(part), 0.0) for name in names for part in name.split()]
+            [(light_stem(part), 0.0) for name in names for part in name.split()]
         )
 
 
@@ -152,7 +154,7 @@ def _measured_worth(words: Sequence[Token], place: int) -> float:
     return measured
 
 
-_CURRENCY_STEMS = frozenset(map(stem, CURRENCIES))
+_CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
 def _label_position(words: Sequence[Token], place: int) -> int | None:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
 from mnemosyned.domain.text.cue_words import FOREIGN_COMMON, TITLES
-from mnemosyned.domain.text.language import languages
+from mnemosyned.domain.text.language import count_stop_words
 from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
-from mnemosyned.domain.text.tokenizer import stem
+from mnemosyned.domain.text.tokenizer import light_stem
 
 TITLED_SHARE = 0.7
 """Of a line's longer words, what is written with a capital in a title."""
@@ -106,7 +106,7 @@ def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[s
     only what stands as a person or place does counts. `folded` is what is known, as running
     text in lower case, for scripts without spaces.
     """
-    tongue = languages(text)
+    tongue = count_stop_words(text)
     german = bool(tongue) and tongue.get("de") == max(tongue.values())
     for line in text.split("\n"):
         words = list(_words(line))
@@ -145,7 +145,7 @@ def _forms(word: str) -> Iterator[str]:
 
 def _root(word: str) -> Iterator[str]:
     """The word without its ending, unless so little is left that other words have it too."""
-    root = stem(word)
+    root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
-from mnemosyned.domain.dates.relative import WEEKDAYS, day
+from mnemosyned.domain.dates.relative import WEEKDAY_ABBREVIATIONS, format_day
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.text.invisible import plain_lines
+from mnemosyned.domain.text.invisible import strip_invisible
 
 CHARS_PER_WORD = 6
 WORDS_MIN = 15
@@ -96,8 +96,8 @@ def retry_messages(
 def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
     """A memory as the model sees it: between marks that its own text cannot write."""
     said = in_zone(piece.created_at, zone)
-    when = f"{WEEKDAYS[said.weekday()]} {day(said)} {said:%H:%M}"
-    role = _ATTRIBUTE.sub(" ", plain_lines(piece.role)).strip()[:ROLE_CHARS_MAX]
+    when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
+    role = _ATTRIBUTE.sub(" ", strip_invisible(piece.role)).strip()[:ROLE_CHARS_MAX]
     who = f' role="{role}"' if role else ""
     return f'<memory time="{when}"{who}>\n{neutralize(piece.text)}\n</memory>'
 
@@ -113,7 +113,7 @@ def neutralize(text: str) -> str:
     Only what would do so changes, so that code and mark-up stay readable; what is not seen goes,
     and every kind of line break is a line feed.
     """
-    text = plain_lines(text).strip()
+    text = strip_invisible(text).strip()
     if not any(mark in text for mark in _REPLACEMENTS):
         return text
     return _MARKUP_PATTERN.sub(lambda match: _REPLACEMENTS[match[0]], text)

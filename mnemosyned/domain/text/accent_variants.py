@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from mnemosyned.domain.text.stemming import fold
+from mnemosyned.domain.text.stemming import fold_case
 
 SPELLINGS_MAX = 32
 _ACCENTED = dict(zip("αεηιουωϊϋ", "άέήίόύώΐΰ", strict=True))
@@ -13,7 +13,7 @@ _PARTED = {"ι": "ϊ", "υ": "ϋ"}
 """With a diaeresis, which only a vowel before it calls for."""
 
 
-def spellings(word: str) -> tuple[str, ...]:
+def accent_variants(word: str) -> tuple[str, ...]:
     """The other ways to write a word: SQLite's FTS5 folds the accents of Latin letters alone.
 
     Greek has one accent in a word, and none in capitals; Russian mostly writes `е` for `ё`.
@@ -21,25 +21,25 @@ def spellings(word: str) -> tuple[str, ...]:
     if word.isascii() or not word.isalpha():
         return ()
     lower = word.lower().replace("ς", "σ")  # which the index does not keep apart
-    plain = fold(word)
+    plain = fold_case(word)
     forms: Iterator[str]
     if any(letter in _ACCENTED for letter in plain):
         forms = chain.from_iterable(
-            _each(parted, _ACCENTED) for parted in _parted(plain)
+            _mark_each(parted, _ACCENTED) for parted in _with_diaeresis(plain)
         )
     else:
-        forms = _each(lower.replace("ё", "е"), {"е": "ё"})
+        forms = _mark_each(lower.replace("ё", "е"), {"е": "ё"})
     return tuple(islice((form for form in forms if form != lower), SPELLINGS_MAX))
 
 
-def _parted(plain: str) -> Iterator[str]:
+def _with_diaeresis(plain: str) -> Iterator[str]:
     yield plain
     for at in range(1, len(plain)):
         if plain[at] in _PARTED and plain[at - 1] in _ACCENTED:
             yield plain[:at] + _PARTED[plain[at]] + plain[at + 1 :]
 
 
-def _each(word: str, marked: dict[str, str]) -> Iterator[str]:
+def _mark_each(word: str, marked: dict[str, str]) -> Iterator[str]:
     """The word as it is, and with each of these letters marked in turn."""
     yield word
     for at, letter in enumerate(word):

@@ -25,14 +25,14 @@ _LITTLE = (
 """None of a language whose nouns are declined: without a stemmer for it they may be all that a
 question and its answer have in common."""
 _LANGUAGES = tuple(frozenset(words.split()) for words in _LITTLE)
-LITTLE_WORDS = frozenset().union(*_LANGUAGES)
+FOREIGN_STOP_WORDS = frozenset().union(*_LANGUAGES)
 LEAST = 2
 """One such word may be a name, or mean something else in English: `die`, `was`, `an`."""
 
 
-def little(words: Collection[str]) -> frozenset[str]:
+def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
     """Which words of a question, in lower case, carry nothing in the language it is in."""
-    if LITTLE_WORDS.isdisjoint(words):
+    if FOREIGN_STOP_WORDS.isdisjoint(words):
         return frozenset()
     found = max((known.intersection(words) for known in _LANGUAGES), key=len)
     english = FUNCTION_WORDS.intersection(words)

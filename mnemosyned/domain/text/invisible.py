@@ -32,7 +32,7 @@ _ASCII_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e]")
 _LINE_FEEDS = {"\n": r"\n", "\t": r"\t"}
 
 
-def visible(text: str, *, one_line: bool = False) -> str:
+def escape_invisible(text: str, *, one_line: bool = False) -> str:
     """The text as a person may see it: what steers, hides or turns is shown as an escape.
 
     Line feeds and tabs stay, but not in what must be `one_line`.
@@ -47,7 +47,7 @@ def visible(text: str, *, one_line: bool = False) -> str:
     )
 
 
-def visible_json(text: str) -> str:
+def escape_invisible_json(text: str) -> str:
     """JSON with the same characters as escapes of JSON's own: it says what it said."""
     return (
         text
@@ -56,7 +56,7 @@ def visible_json(text: str) -> str:
     )
 
 
-def plain_lines(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """The text with each kind of line break as a line feed, and without what is unseen.
 
     For a model: it reads no escapes, and what it cannot see must not be there.

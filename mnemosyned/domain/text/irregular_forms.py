@@ -33,7 +33,7 @@ _FAMILIES = """
 
 
 @lru_cache(maxsize=1)
-def _kin() -> dict[str, tuple[str, ...]]:
+def _other_forms_by_stem() -> dict[str, tuple[str, ...]]:
     """For each stem, one word of every other stem of its family."""
     kin: dict[str, tuple[str, ...]] = {}
     for family in _FAMILIES.split(","):
@@ -45,4 +45,4 @@ def _kin() -> dict[str, tuple[str, ...]]:
 
 def other_forms(word: str) -> tuple[str, ...]:
     """The irregular forms of a folded word: `bought` for `buying`."""
-    return _kin().get(stem(word), ())
+    return _other_forms_by_stem().get(stem(word), ())

@@ -64,7 +64,7 @@ for _name, _words in _LITTLE.items():
         _OF_WORD.setdefault(_word, []).append(_name)
 
 
-def scripts(text: str) -> dict[str, float]:
+def script_shares(text: str) -> dict[str, float]:
     """The share of each script among the letters that are of a known one."""
     letters = "".join(_LETTERS.findall(text))
     counts = {name: len(shape.findall(letters)) for name, shape in _RUNS.items()}
@@ -76,8 +76,8 @@ def foreign_script(summary: str, sources: str) -> str:
     """The script that the summary is in and its sources are not; empty where there is none."""
     if len(_LETTERS.sub("", summary)) > len(summary) - LETTERS_MIN:
         return ""
-    known = scripts(sources)
-    for name, share in scripts(summary).items():
+    known = script_shares(sources)
+    for name, share in script_shares(summary).items():
         if share >= SHARE_MIN and known.get(name, 0) < KNOWN_MIN:
             return name
     return ""
@@ -85,13 +85,13 @@ def foreign_script(summary: str, sources: str) -> str:
 
 def foreign_language(summary: str, sources: str) -> str:
     """The language that the summary is clearly in and its sources are not; empty if unsure."""
-    ours, theirs = scripts(summary), scripts(sources)
+    ours, theirs = script_shares(summary), script_shares(sources)
     if ours.get("han", 0) >= SHARE_MIN and theirs.get("han", 0) >= SHARE_MIN / 2:
         kana, expected = ours.get("kana", 0), theirs.get("kana", 0)
         if kana >= KANA_MIN > expected:
             return "ja"
         return "zh" if expected >= KANA_MIN * 2 and not kana else ""
-    spoken, told = languages(sources), languages(summary)
+    spoken, told = count_stop_words(sources), count_stop_words(summary)
     if not spoken or not told:
         return ""
     most = max(spoken.values())
@@ -102,7 +102,7 @@ def foreign_language(summary: str, sources: str) -> str:
     return best if best not in allowed and most >= WORDS_MIN and clear else ""
 
 
-def languages(text: str) -> dict[str, float]:
+def count_stop_words(text: str) -> dict[str, float]:
     """How many little words of each language a text has; those of several count in parts."""
     found: dict[str, float] = {}
     for word in _LETTERS.findall(text):

@@ -6,12 +6,12 @@ import re
 from functools import lru_cache
 
 from mnemosyned.domain.text.terms import Terms
-from mnemosyned.domain.text.word_cache import forgettable
+from mnemosyned.domain.text.word_cache import clear_on_forget
 
 SNIPPET_CHARS = 200
 
 
-@forgettable
+@clear_on_forget
 @lru_cache(maxsize=64)
 def _marker(terms: Terms) -> re.Pattern[str] | None:
     """A pattern that finds the terms in a text, endings aside."""

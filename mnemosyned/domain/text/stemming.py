@@ -34,7 +34,7 @@ _BY_LENGTH_2 = sorted(_STEP_2, key=len, reverse=True)
 _BY_LENGTH_3 = sorted(_STEP_3, key=len, reverse=True)
 
 
-def fold(text: str) -> str:
+def fold_case(text: str) -> str:
     """The text in lower case and without accents, as long as the index does the same."""
     lower = text.lower()
     if lower.isascii():
@@ -47,7 +47,7 @@ def stem(word: str) -> str:
     return _STEMS[word]
 
 
-def beginning(stem: str) -> str:
+def stem_prefix(stem: str) -> str:
     """What every word of this stem begins with: an ending may have become i, e or (b)l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
@@ -56,8 +56,8 @@ def _porter(word: str) -> str:
     if not 3 <= len(word) <= STEMMED_CHARS_MAX or not word.isascii():
         return word
     word = _step_1(word)
-    word = _mapped(word, _BY_LENGTH_2, _STEP_2)
-    word = _mapped(word, _BY_LENGTH_3, _STEP_3)
+    word = _replace_ending(word, _BY_LENGTH_2, _STEP_2)
+    word = _replace_ending(word, _BY_LENGTH_3, _STEP_3)
     word = _step_4(word)
     if word.endswith("e"):
         rest = word[:-1]
@@ -81,14 +81,14 @@ def _step_1(word: str) -> str:
         for ending in ("ed", "ing"):
             if word.endswith(ending):
                 if _has_vowel(word[: -len(ending)]):
-                    word = _mended(word[: -len(ending)])
+                    word = _restore_ending(word[: -len(ending)])
                 break
     if word.endswith("y") and _has_vowel(word[:-1]):
         word = word[:-1] + "i"
     return word
 
 
-def _mended(rest: str) -> str:
+def _restore_ending(rest: str) -> str:
     """What is left of `hoping`, `hopping`, `filing`: hope, hop, file."""
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"
@@ -99,7 +99,7 @@ def _mended(rest: str) -> str:
     return rest
 
 
-def _mapped(word: str, endings: list[str], table: dict[str, str]) -> str:
+def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
     for ending in endings:
         if word.endswith(ending):
             rest = word[: -len(ending)]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from string import ascii_letters
 
-from mnemosyned.domain.text.accent_variants import spellings
-from mnemosyned.domain.text.foreign_stopwords import little
+from mnemosyned.domain.text.accent_variants import accent_variants
+from mnemosyned.domain.text.foreign_stopwords import foreign_stop_words
 from mnemosyned.domain.text.irregular_forms import other_forms
-from mnemosyned.domain.text.stemming import WORD, fold
+from mnemosyned.domain.text.stemming import WORD, fold_case
 from mnemosyned.domain.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TERMS_MAX = 48
@@ -46,7 +46,7 @@ class Terms:
 
     def forms(self, word: str) -> tuple[str, ...]:
         """What the index is asked for one of the words: also `bought` for `buy`."""
-        return (word, *other_forms(fold(word)), *spellings(word))
+        return (word, *other_forms(fold_case(word)), *accent_variants(word))
 
     def __bool__(self) -> bool:
         return bool(self.words or self.grams)
@@ -61,7 +61,7 @@ def terms(text: str) -> Terms:
         for word in _parts(token):
             lower = word.lower()
             (stopped if lower in FUNCTION_WORDS else found).setdefault(lower, word)
-    for lower in little(found.keys() | stopped.keys()):
+    for lower in foreign_stop_words(found.keys() | stopped.keys()):
         if lower in found:
             stopped[lower] = found.pop(lower)
     grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
@@ -69,7 +69,7 @@ def terms(text: str) -> Terms:
     return Terms(tuple(words.values())[:TERMS_MAX], grams)
 
 
-def telling(text: str) -> Terms:
+def content_terms(text: str) -> Terms:
     """The same without words that carry no content of their own, even if there is nothing else."""
     found = terms(text)
     return Terms(
@@ -90,7 +90,7 @@ def grams(text: str) -> str:
     return " ".join(parts)
 
 
-def unspaced(text: str) -> bool:
+def has_unspaced_script(text: str) -> bool:
     """Whether some of it is written in a script without spaces."""
     return _UNSPACED_RUN.search(text) is not None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
 
-from mnemosyned.domain.text.language import languages
+from mnemosyned.domain.text.language import count_stop_words
 from mnemosyned.domain.text.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4
@@ -59,52 +59,56 @@ class Chars4:
 class WithMargin:
     """Another counter's figure with what it may be short by on top, for budgets to keep to."""
 
-    of: TokenCounter
+    counter: TokenCounter
     margin: float = MARGIN
 
     @property
     def name(self) -> str:
-        return f"{self.of.name}+{self.margin:.0%}"
+        return f"{self.counter.name}+{self.margin:.0%}"
 
     def count(self, text: str) -> int:
-        return ceil(self.of.count(text) * (1 + self.margin))
+        return ceil(self.counter.count(text) * (1 + self.margin))
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class TokenCount:
     """A number of tokens, and who counted."""
 
     tokens: int
     counter: str
 
 
-def anchored(reported: int, rest: Iterable[str], counter: TokenCounter) -> Count:
+def add_to_reported(
+    reported: int, rest: Iterable[str], counter: TokenCounter
+) -> TokenCount:
     """The tokens of a conversation of whose beginning an API reported the usage.
 
     `reported` is what it said of all that was sent to it; `rest` are the texts since.
     """
     texts = list(rest)
     if not texts:
-        return Count(reported, "reported")
-    return Count(reported + sum(map(counter.count, texts)), f"reported+{counter.name}")
+        return TokenCount(reported, "reported")
+    return TokenCount(
+        reported + sum(map(counter.count, texts)), f"reported+{counter.name}"
+    )
 
 
-class Estimated:
+class TokenEstimator:
     """Weighs the pieces of a text by what they are made of, as cl100k, the tokenizer, would."""
 
     name = "estimate"
 
     def count(self, text: str) -> int:
-        weights = _WEIGHTS[_latin(text)]
+        weights = _WEIGHTS[_latin_group(text)]
         return ceil(sum(map(weights.__getitem__, _PIECE.findall(text))))
 
 
-def measures(text: str) -> dict[str, float]:
+def measure_units(text: str) -> dict[str, float]:
     """How much of each unit that has a weight is in a text."""
-    latin = _latin(text)
+    latin = _latin_group(text)
     found: dict[str, float] = {}
     for piece in _PIECE.findall(text):
-        for unit, amount in _units(piece, latin):
+        for unit, amount in _piece_units(piece, latin):
             found[unit] = found.get(unit, 0.0) + amount
     return found
 
@@ -198,7 +202,7 @@ _COMMON = frozenset(
 )
 
 
-def _latin(text: str) -> str:
+def _latin_group(text: str) -> str:
     """What its Latin words cost like: English ones, Western or Eastern European ones."""
     head = text[:LANGUAGE_CHARS]
     if head.isascii():
@@ -208,7 +212,7 @@ def _latin(text: str) -> str:
         marked = len(_MARKED.findall(head))
     if marked > MARKED_SHARE * letters:
         return "eastern"
-    spoken = languages(head)
+    spoken = count_stop_words(head)
     little = max(spoken.values(), default=0)
     foreign = little >= LITTLE_WORDS_MIN and little > 2 * spoken.get("en", 0)
     return "western" if foreign else "english"
@@ -219,14 +223,14 @@ _MARKED = re.compile("[Ā-ɏḀ-ỿ]")
 _FREE = {"english": WORD_CHARS, "western": WESTERN_CHARS, "eastern": EASTERN_CHARS}
 
 
-def _units(piece: str, latin: str) -> list[tuple[str, float]]:
+def _piece_units(piece: str, latin: str) -> list[tuple[str, float]]:
     """What a piece is made of: names of weights, and how often each counts."""
     bare = piece.removeprefix(" ")
     first, rest = bare[:1], bare[1:]
     if not first.isascii() and not _LATIN.match(first):
-        units = _other(bare, first)
+        units = _non_latin_units(bare, first)
     elif bare.isalpha():
-        units = _word(bare, latin, joined=bare == piece)
+        units = _word_units(bare, latin, joined=bare == piece)
     elif bare.isdigit():
         units = [("digits", -(-len(bare) // 3)), ("spaced digits", bare != piece)]
     elif bare.isspace():
@@ -234,7 +238,7 @@ def _units(piece: str, latin: str) -> list[tuple[str, float]]:
         units = [("line" if "\n" in bare else "space", 1 + len(bare) // SPACES + odd)]
     elif rest.isalpha() and not first.isalnum():
         mark = "underscore" if first == "_" else "mark"
-        units = [(mark, 1), *_word(rest, latin, joined=True)]
+        units = [(mark, 1), *_word_units(rest, latin, joined=True)]
     elif _ENCODED.fullmatch(bare):
         hexadecimal = bare == bare.lower()
         units = [("hexadecimal" if hexadecimal else "base64", len(bare))]
@@ -249,7 +253,7 @@ _ENCODED = re.compile(r"(?=.*[0-9])[A-Za-z0-9+/]{4,}={0,2}")
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
-def _other(piece: str, first: str) -> list[tuple[str, float]]:
+def _non_latin_units(piece: str, first: str) -> list[tuple[str, float]]:
     for start, stop, unit in _RANGES:
         if start <= first <= stop:
             known = unit in ("han", "hangul") and first in _COMMON
@@ -257,7 +261,7 @@ def _other(piece: str, first: str) -> list[tuple[str, float]]:
     return [("sign" if first <= "\u00bf" else "other", len(piece))]
 
 
-def _word(word: str, latin: str, *, joined: bool) -> list[tuple[str, float]]:
+def _word_units(word: str, latin: str, *, joined: bool) -> list[tuple[str, float]]:
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
     if size > 1 and word.isupper():
@@ -274,7 +278,9 @@ def _word(word: str, latin: str, *, joined: bool) -> list[tuple[str, float]]:
 
 def _weights(latin: str) -> WordCache[float]:
     def weight(piece: str) -> float:
-        return sum(WEIGHTS[unit] * amount for unit, amount in _units(piece, latin))
+        return sum(
+            WEIGHTS[unit] * amount for unit, amount in _piece_units(piece, latin)
+        )
 
     return WordCache(weight, entries_max=PIECES_MAX)
 

@@ -32,7 +32,7 @@ SENTENCE_CHARS_MAX = 320
 CHUNKS_KEPT = 1 << 14
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """What a token is."""
 
     URL = "url"
@@ -54,21 +54,21 @@ class Kind(StrEnum):
     __hash__ = str.__hash__  # an Enum's own is written in Python: 5 times as slow
 
 
-PATTERNS: dict[Kind, str] = {
-    Kind.URL: r"(?:[a-z][a-z0-9+.-]{1,9}://|www\.)\S+",
-    Kind.EMAIL: r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    Kind.DATE: (
+PATTERNS: dict[TokenKind, str] = {
+    TokenKind.URL: r"(?:[a-z][a-z0-9+.-]{1,9}://|www\.)\S+",
+    TokenKind.EMAIL: r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    TokenKind.DATE: (
         r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T_]\d\d:?\d\d\S*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
     ),
-    Kind.TIME: r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?:[ap]m|Z)?|\d{1,2}[ap]m",
-    Kind.MONEY: r"[$€£¥₹₩]\d[\d.,]*[kKmMbB]?|\d[\d.,]*[$€£¥₹₩]",
-    Kind.VERSION: r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*[\w.+-]*",
-    Kind.NUMBER: r"[#+~±<>=-]{0,2}\d+(?:[.,:/x×-]?\d+)*(?:%|°[CF]?|st|nd|rd|th|[a-zµ]{1,4})?",
-    Kind.PATH: (
+    TokenKind.TIME: r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?:[ap]m|Z)?|\d{1,2}[ap]m",
+    TokenKind.MONEY: r"[$€£¥₹₩]\d[\d.,]*[kKmMbB]?|\d[\d.,]*[$€£¥₹₩]",
+    TokenKind.VERSION: r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*[\w.+-]*",
+    TokenKind.NUMBER: r"[#+~±<>=-]{0,2}\d+(?:[.,:/x×-]?\d+)*(?:%|°[CF]?|st|nd|rd|th|[a-zµ]{1,4})?",
+    TokenKind.PATH: (
         r"(?:~|\.{1,2})?/[^\s/]+(?:/[^\s/]*)*|[A-Za-z]:\\\S+"
         r"|[\w.@-]+/(?:[\w.@-]+/)*[\w@-]+\.\w+"
     ),
-    Kind.IDENTIFIER: (
+    TokenKind.IDENTIFIER: (
         r"[A-Za-z_][\w-]*(?:(?:\.|::|->)[A-Za-z_]\w*)+(?:\(\))?"  # a.b.c, a::b, a.b()
         r"|\w+\(\)|--[a-z][\w-]*(?:=\S+)?"  # call(), --flag=value
         r"|\w*[^\W\d_]_\w+|[A-Z]{2,}-\d+"  # snake_case, ABC-123
@@ -143,7 +143,7 @@ class Token:
     stem: str
     """What makes it the same as another: lower case, without its ending."""
     surface: str
-    kind: Kind
+    kind: TokenKind
     capital: bool
     closes: bool
     """Punctuation follows it, so that it makes no phrase with the next."""
@@ -169,7 +169,7 @@ def sentences(text: str) -> list[tuple[str, bool]]:
             if len(sentence) <= SENTENCE_CHARS_MAX:
                 found.append((sentence, first))
             else:
-                pieces = list(_pieces(sentence))
+                pieces = list(_cut_long_sentence(sentence))
                 found.append((pieces[0], first))
                 found += [(piece, False) for piece in pieces[1:]]
             first = False
@@ -184,7 +184,7 @@ def _split(line: str) -> list[str]:
         if (
             line[at] == "."
             and line[at + 1] not in _ENDS
-            and _abbreviated(line, start, at)
+            and _is_abbreviation(line, start, at)
         ):
             continue
         found.append(line[start:end].rstrip())
@@ -194,7 +194,7 @@ def _split(line: str) -> list[str]:
     return found
 
 
-def _abbreviated(line: str, start: int, stop: int) -> bool:
+def _is_abbreviation(line: str, start: int, stop: int) -> bool:
     """Whether the word before this full stop is an abbreviation, an initial or a list number."""
     word = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop].rpartition(" ")[2]
     if len(word) > ABBREVIATION_LETTERS_MAX and word.isalpha():
@@ -202,7 +202,7 @@ def _abbreviated(line: str, start: int, stop: int) -> bool:
     return _ABBREVIATION.fullmatch(word.lstrip("(\"'")) is not None
 
 
-def _pieces(sentence: str) -> Iterator[str]:
+def _cut_long_sentence(sentence: str) -> Iterator[str]:
     start = 0
     while len(sentence) - start > SENTENCE_CHARS_MAX:
         stop = start + SENTENCE_CHARS_MAX
@@ -229,7 +229,7 @@ def emphasis(words: Sequence[Token]) -> float:
     factor = 1.0
     notable = [word for word in words if word.notable]
     if notable:
-        if _binding(words):
+        if _is_ruling(words):
             return RULING
         factor = max([word.cue for word in notable])
     if factor < RULING:
@@ -241,7 +241,7 @@ def emphasis(words: Sequence[Token]) -> float:
     return factor
 
 
-def _binding(words: Sequence[Token]) -> bool:
+def _is_ruling(words: Sequence[Token]) -> bool:
     """Whether an order opens the sentence or a clause of it, or two words in a row rule."""
     for at, word in enumerate(words):
         if word.notable:
@@ -257,7 +257,7 @@ def _binding(words: Sequence[Token]) -> bool:
     return False
 
 
-def stem(word: str) -> str:
+def light_stem(word: str) -> str:
     """The word in lower case without its commonest English endings: enough to tell repetition."""
     word = word.lower().replace("’", "'").removesuffix("'s")
     if not word.isascii():
@@ -277,21 +277,21 @@ def stem(word: str) -> str:
     return word[:-1] + "i" if word.endswith("y") else word
 
 
-_COMMON_STEMS = frozenset(map(stem, COMMON_WORDS))
+_COMMON_STEMS = frozenset(map(light_stem, COMMON_WORDS))
 # Under these names a kind is found in a tenth of the time that an attribute of an Enum takes.
-_CALENDAR = Kind.CALENDAR
-_COMMON = Kind.COMMON
-_DATE = Kind.DATE
-_IDENTIFIER = Kind.IDENTIFIER
-_MONEY = Kind.MONEY
-_NUMBER = Kind.NUMBER
-_STOP = Kind.STOP
-_WORD = Kind.WORD
-_KINDS = {str(kind): kind for kind in Kind}
+_CALENDAR = TokenKind.CALENDAR
+_COMMON = TokenKind.COMMON
+_DATE = TokenKind.DATE
+_IDENTIFIER = TokenKind.IDENTIFIER
+_MONEY = TokenKind.MONEY
+_NUMBER = TokenKind.NUMBER
+_STOP = TokenKind.STOP
+_WORD = TokenKind.WORD
+_KINDS = {str(kind): kind for kind in TokenKind}
 _BINDING = {words.split(" ")[-1] for words in ORDERS} | {
     second for _, second in RULING_PAIRS
 }
-_BESIDES = dict.fromkeys(UNITS, Kind.UNIT) | dict.fromkeys(TITLES, Kind.TITLE)
+_BESIDES = dict.fromkeys(UNITS, TokenKind.UNIT) | dict.fromkeys(TITLES, TokenKind.TITLE)
 
 
 def _analyze(chunk: str) -> tuple[Token, ...]:
@@ -304,7 +304,7 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
         closes = not chunk.endswith(core)
     lower = core.lower().replace("’", "'")
     if _is_word(core, lower):
-        return (_plain(core, closes=closes),)
+        return (_word_token(core, closes=closes),)
     whole = len(core) <= SENTENCE_CHARS_MAX and (
         core.isascii() or not _CJK.search(core)
     )
@@ -314,8 +314,8 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
         label = kind is _IDENTIFIER and lower.endswith(LABEL_ENDINGS)
         return (Token(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
     if "-" in core and _NAME.fullmatch(core):
-        return (_plain(core, closes=closes),)
-    return tuple(_parts(core, closes=closes))
+        return (_word_token(core, closes=closes),)
+    return tuple(_compound_tokens(core, closes=closes))
 
 
 def _is_word(core: str, lower: str) -> bool:
@@ -325,7 +325,7 @@ def _is_word(core: str, lower: str) -> bool:
     return core in CALENDAR or lower in STOP_WORDS or lower in _BESIDES
 
 
-def _parts(core: str, *, closes: bool) -> Iterator[Token]:
+def _compound_tokens(core: str, *, closes: bool) -> Iterator[Token]:
     """The words of a chunk that is neither one word nor one value: `a/b`, JSON, CJK."""
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
@@ -338,7 +338,7 @@ def _parts(core: str, *, closes: bool) -> Iterator[Token]:
             yield (
                 Token(run.lower(), run, kind, capital=False, closes=tail)
                 if kind
-                else _plain(run, closes=tail)
+                else _word_token(run, closes=tail)
             )
         elif 1 < len(run) <= HAN_WORD_MAX:
             cue = RULING if _HAN_RULING.search(run) else 1.0
@@ -360,20 +360,20 @@ def _parts(core: str, *, closes: bool) -> Iterator[Token]:
                 yield Token(pair, pair, _COMMON, capital=False, closes=True)
 
 
-def _inner_kind(run: str) -> Kind:
+def _inner_kind(run: str) -> TokenKind:
     if run.isascii():
         return _IDENTIFIER
     return _MONEY if run[-1] in "円元" else _DATE
 
 
-def _plain(word: str, *, closes: bool) -> Token:
+def _word_token(word: str, *, closes: bool) -> Token:
     lower = word.lower().replace("’", "'")
-    root = stem(word)
+    root = light_stem(word)
     cue = CUES.get(lower, 1.0)
     return Token(
         root,
         word,
-        _kind(word, lower, root),
+        _word_kind(word, lower, root),
         word[0].isupper(),
         closes,
         cue=cue,
@@ -382,7 +382,7 @@ def _plain(word: str, *, closes: bool) -> Token:
     )
 
 
-def _kind(word: str, lower: str, root: str) -> Kind:
+def _word_kind(word: str, lower: str, root: str) -> TokenKind:
     if word in CALENDAR:
         return _CALENDAR
     if lower in _BESIDES:

@@ -51,13 +51,13 @@ class WordCache(dict[str, V], Generic[V]):
         self.clear()
 
 
-def forgettable(function: F) -> F:
+def clear_on_forget(function: F) -> F:
     """Have the cache of a function emptied when something is forgotten."""
     _register(function)
     return function
 
 
-def empty_word_caches() -> None:
+def clear_word_caches() -> None:
     """Drop every cached word; the next texts fill the caches again."""
     for reference in _caches:
         cache = reference()

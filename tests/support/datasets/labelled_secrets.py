@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mnemosyned.domain.secrets.masking import masked
+from mnemosyned.domain.secrets.masking import mask_secrets
 
 HERE = Path(__file__).parent
 HALVES = ("tuned", "held out")
@@ -61,7 +61,9 @@ def innocents() -> list[Sample]:
     ]
 
 
-def scored(samples: Iterable[Sample], mask: Callable[[str], str] = masked) -> Score:
+def scored(
+    samples: Iterable[Sample], mask: Callable[[str], str] = mask_secrets
+) -> Score:
     """How well the secrets of these lines are masked, and how well all else is left alone."""
     score = Score()
     for sample in samples:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from mnemosyned.domain.dates.questions import Span
+from mnemosyned.domain.dates.questions import TimeSpan
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Query
 from mnemosyned.storage.sqlite.search.filters import among, in_force
@@ -39,7 +39,7 @@ _FIRST_OF_EACH = (
 
 
 def listed(
-    connection: sqlite3.Connection, query: Query, span: Span, *, limit: int
+    connection: sqlite3.Connection, query: Query, span: TimeSpan, *, limit: int
 ) -> dict[int, float]:
     """The memories of a time: what has a place, the most important first, then the earliest.
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from mnemosyned.domain.dates.questions import Span
+from mnemosyned.domain.dates.questions import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.dedup import crowded
@@ -131,7 +131,7 @@ def _matches(
     words, more = ({}, False) if query.only_then else asked(narrow, room=room)
     for span in query.spans:
         then = narrowed(
-            connection, _during(query, span if query.only_then else span.around())
+            connection, _during(query, span if query.only_then else span.widened())
         )
         told, _ = asked(then, room=room._replace(limit=CANDIDATES_THEN))
         words = {**told, **words}
@@ -175,7 +175,7 @@ def _names_something(query: Query) -> bool:
     )
 
 
-def _during(query: Query, span: Span) -> Query:
+def _during(query: Query, span: TimeSpan) -> Query:
     """The same question, held to a time it speaks of."""
     since = max(query.since, span.since) if query.since else span.since
     until = min(query.until, span.until) if query.until else span.until

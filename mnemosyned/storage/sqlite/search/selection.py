@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from mnemosyned.domain.retention import Choice, naming
-from mnemosyned.domain.text.accent_variants import spellings
+from mnemosyned.domain.text.accent_variants import accent_variants
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.search.candidates import any_of
@@ -76,7 +76,7 @@ def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
         for table in _INDEXES[term in terms.grams :]:
             rows = connection.execute(
                 f"SELECT rowid FROM {table} WHERE {table} MATCH ?",
-                (any_of([term, *spellings(term)]),),
+                (any_of([term, *accent_variants(term)]),),
             )
             here.update(seq for (seq,) in rows)
         found = here if found is None else found & here

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.learnings.conflicts import Holding
+from mnemosyned.domain.learnings.conflicts import ActiveLearnings
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.storage.sqlite.tables.purge import request_purge
 from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
@@ -31,7 +31,7 @@ class Keeper:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._holding: dict[str | None, Holding] = {}
+        self._holding: dict[str | None, ActiveLearnings] = {}
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
         """Insert it, and mark what it supersedes; the ids of those.
@@ -41,10 +41,10 @@ class Keeper:
         """
         holding = self._holding_of(learning.source)
         if learning.memory is None:
-            for other in holding.stating(learning):
+            for other in holding.same_wording(learning):
                 if other.memory is None and other.kind is learning.kind:
                     return other, []
-        conflicting = holding.conflicting(learning)
+        conflicting = holding.find_conflicts(learning)
         newer = [
             other for other in conflicting if other.created_at > learning.created_at
         ]
@@ -58,10 +58,12 @@ class Keeper:
             holding.add(learning)
         return learning, [other.id for other in gone]
 
-    def _holding_of(self, source: str | None) -> Holding:
+    def _holding_of(self, source: str | None) -> ActiveLearnings:
         if source not in self._holding:
             newest = listed(self._connection, sources=(source,), limit=COMPARED_MAX)
-            self._holding[source] = Holding(reversed(newest), limit=COMPARED_MAX)
+            self._holding[source] = ActiveLearnings(
+                reversed(newest), limit=COMPARED_MAX
+            )
         return self._holding[source]
 
 
