@@ -17,19 +17,19 @@ from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 
 REST, WHOLE = "rest_of_message", "message"
-"""The keys of the metadata for what role and content do not hold, or else for all of a message."""
+"""Metadata keys: fields of a message besides role and content, or the whole message."""
 NAMELESS_CALL = "tool"
 WORDLESS = "∅"
-"""The content of a memory of a message without words, such as the result of `mkdir`.
+"""Content of the memory of a message without words, such as the result of `mkdir`.
 
-A memory without content is one that was pruned. No search finds the sign, as it is no word.
+An empty content would mean a pruned memory. No search finds the sign, as it is no word.
 """
 
 
 def as_memory(
     message: Message, *, id: str, said: datetime, session: str, source: str | None
 ) -> MemoryRecord:
-    """The memory of a message; `as_message` gives the message back."""
+    """Return the memory of a message; `as_message` restores the message."""
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(one, str) and "\0" not in one for one in (role, content))
     shown = str(content) if plain else readable_text(message)
@@ -50,7 +50,7 @@ def as_memory(
 
 
 def as_message(memory: MemoryRecord) -> dict[str, Any]:
-    """The message that a memory was made of; that of any other memory is its role and content."""
+    """Return the message a memory was made of; for any other memory, its role and content."""
     whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
     if isinstance(whole, Mapping):
         return dict(whole)
@@ -59,7 +59,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """The memory with the content that its message had, were it no word at all."""
+    """Return the memory with the original content of its message, even one without words."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")
@@ -67,26 +67,26 @@ def as_original(memory: MemoryRecord) -> MemoryRecord:
 
 
 def readable_text(message: Message) -> str:
-    """Everything in a message that can be read, as a memory can be: without NUL."""
+    """Return all readable text of a message, without NUL."""
     return "\n".join(_lines(message)).replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
-    """When each was said; one that does not tell was said when the one before it was.
+    """Return the time of each message; without a timestamp, the time of the one before.
 
-    What lies in the future, by another clock, was said now.
+    A time in the future, by another clock, becomes `now`.
     """
-    told = [_instant(message) for message in messages]
-    last = next((said for said in told if said), now)
-    found: list[datetime] = []
-    for said in told:
-        last = said or last
-        found.append(min(last, now))
-    return found
+    timestamps = [_instant(message) for message in messages]
+    last = next(filter(None, timestamps), now)
+    times: list[datetime] = []
+    for timestamp in timestamps:
+        last = timestamp or last
+        times.append(min(last, now))
+    return times
 
 
 def _speaker(role: object) -> str:
-    """Who speaks, as a memory can tell it: without NUL."""
+    """Return the role without NUL."""
     return (
         role.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(role, str) else ""
     )

@@ -263,23 +263,24 @@ def _removed(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
 
 def _exact_values(messages: Iterable[Message]) -> list[Detail]:
     """Return the exact values of messages; a value secret in one message is secret in all."""
-    values = [
-        detail
-        for message in messages
-        for part in parts(message)
-        if part.kind in _SPOKEN
-        for detail in extract_details(part.text, memory=message_id(message))
-    ]
-    secrets = [detail for detail in values if detail.sensitive]
+    values = [value for message in messages for value in _values_in(message)]
+    secrets = [value for value in values if value.sensitive]
     if not secrets:
         return values
     known = KnownSecrets(secrets)
-    return [
-        detail
-        if detail.sensitive or known.mask(detail.value) == detail.value
-        else replace(detail, sensitive=True)
-        for detail in values
-    ]
+
+    def marked(value: Detail) -> Detail:
+        secret = known.mask(value.value) != value.value
+        return replace(value, sensitive=True) if secret else value
+
+    return [value if value.sensitive else marked(value) for value in values]
+
+
+def _values_in(message: Message) -> Iterator[Detail]:
+    id = message_id(message)
+    for part in parts(message):
+        if part.kind in _SPOKEN:
+            yield from extract_details(part.text, memory=id)
 
 
 def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How a context window is shared out, and what its parts took. Source: the Missy context seed."""
+"""Token budget of a context window: shares of its parts, and the tokens they took."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Literal
 from mnemosyned.domain.errors import InvalidRequest
 
 MemoryPlace = Literal["system", "message"]
-"""Where recalled memory stands: in the system prompt, or just before the new message."""
+"""Place of recalled memory: in the system prompt, or just before the new message."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
     """Tokens of the window and the shares of its parts. Raises `InvalidRequest`.
 
-    Shares are of what the two reserves leave, floored; the conversation gets the remainder.
+    Shares apply to the tokens that the two reserves leave, floored; the conversation gets the
+    remainder.
     """
 
     total: int = 30_000
@@ -26,9 +27,19 @@ class TokenBudget:
     memory_fraction: float = 0.15
     learnings_fraction: float = 0.05
     fresh_tail_count: int = 16
-    """The newest messages, which are kept whatever they cost."""
+    """Number of newest messages that are always kept."""
 
     def __post_init__(self) -> None:
+        self._check_counts()
+        self._check_fractions()
+        if self.system_reserve + self.tool_definitions_reserve > self.total:
+            raise InvalidRequest(
+                "system_reserve and tool_definitions_reserve exceed total; raise total or lower "
+                "the reserves",
+                field="total",
+            )
+
+    def _check_counts(self) -> None:
         for name in (
             "total",
             "system_reserve",
@@ -40,6 +51,8 @@ class TokenBudget:
                 raise InvalidRequest(
                     f"{name} must be a whole number, 0 or more", field=name
                 )
+
+    def _check_fractions(self) -> None:
         for name in ("memory_fraction", "learnings_fraction"):
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -54,31 +67,25 @@ class TokenBudget:
                 "memory_fraction and learnings_fraction add up to more than 1; lower one of them",
                 field="learnings_fraction",
             )
-        if self.system_reserve + self.tool_definitions_reserve > self.total:
-            raise InvalidRequest(
-                "system_reserve and tool_definitions_reserve exceed total; raise total or lower "
-                "the reserves",
-                field="total",
-            )
 
     @property
     def available(self) -> int:
-        """What the reserves leave."""
+        """Tokens that the reserves leave."""
         return self.total - self.system_reserve - self.tool_definitions_reserve
 
     @property
     def memory(self) -> int:
-        """For recalled memory."""
+        """Tokens for recalled memory."""
         return share(self.available, self.memory_fraction)
 
     @property
     def learnings(self) -> int:
-        """For past learnings."""
+        """Tokens for past learnings."""
         return share(self.available, self.learnings_fraction)
 
     @property
     def history(self) -> int:
-        """For summaries, the conversation and the new message."""
+        """Tokens for summaries, the conversation and the new message."""
         return self.available - self.memory - self.learnings
 
 
@@ -87,7 +94,7 @@ class Breakdown:
     """Tokens of each part of an assembled context."""
 
     counter: str
-    """Who counted them."""
+    """Name of the token counter."""
     system: int
     memory: int
     learnings: int
@@ -95,15 +102,15 @@ class Breakdown:
     history: int
     new_message: int
     tools: int
-    """The tools' reserve, or their definitions where those are larger."""
+    """Tokens of the tool definitions, at least their reserve."""
     history_budget: int
-    """What summaries, history and the new message were held to."""
+    """Limit for summaries, history and the new message."""
     budget: int
-    """What everything was held to."""
+    """Limit for all parts together."""
 
     @property
     def conversation(self) -> int:
-        """What the history's budget is for."""
+        """Tokens that count toward the history's budget."""
         return self.summaries + self.history + self.new_message
 
     @property
@@ -114,10 +121,10 @@ class Breakdown:
 
 
 def exact_fraction(fraction: float) -> Fraction:
-    """A fraction as it was written: 0.07 of 100 is 7, not 7.000000000000001."""
+    """Return the fraction as written: 0.07 of 100 is 7, not 7.000000000000001."""
     return Fraction(str(fraction))
 
 
 def share(tokens: int, fraction: float) -> int:
-    """A fraction of so many tokens, floored."""
+    """Return a fraction of a number of tokens, floored."""
     return floor(tokens * exact_fraction(fraction))

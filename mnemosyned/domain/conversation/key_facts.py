@@ -83,13 +83,7 @@ def result_excerpt(result: str) -> str:
 
 def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
     """Yield the key facts of one message; `names` maps ids of calls to tools."""
-    if not is_plain(message):
-        for part in parts(message):
-            if part.kind is PartKind.RESULT:
-                excerpt = result_excerpt(strip_stub_mark(part.text))
-                name = neutralize_line(part.name or names.get(part.id) or NAMELESS)
-                if excerpt:
-                    yield f"[{name}] {excerpt}"
+    yield from _result_facts(message, names)
     words = neutralize(text(message))
     for line in _LINE_END.split(words):
         lower = line.lower()
@@ -97,6 +91,18 @@ def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
             yield line.strip()
     if message.get("role") == "user" and 0 < len(words) <= SHORT_CHARS:
         yield words
+
+
+def _result_facts(message: Message, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the beginnings of a message's tool results, with the names of the tools."""
+    if is_plain(message):
+        return
+    for part in parts(message):
+        if part.kind is not PartKind.RESULT:
+            continue
+        if excerpt := result_excerpt(strip_stub_mark(part.text)):
+            name = neutralize_line(part.name or names.get(part.id) or NAMELESS)
+            yield f"[{name}] {excerpt}"
 
 
 def select_facts(

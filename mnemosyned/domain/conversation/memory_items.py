@@ -1,7 +1,4 @@
-"""Memories kept as a list, without a store: when to consolidate them, and how, by category.
-
-Source: the consolidation tutorial.
-"""
+"""Consolidation of memories kept as a list, without a store, by category."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from mnemosyned.domain.summary.prompt import neutralize_line
 GROUP_MIN = 3
 MIN_OLD = 5
 SOURCE_CHARS = 80
-"""Of a memory, what is shown as the source of a detail."""
+"""Characters of a memory shown as the source of a detail."""
 _TASK = (
     "Write one short summary of the memories below. Keep every fact, preference, decision and "
     "open task, with its names, numbers and dates; leave out what is said twice and small talk. "
@@ -30,18 +27,18 @@ _TASK = (
 )
 
 Complete = Callable[[Sequence[Message]], str]
-"""A language model: the answer to a conversation of role and content. It may raise."""
+"""Language model: returns the answer to messages of role and content. It may raise."""
 
 
 class Reason(StrEnum):
-    """Which rule of the trigger fired, or why a run changed nothing."""
+    """Rule of the trigger that fired, or reason why a run changed nothing."""
 
     COUNT = "count"
     SIZE = "size"
     AGE = "age"
     NOT_DUE = "not_due"
     NOTHING_TO_CONSOLIDATE = "nothing_to_consolidate"
-    """The trigger fired, but no category has enough that is new: worth waiting for."""
+    """The trigger fired, but no category has enough new memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +47,14 @@ class MemoryItem:
 
     content: str
     created_at: datetime
-    """Without a zone it is local time."""
+    """Local time where it has no zone."""
     category: str = "general"
     consolidated: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ConsolidationTrigger:
-    """Says when a list of memories is due: by number of new ones, by size, by age."""
+    """Trigger by number of new memories, by size of the list, by age."""
 
     def __init__(
         self,
@@ -83,7 +80,7 @@ class ConsolidationTrigger:
     def reason(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> Reason:
-        """The first rule that fires; consolidated memories count towards the size alone."""
+        """Return the first rule that fires; consolidated memories count toward the size alone."""
         fresh = [memory for memory in memories if not memory.consolidated]
         if len(fresh) >= self.count_threshold:
             return Reason.COUNT
@@ -91,23 +88,23 @@ class ConsolidationTrigger:
             return Reason.SIZE
         moment = _instant(now)
         old = [
-            one
-            for one in fresh
-            if moment - _instant(one.created_at) > self.age_threshold
+            memory
+            for memory in fresh
+            if moment - _instant(memory.created_at) > self.age_threshold
         ]
         return Reason.AGE if len(old) >= self.min_old else Reason.NOT_DUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemsConsolidated:
-    """What a run made of a list of memories."""
+    """Result of consolidating a list of memories."""
 
     memories: list[MemoryItem]
     archived: tuple[MemoryItem, ...]
-    """The originals that summaries stand for; keep them where they can be read again."""
+    """Originals of the summaries; keep them where they can be read again."""
     reason: Reason
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Categories whose memories stay as they are, and what the model did wrong."""
+    """Categories whose memories stay as they are, and the model's errors."""
 
 
 def consolidate_memories(
@@ -117,49 +114,47 @@ def consolidate_memories(
     trigger: ConsolidationTrigger | None = None,
     now: datetime | None = None,
 ) -> ItemsConsolidated:
-    """One summary for each category with at least three new memories; the rest stays.
+    """Write one summary for each category with at least three new memories; keep the rest.
 
-    `trigger` says whether it is time, as the tutorial's does unless another is given. Without
-    `complete` a rule joins the memories. Where it raises or answers nothing, that category's
-    memories stay for the next run.
+    `trigger` decides whether it is due. Without `complete` a rule joins the memories. Where it
+    raises or answers nothing, that category's memories stay for the next run.
     """
     reason = (trigger or ConsolidationTrigger()).reason(memories, now=now)
     if reason is Reason.NOT_DUE:
         return ItemsConsolidated(memories=list(memories), archived=(), reason=reason)
+    kept = [memory for memory in memories if memory.consolidated]
+    archived: list[MemoryItem] = []
+    failures: dict[str, str] = {}
+    for category, items in _by_category(memories).items():
+        if len(items) < GROUP_MIN:
+            kept += items
+            continue
+        summary, failure = _summary(items, complete)
+        if summary:
+            kept.append(_item(summary, items, now=_instant(now)))
+            archived += items
+        else:
+            kept += items
+            failures[category] = failure
+    if not archived:
+        kept = list(memories)
+        reason = reason if failures else Reason.NOTHING_TO_CONSOLIDATE
+    return ItemsConsolidated(
+        memories=kept, archived=tuple(archived), reason=reason, failures=failures
+    )
+
+
+def _by_category(memories: Sequence[MemoryItem]) -> dict[str, list[MemoryItem]]:
+    """Group the memories that are not consolidated yet."""
     groups: dict[str, list[MemoryItem]] = {}
     for memory in memories:
         if not memory.consolidated:
             groups.setdefault(memory.category, []).append(memory)
-    made: list[MemoryItem] = []
-    archived: list[MemoryItem] = []
-    failures: dict[str, str] = {}
-    for category, items in groups.items():
-        if len(items) < GROUP_MIN:
-            made += items
-            continue
-        summary, failure = _summary(items, complete)
-        if summary:
-            made.append(_item(summary, items, now=_instant(now)))
-            archived += items
-        else:
-            made += items
-            failures[category] = failure
-    if not archived:
-        idle = reason if failures else Reason.NOTHING_TO_CONSOLIDATE
-        return ItemsConsolidated(
-            memories=list(memories), archived=(), reason=idle, failures=failures
-        )
-    before = [memory for memory in memories if memory.consolidated]
-    return ItemsConsolidated(
-        memories=[*before, *made],
-        archived=tuple(archived),
-        reason=reason,
-        failures=failures,
-    )
+    return groups
 
 
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
-    """What the model is asked: the memories with their times, a line each, without secrets."""
+    """Write the model's prompt: the memories with their times, a line each, without secrets."""
     lines = [
         f"- [{item.created_at.isoformat()}] {mask_secrets(neutralize_line(item.content))}"
         for item in items
@@ -171,7 +166,7 @@ def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
 
 
 def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, Any]]:
-    """The exact values of all items, secrets marked, each with where it stands."""
+    """Return the exact values of all items with their sources, secrets marked."""
     return [
         {
             "type": detail.kind.value,
@@ -185,7 +180,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 
 
 def _summary(items: Sequence[MemoryItem], complete: Complete | None) -> tuple[str, str]:
-    """The summary, or nothing and why."""
+    """Return the summary, or an empty one and the reason."""
     if complete is None:
         return bullets(unique(item.content.strip() for item in items)), ""
     prompt = consolidation_prompt(items)

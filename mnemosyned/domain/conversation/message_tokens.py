@@ -1,4 +1,4 @@
-"""How many tokens messages take: by the seeds' own rules, or all that a model is sent."""
+"""Token counts of messages: by characters, or of everything that is sent to a model."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from mnemosyned.domain.conversation.messages import Message, PartKind, is_plain,
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN, Chars4, TokenCounter
 
 MEDIA_TOKENS = 1_600
-"""A flat cost: Anthropic documents about 1,568 for the largest picture it does not scale down."""
+"""Flat cost: Anthropic documents about 1,568 for the largest picture it does not scale down."""
 MESSAGE_TOKENS = 4
-"""What a chat template adds to a message. Source: the Mini-Agent seed."""
+"""Tokens that a chat template adds to a message."""
 
 _WORDS = (PartKind.TEXT, PartKind.RESULT)
 
 
 class MessageCounter(Protocol):
-    """Says how many tokens texts and messages take; pure, and never raising."""
+    """Counter of tokens in texts and messages; pure, and never raising."""
 
     @property
     def name(self) -> str:
-        """Who counted, as answers show it."""
+        """Name of the counter, as answers show it."""
         ...
 
     def text(self, text: str) -> int:
-        """The tokens of a text."""
+        """Count the tokens of a text."""
         ...
 
     def message(self, message: Message) -> int:
-        """The tokens of a message, whatever is in it."""
+        """Count the tokens of a message of any form."""
         ...
 
     def total(self, messages: Iterable[Message]) -> int:
-        """The tokens of a conversation, as a threshold is held against."""
+        """Count the tokens of a conversation, for comparison with a threshold."""
         ...
 
 
 class CharsCounter:
-    """The seeds' rule: four characters of text to a token, at least one a message; media flat."""
+    """Counter by characters: four to a token, at least one token a message; media at a flat cost."""
 
     name = Chars4.name
 
@@ -57,7 +57,7 @@ class CharsCounter:
 
 
 class FullCounter:
-    """Everything that is sent: texts, calls with their arguments, media, and the template."""
+    """Counter of everything sent: texts, calls with their arguments, media, and the template."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.name = counter.name
@@ -77,12 +77,12 @@ class FullCounter:
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """The characters of all messages over four, divided once. Source: the Missy seed."""
+    """Estimate tokens: the characters of all messages over four, divided once."""
     return sum(map(text_chars, messages)) // CHARS_PER_TOKEN
 
 
 def text_chars(message: Message) -> int:
-    """The characters of a message's texts; what is no text counts nothing."""
+    """Count the characters of a message's texts."""
     content = message.get("content")
     if isinstance(content, str):
         return len(content)

@@ -1,6 +1,6 @@
-"""A conversation's messages: what is in them, which belong together, what each is called.
+"""Messages of a conversation: their parts, tool calls with their results, and ids.
 
-They may have OpenAI's form, Anthropic's, or a plain role and content. None is ever changed.
+Messages may have OpenAI's form, Anthropic's, or a plain role and content. None is ever changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 Message = Mapping[str, Any]
-"""As a model's API takes it; what we do not know of it is carried along."""
+"""Message as a model's API takes it; unknown fields are kept."""
 
 ID_CHARS = 16
 TOOL_ROLES = (
@@ -25,7 +25,7 @@ TOOL_ROLES = (
 SYSTEM_ROLES = ("system", "developer")
 TIME_KEYS = ("created_at", "timestamp")
 STUB = "[archived tool result: "
-"""How a tool result begins that was archived; what stands in it tells where to get it back."""
+"""Beginning of an archived tool result; the rest of the mark says how to get it back."""
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _MEDIA = frozenset(
@@ -36,7 +36,7 @@ _ID = re.compile(r"[\w.:@/+-]{1,200}")
 
 
 class PartKind(StrEnum):
-    """What one part of a message is."""
+    """Kind of one part of a message."""
 
     TEXT = "text"
     CALL = "call"
@@ -52,12 +52,12 @@ class Part(NamedTuple):
     text: str = ""
     """A call's arguments as JSON, a result's text; empty for media."""
     id: str = ""
-    """What joins a call and its result."""
+    """Id that a call and its result share."""
     name: str = ""
 
 
 def parts(message: Message) -> Iterator[Part]:
-    """Everything a message holds, in order. Never raises on what an API would refuse."""
+    """Yield all parts of a message, in order. Never raises on malformed messages."""
     content, role = message.get("content"), message.get("role")
     if role in TOOL_ROLES:
         name = _as_word(message.get("name")) or _as_word(message.get("tool_name"))
@@ -72,7 +72,7 @@ def parts(message: Message) -> Iterator[Part]:
 
 
 def text(message: Message) -> str:
-    """What was said in words; tool calls and results are left out."""
+    """Return the text of a message, without tool calls and results."""
     content = message.get("content")
     if isinstance(content, str) and message.get("role") not in TOOL_ROLES:
         return content
@@ -80,7 +80,7 @@ def text(message: Message) -> str:
 
 
 def is_plain(message: Message) -> bool:
-    """Whether a message is words and nothing else, as nearly all are."""
+    """Whether a message is text alone."""
     return (
         isinstance(message.get("content"), str)
         and "tool_calls" not in message
@@ -95,9 +95,9 @@ def is_system(message: Message) -> bool:
 
 
 def is_intent(message: Message) -> bool:
-    """Whether a person says something in it: a message of the user's with more than results.
+    """Whether the user says something: a message of the user with more than tool results.
 
-    A picture in a tool's result is the tool's.
+    An image in a tool's result belongs to the tool.
     """
     if message.get("role") != "user":
         return False
@@ -115,19 +115,20 @@ def is_intent(message: Message) -> bool:
 
 
 def count_pinned(messages: Sequence[Message]) -> int:
-    """How many system messages lead the conversation; they are never compacted nor counted."""
+    """Count the leading system messages, which are never compacted nor counted."""
     return next(
-        (at for at, one in enumerate(messages) if not is_system(one)), len(messages)
+        (at for at, message in enumerate(messages) if not is_system(message)),
+        len(messages),
     )
 
 
 class MessageGroups(NamedTuple):
-    """Which messages belong together: a tool call, its results and what stands between them."""
+    """Groups of messages: a tool call, its results and the messages between."""
 
     cuts: Sequence[int]
-    """Where the conversation can be cut without parting a call from its results, ascending."""
+    """Positions where the conversation can be cut between groups, ascending."""
     orphans: tuple[int, ...]
-    """Results without a call, and calls that were never answered."""
+    """Positions of results without a call, and of calls that were never answered."""
     pending_call: int | None
     """Position of the first call whose results are still to come."""
 
@@ -137,7 +138,7 @@ class MessageGroups(NamedTuple):
 
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:
-    """Find what belongs together. Calls without an id are answered by the results after them."""
+    """Find the groups. Calls without an id are answered by the results after them."""
     found = _Pairing(len(messages))
     for at, message in enumerate(messages):
         if is_plain(message):
@@ -153,7 +154,7 @@ def group_messages(messages: Sequence[Message]) -> MessageGroups:
 
 
 class _Pairing:
-    """What is known of calls and results so far."""
+    """Calls and results seen so far."""
 
     def __init__(self, count: int) -> None:
         self.joined = bytearray(count + 1)
@@ -161,9 +162,9 @@ class _Pairing:
         self.unanswered: dict[str, int] = {}
         self.orphans: list[int] = []
         self.nameless = -1
-        """The call that results without an id answer."""
+        """Position of the call that results without an id answer."""
         self.spoken = -1
-        """The last message that is no tool result."""
+        """Position of the last message that is no tool result."""
         self._calls: dict[str, int] = {}
 
     def take(self, at: int, message: Message) -> None:
@@ -189,34 +190,37 @@ class _Pairing:
 
 
 def _links(message: Message) -> list[tuple[PartKind, str]]:
-    """The calls and results of a message by their ids: what `parts` has, without their texts."""
+    """Return the calls and results of a message with their ids, as `parts` does, without texts."""
     if message.get("role") in TOOL_ROLES:
         return [(PartKind.RESULT, _result_id(message))]
-    found: list[tuple[PartKind, str]] = []
+    links: list[tuple[PartKind, str]] = []
     content = message.get("content")
     if content is not None and not isinstance(content, str):
-        for block in _blocks(content):
-            if not isinstance(block, Mapping):
-                continue
-            kind = _as_word(block.get("type"))
-            if kind in _CALLS:
-                found.append((PartKind.CALL, _as_word(block.get("id"))))
-            elif kind.endswith("tool_result"):
-                found.append((PartKind.RESULT, _as_word(block.get("tool_use_id"))))
-    calls = [
-        call
+        links += _block_links(content)
+    links += [
+        (PartKind.CALL, _as_word(call.get("id")))
         for call in _as_list(message.get("tool_calls"))
         if isinstance(call, Mapping)
     ]
-    found += [(PartKind.CALL, _as_word(call.get("id"))) for call in calls]
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
-        found.append((PartKind.CALL, f"function:{_as_word(legacy.get('name'))}"))
-    return found
+        links.append((PartKind.CALL, f"function:{_as_word(legacy.get('name'))}"))
+    return links
+
+
+def _block_links(content: object) -> Iterator[tuple[PartKind, str]]:
+    for block in _blocks(content):
+        if not isinstance(block, Mapping):
+            continue
+        kind = _as_word(block.get("type"))
+        if kind in _CALLS:
+            yield PartKind.CALL, _as_word(block.get("id"))
+        elif kind.endswith("tool_result"):
+            yield PartKind.RESULT, _as_word(block.get("tool_use_id"))
 
 
 def tool_names(messages: Iterable[Message]) -> dict[str, str]:
-    """The names of the tools called, by the ids of the calls."""
+    """Return the names of the tools called, by the ids of the calls."""
     return {
         part.id: part.name
         for message in messages
@@ -227,7 +231,7 @@ def tool_names(messages: Iterable[Message]) -> dict[str, str]:
 
 
 def message_id(message: Message) -> str:
-    """What a message is called: its own `id`, else a digest of all that is in it.
+    """Return a message's id: its own `id`, else a digest of its content.
 
     The same message has the same id wherever it stands, so that archiving it twice is harmless.
     """
@@ -236,7 +240,7 @@ def message_id(message: Message) -> str:
 
 
 def message_time(message: Message) -> datetime | None:
-    """When it was said, where it tells: an aware instant, what names no zone being UTC."""
+    """Return a message's timestamp as an aware instant, UTC by default; None without one."""
     for key in TIME_KEYS:
         value = message.get(key)
         if isinstance(value, str):
@@ -250,13 +254,13 @@ def message_time(message: Message) -> datetime | None:
 
 
 def digest(prefix: str, value: object) -> str:
-    """A short name for a value made of JSON, the same whenever the value is."""
+    """Return a short id for a JSON value: equal ids for equal values."""
     written = json.dumps(_canonical(value), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
 
 
 def strip_stub_mark(result: str) -> str:
-    """A tool result's own words, without the mark that it was archived."""
+    """Return a tool result without the mark of an archived one."""
     return _STUBBED.sub("", result, count=1) if result.startswith(STUB) else result
 
 
@@ -273,7 +277,7 @@ def _canonical(value: object) -> object:
 
 
 def _json_fallback(value: object) -> str:
-    """What stands for a value that JSON has not."""
+    """Return a stand-in for a value that JSON lacks."""
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
@@ -284,7 +288,7 @@ def _as_word(value: object) -> str:
 
 
 def _result_id(message: Message) -> str:
-    """What joins a tool's message to its call; the older form has but the function's name."""
+    """Return the id of the call that a tool's message answers, or the function's name before ids."""
     id = _as_word(message.get("tool_call_id"))
     legacy = message.get("role") == "function" and not id
     return f"function:{_as_word(message.get('name'))}" if legacy else id
@@ -333,13 +337,13 @@ def _calls(message: Message) -> Iterator[Part]:
     for call in _as_list(message.get("tool_calls")):
         if isinstance(call, Mapping):
             function = call.get("function")
-            told = function if isinstance(function, Mapping) else call
-            arguments = told.get("arguments")
+            source = function if isinstance(function, Mapping) else call
+            arguments = source.get("arguments")
             yield Part(
                 PartKind.CALL,
                 arguments if isinstance(arguments, str) else _json(arguments),
                 _as_word(call.get("id")),
-                _as_word(told.get("name")),
+                _as_word(source.get("name")),
             )
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
@@ -353,7 +357,7 @@ def _calls(message: Message) -> Iterator[Part]:
 
 
 def _text_in(content: object) -> str:
-    """The text of a tool's result, whose blocks are texts and media."""
+    """Return the text of a tool's result, whose blocks are texts and media."""
     if isinstance(content, str):
         return content
     found = [part for block in _blocks(content) for part in _block(block)]

@@ -1,13 +1,14 @@
-"""A model's summary of messages: what it is given to read, and what becomes of its failures."""
+"""Summaries of messages by a model: its input, and fallback on its failures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mnemosyned.domain.conversation.key_facts import NAMELESS
 from mnemosyned.domain.conversation.messages import (
     TIME_KEYS,
     Message,
+    Part,
     PartKind,
     parts,
     tool_names,
@@ -18,12 +19,12 @@ from mnemosyned.domain.secrets.known import KnownSecrets
 
 EARLIER_ROLE = "summary"
 PART_CHARS_MAX = 4_000
-"""Of one tool result or call; the rest of it says little that the beginning does not."""
+"""Characters shown of one tool result or call; the rest adds little."""
 
 Summarize = Callable[[Sequence[Message]], str]
-"""Makes prose of plain messages; the first may be an earlier summary, with the role `summary`.
+"""Summarizer of plain messages; the first may be an earlier summary, with the role `summary`.
 
-It may raise or answer nothing: a rule writes the summary then.
+Where it raises or answers nothing, a rule writes the summary.
 """
 
 
@@ -35,13 +36,13 @@ def summarize_with_model(
     earlier: str = "",
     secrets: Sequence[Detail] = (),
 ) -> tuple[str, str]:
-    """A model's summary, empty without one, and why there is none where one was asked for."""
+    """Return a model's summary, or an empty text and the reason for it."""
     if summarize is None or not messages:
         return "", ""
     plain = plain_messages(messages, earlier=earlier, secrets=secrets)
     try:
         prose = summarize(plain)
-    except Exception as error:  # noqa: BLE001 whatever a model does, the work is told by rule
+    except Exception as error:  # noqa: BLE001 a rule writes the summary instead
         return "", reason_of(error)
     prose = prose.strip() if isinstance(prose, str) else ""
     if not prose:
@@ -52,9 +53,9 @@ def summarize_with_model(
 def plain_messages(
     messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
 ) -> list[Message]:
-    """The messages as plain text without secrets, tool calls and results told in words.
+    """Return the messages as plain text without secrets, tool calls and results in words.
 
-    `secrets` are known from elsewhere, and masked wherever they stand.
+    `secrets` are known from elsewhere, and masked everywhere.
     """
     names = tool_names(messages)
     known = KnownSecrets(secrets)
@@ -62,29 +63,27 @@ def plain_messages(
     if earlier:
         plain.append({"role": EARLIER_ROLE, "content": known.mask(earlier)})
     for message in messages:
-        role = message.get("role")
-        lines = []
-        for part in parts(message):
-            name = part.name or names.get(part.id) or NAMELESS
-            words = (
-                part.text if part.kind is PartKind.TEXT else part.text[:PART_CHARS_MAX]
-            )
-            if part.kind is PartKind.CALL:
-                words = f"calls {name} {words}"
-            elif part.kind is PartKind.RESULT:
-                words = f"{name} answers: {words}"
-            elif part.kind is not PartKind.TEXT:
-                continue
-            if words.strip():
-                lines.append(words)
+        lines = [line for part in parts(message) if (line := _line(part, names))]
         if lines:
-            content = known.mask("\n".join(lines))
-            said = {key: message[key] for key in TIME_KEYS if key in message}
-            plain.append(
-                {
-                    "role": role if isinstance(role, str) else "",
-                    "content": content,
-                    **said,
-                }
-            )
+            plain.append(_plain_message(message, known.mask("\n".join(lines))))
     return plain
+
+
+def _line(part: Part, names: Mapping[str, str]) -> str:
+    """Return a text, call or result in words; empty for anything else."""
+    if part.kind is PartKind.TEXT:
+        line = part.text
+    elif part.kind in (PartKind.CALL, PartKind.RESULT):
+        name = part.name or names.get(part.id) or NAMELESS
+        words = part.text[:PART_CHARS_MAX]
+        called = part.kind is PartKind.CALL
+        line = f"calls {name} {words}" if called else f"{name} answers: {words}"
+    else:
+        line = ""
+    return line if line.strip() else ""
+
+
+def _plain_message(message: Message, content: str) -> Message:
+    role = message.get("role")
+    times = {key: message[key] for key in TIME_KEYS if key in message}
+    return {"role": role if isinstance(role, str) else "", "content": content, **times}

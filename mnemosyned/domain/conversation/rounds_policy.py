@@ -184,16 +184,18 @@ def describe_actions(messages: Sequence[Message]) -> str:
     called = ", ".join(
         f"{name} ×{count}" if count > 1 else name for name, count in tools.items()
     )
-    heading = f"{len(messages)} messages" + (
-        f", tools called: {called}" if called else ""
-    )
-    closing = next(
-        (words for message in reversed(messages) if (words := text(message).strip())),
-        "",
-    )
-    if len(closing) > CLOSING_CHARS:
-        closing = closing[: CLOSING_CHARS - 1] + "…"
+    heading = f"{len(messages)} messages"
+    if called:
+        heading += f", tools called: {called}"
+    closing = _last_words(messages)
     return f"{heading}\nIn the end: {closing}" if closing else heading
+
+
+def _last_words(messages: Sequence[Message]) -> str:
+    """Return the last text of the messages, clipped."""
+    texts = (text(message).strip() for message in reversed(messages))
+    words = next(filter(None, texts), "")
+    return words if len(words) <= CLOSING_CHARS else words[: CLOSING_CHARS - 1] + "…"
 
 
 def _facts(messages: Iterable[Message]) -> tuple[str, ...]:

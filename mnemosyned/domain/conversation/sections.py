@@ -1,4 +1,4 @@
-"""What is put beside a conversation: recalled memory, learnings and summaries, as shown."""
+"""Sections added to a conversation: recalled memory, learnings and past summaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOTICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quoted:
-    """A recalled line with where it comes from."""
+    """Recalled line with its origin."""
 
     text: str
     said: datetime | None = None
@@ -32,7 +32,7 @@ class Quoted:
     source: str = ""
 
     def shown(self) -> str:
-        """Marked as a quotation line by line, so that nothing in it looks like our own words."""
+        """Render as a quotation, every line marked, so that no line looks like our own words."""
         day = self.said.date().isoformat() if self.said else ""
         origin = ", ".join(
             neutralize_line(part) for part in (day, self.speaker, self.source) if part
@@ -44,22 +44,22 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSummary:
-    """A summary of an earlier stretch of conversation."""
+    """Summary of an earlier part of the conversation."""
 
     content: str
     depth: int = 0
     messages: int = 0
-    """How many messages it covers."""
+    """Number of messages covered."""
     start: str | date | None = None
     end: str | date | None = None
     summary_of: tuple[str, ...] = ()
-    """Ids of the messages it covers, where they are known."""
+    """Ids of the messages covered, where known."""
     parent: str | None = None
-    """The summary it was itself folded into."""
+    """Summary that this one was rolled up into."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | Self) -> Self:
-        """From an object with these names as keys; others are left aside."""
+        """Make one from an object with these names as keys; other keys are ignored."""
         if not isinstance(given, Mapping):
             return given
         known = {name: given[name] for name in cls.__slots__ if name in given}
@@ -76,9 +76,9 @@ class PastSummary:
 def memory_section(
     snippets: Sequence[str | Quoted], *, tokens: int, counter: MessageCounter
 ) -> tuple[str, int]:
-    """The snippets that fit, whole and in their order, under the heading; and how many.
+    """Return the snippets that fit, whole and in order, under the heading, and their number.
 
-    The first that does not fit ends it; only where that is the very first is it cut.
+    The first that does not fit ends the section; it is cut only where it is the very first.
     """
 
     def fits(text: str) -> bool:
@@ -86,26 +86,27 @@ def memory_section(
 
     shown = [NOTICE] if any(isinstance(snippet, Quoted) for snippet in snippets) else []
     notices = len(shown)
-    for snippet in snippets:
-        text = (
-            snippet.shown()
-            if isinstance(snippet, Quoted)
-            else mask_secrets(neutralize(snippet))
-        )
-        if not text.strip():
+    for text in filter(str.strip, map(_shown, snippets)):
+        if fits("\n".join([*shown, text])):
+            shown.append(text)
             continue
-        if not fits("\n".join([*shown, text])):
-            chars = tokens * CHARS_PER_TOKEN if len(shown) == notices else 0
+        if len(shown) == notices:
+            first = text[: tokens * CHARS_PER_TOKEN]
             length = bisect_left(
-                range(min(chars, len(text))),
+                range(len(first)),
                 1,
-                key=lambda size: not fits("\n".join([*shown, text[: size + 1]])),
+                key=lambda size: not fits("\n".join([*shown, first[: size + 1]])),
             )
-            shown += [text[:length]] * (length > 0)
-            break
-        shown.append(text)
+            shown += [first[:length]] * (length > 0)
+        break
     count = len(shown) - notices
     return ("\n".join([MEMORY_HEADING, *shown]) if count else ""), count
+
+
+def _shown(snippet: str | Quoted) -> str:
+    if isinstance(snippet, Quoted):
+        return snippet.shown()
+    return mask_secrets(neutralize(snippet))
 
 
 def learnings_section(
@@ -115,10 +116,9 @@ def learnings_section(
     counter: MessageCounter,
     shrink: bool = False,
 ) -> tuple[str, int]:
-    """The first five learnings under the heading, and how many; all of them or none.
+    """Return the first five learnings under the heading, and their number; all of them or none.
 
-    Each is a line of the system prompt: with nothing in it that ends the line, begins a turn of
-    the conversation or is not seen. With `shrink`, as many of them as fit.
+    Each is one line of the system prompt, neutralized. With `shrink`, as many as fit are shown.
     """
     listed = [
         mask_secrets(words)

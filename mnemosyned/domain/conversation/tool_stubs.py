@@ -1,4 +1,4 @@
-"""Old tool results cut down to their beginning, their exact values and where to get the rest."""
+"""Stubs of old tool results: their beginning, their exact values and the id of the rest."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mnemosyned.domain.conversation.messages import (
     STUB,
     TOOL_ROLES,
     Message,
+    Part,
     PartKind,
     is_plain,
     message_id,
@@ -22,24 +23,20 @@ from mnemosyned.domain.secrets.exact_values import extract_details
 from mnemosyned.domain.summary.prompt import neutralize_line
 
 STUBBED_CHARS_MIN = 800
-"""A shorter result stays: a stub, which is never longer than this, would save little."""
+"""Minimum length of a result to stub; a stub is never longer."""
 VALUES_CHARS = 300
 _NAME = re.compile(r"[^\w.-]+")
 _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200})\]")
 
 
 def stub_results(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None:
-    """The message with its long tool results stubbed; None where it has none.
+    """Stub the long tool results of a message; None where it has none.
 
-    A stub begins as its result did, so that the key fact taken of it is the same.
+    A stub begins like its result, so that its key fact stays the same.
     """
     if is_plain(message):
         return None
-    long = [
-        part
-        for part in parts(message)
-        if part.kind is PartKind.RESULT and len(part.text.strip()) > STUBBED_CHARS_MIN
-    ]
+    long = list(filter(_is_long_result, parts(message)))
     if not long:
         return None
     id = message_id(message)
@@ -58,8 +55,12 @@ def stub_results(message: Message, names: Mapping[str, str]) -> dict[str, Any] |
     return {**message, "content": content}
 
 
+def _is_long_result(part: Part) -> bool:
+    return part.kind is PartKind.RESULT and len(part.text.strip()) > STUBBED_CHARS_MIN
+
+
 def stub_pointer(message: Message) -> str:
-    """The id under which a stub says that the rest can be had; empty where there is none."""
+    """Return the id that a stub names for its original; empty for any other message."""
     if is_plain(message):
         return ""
     marks = (
@@ -71,9 +72,9 @@ def stub_pointer(message: Message) -> str:
 
 
 def is_stub_of(message: Message, original: Message) -> bool:
-    """Whether it says nothing that the original does not: a tool could write a pointer itself."""
-    again = stub_results(original, {})
-    return again is not None and _comparable_parts(message) == _comparable_parts(again)
+    """Whether a message is a stub of this original; a tool could write a pointer itself."""
+    stub = stub_results(original, {})
+    return stub is not None and _comparable_parts(message) == _comparable_parts(stub)
 
 
 def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
