@@ -11,7 +11,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.client import Client
 from mnemosyned.config import load_config
 from mnemosyned.domain.errors import DatabaseInUse
-from mnemosyned.domain.ports.store import Clock
+from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.storage.sqlite.database.ownership import owner_of
 from mnemosyned.verbs.memories import Caller, Verbs
 from mnemosyned.verbs.request import Request, checked

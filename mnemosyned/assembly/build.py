@@ -27,8 +27,9 @@ from mnemosyned.config import (
     LlmConfig,
 )
 from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
-from mnemosyned.domain.ports.models import Summarizer, TextModel, VectorStore
-from mnemosyned.domain.ports.store import Clock
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.models import Summarizer, TextModel
+from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
 from mnemosyned.service.retention import Forgetting

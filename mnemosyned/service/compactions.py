@@ -33,14 +33,14 @@ from mnemosyned.domain.conversation.summary_message import (
 from mnemosyned.domain.conversation.tool_stubs import is_stub_of, stub_pointer
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord
-from mnemosyned.domain.ports.store import (
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.compactions import (
     ArchivedMessage,
-    Clock,
-    Compacted,
-    Compacting,
-    Draft,
-    MemoryStore,
+    CompactionRecord,
+    NewCompaction,
 )
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.secrets.masking import (
     SecretRule,
     mask_memory,
@@ -144,15 +144,17 @@ class CompactionArchive:
         now = self._clock.now()
         parts = self._parts(done, conversation, now)
 
-        def compacting(id: str, text: str, own: Iterable[ArchivedPart]) -> Compacting:
-            compacted = Compacted(
+        def compacting(
+            id: str, text: str, own: Iterable[ArchivedPart]
+        ) -> NewCompaction:
+            compacted = CompactionRecord(
                 id=id,
                 session=conversation.session,
                 source=conversation.source,
                 policy=done.policy,
                 created_at=now,
             )
-            return Compacting(compacted, text, tuple(own))
+            return NewCompaction(compacted, text, tuple(own))
 
         merged = self._merged_summaries(done, conversation)
         summaries = [
@@ -164,14 +166,14 @@ class CompactionArchive:
             for message, content in conversation.new_summaries(done)
         ]
         stubs = [compacting(id, "", [parts[id]]) for id in conversation.new_stubs(done)]
-        return self._store.compact([*summaries, *stubs])
+        return self._store.compactions.add([*summaries, *stubs])
 
     def expanded(self, request: Expand) -> Expanded | None:
         """Return the messages of a compaction that were not forgotten; None for another id.
 
         The episode is written by rule from those messages, so that it holds nothing forgotten.
         """
-        found = self._store.compaction(request.id)
+        found = self._store.compactions.get(request.id)
         if found is None:
             return None
         compacted, originals = found
@@ -229,7 +231,7 @@ class CompactionArchive:
         )
 
     def _is_stub(self, message: Message, id: str) -> bool:
-        found = self._store.compaction(id)
+        found = self._store.compactions.get(id)
         originals = found[1] if found else []
         return any(is_stub_of(message, as_message(memory)) for memory in originals)
 
@@ -256,7 +258,7 @@ class CompactionArchive:
     ) -> list[str]:
         """Return the ids of the compaction that wrote a summary, also without its metadata."""
         if not content.summary_of:
-            id = self._store.compaction_saying(
+            id = self._store.compactions.find_by_summary(
                 mask_secrets(text(summary)),
                 session=conversation.session,
                 source=conversation.source,

@@ -26,7 +26,8 @@ from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.select import select_relevant
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
@@ -142,7 +143,7 @@ class ConversationService:
         self, request: Context, question: str, *, tokens: int
     ) -> list[Learning]:
         """Return the learnings that apply to the request, most relevant first."""
-        in_force = self._store.learnings(
+        in_force = self._store.learnings.find(
             sources=_learning_sources(request), limit=LEARNINGS_MAX
         )
         return select_relevant(
@@ -178,7 +179,7 @@ class ConversationService:
 
     def _superseded_learnings(self, request: Context) -> list[str]:
         """Return the texts of superseded learnings: quoted, they would contradict the new ones."""
-        learnings = self._store.learnings(
+        learnings = self._store.learnings.find(
             sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
         )
         return [learning.text for learning in learnings if learning.superseded_by]

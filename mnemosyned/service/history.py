@@ -21,7 +21,11 @@ def with_history(store: MemoryStore, hits: Sequence[Hit], *, reveal: bool) -> li
 
 
 def _history(store: MemoryStore, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
-    older = {memory.id: memory for id in _memories(hit) for memory in store.history(id)}
+    older = {
+        memory.id: memory
+        for id in _memories(hit)
+        for memory in store.memories.history(id)
+    }
     return tuple(
         Line(
             id=memory.id,

@@ -22,7 +22,7 @@ from mnemosyned.domain.instants import shift
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.recognize import extract_learnings
 from mnemosyned.domain.memory import MemoryRecord, new_id
-from mnemosyned.domain.ports.store import Draft
+from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.secrets.masking import (
     SecretRule,
     apply_secret_rule,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.verbs.conversation import Learn, Learned, LearningList, Learnings
@@ -33,7 +34,7 @@ class LearningService:
 
     def learn(self, request: Learn) -> Learned:
         now = self._clock.now()
-        learning, superseded = self._store.learn(
+        learning, superseded = self._store.learnings.add(
             Learning(
                 id=new_id(now),
                 kind=request.kind,
@@ -52,14 +53,14 @@ class LearningService:
             raise InvalidRequest("edit and text go together: which one, and its words")
         if request.edit and request.text:
             text = clean_learning_text(request.text, self._secrets(), field="text")
-            self._store.edit_learning(request.edit, text)
+            self._store.learnings.edit(request.edit, text)
         if request.remove:
-            self._store.remove_learning(request.remove)
+            self._store.learnings.remove(request.remove)
         note = ""
         if request.edit or request.remove:
             _, note = self._purge()
         return LearningList(
-            learnings=self._store.learnings(
+            learnings=self._store.learnings.find(
                 sources=names(request.source),
                 kind=request.kind,
                 superseded=request.superseded,

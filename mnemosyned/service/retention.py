@@ -21,7 +21,8 @@ from mnemosyned.domain.errors import (
     WordsPruned,
 )
 from mnemosyned.domain.memory import Episode, MemoryRecord
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.retention import Choice, Foreseen, Prunable, Removal, Retention
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.masking import mask_memory
@@ -84,7 +85,7 @@ class Forgetting:
         self.on_removal: Callable[[], None] = _nothing
         """Called after words were deleted, for what keeps copies made of them in memory."""
         self.purger = Purger(
-            due=store.scrub_due,
+            due=store.deletion.purge_due,
             work=self._purge,
             busy=lambda: cycle.gate.busy,
             background=background,
@@ -164,7 +165,7 @@ class Forgetting:
             self.purger.finish_earlier(error)
             raise
         if request.dry_run:
-            removal = self._store.foreseen(ids, learned=learned)
+            removal = self._store.deletion.preview(ids, learned=learned)
             left = _after(ids, request.after)
             lines = self._preview(left[:LISTED_MAX])
             further = max(0, len(left) - LISTED_MAX)
@@ -186,12 +187,12 @@ class Forgetting:
     def _purge(self) -> bool:
         """Take what was forgotten out of the log's columns and every file of the database."""
         self.mend()
-        sessions, sources = self._store.unborne_names()
+        sessions, sources = self._store.deletion.orphaned_log_names()
         if sessions or sources:
-            self._store.forget_names(sessions=sessions, sources=sources)
-        complete = self._store.scrub()
+            self._store.deletion.forget_names(sessions=sessions, sources=sources)
+        complete = self._store.deletion.purge_deleted()
         clear_word_caches()
-        self._store.release()
+        self._store.maintenance.release_memory()
         if self._background:  # else the process is a program's own, and its garbage too
             heap.trim(collect=True)
         return complete
@@ -204,7 +205,7 @@ class Forgetting:
             return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
 
         def forget(chunk: Sequence[str]) -> Removal:
-            removal = self._store.forget(chunk)
+            removal = self._store.deletion.forget(chunk)
             self.on_removal()
             return removal
 
@@ -212,7 +213,7 @@ class Forgetting:
         works: list[Callable[[], Removal]] = [
             partial(forget, chunk) for chunk in chunks(ids, CHUNK)
         ]
-        works.append(partial(self._store.unlearn, learned))
+        works.append(partial(self._store.deletion.forget_learnings, learned))
         removals = in_steps(works, 1, lambda work: work[0](), done=forgotten)
         return reduce(or_, removals, Removal())
 
@@ -232,9 +233,9 @@ class Forgetting:
                     "an id says which memory it is; say nothing else beside it",
                     field="id",
                 )
-            found = self._store.get(request.id)
+            found = self._store.memories.get(request.id)
             below = (
-                self._store.below(found.id)
+                self._store.deletion.ids_under(found.id)
                 if isinstance(found, Episode)
                 else [found.id]
             )
@@ -245,13 +246,15 @@ class Forgetting:
                 field="id",
             )
         choice = _choice(request)
-        return self._store.chosen(choice), self._store.chosen_learnings(choice)
+        return self._store.deletion.select(
+            choice
+        ), self._store.deletion.select_learnings(choice)
 
     def _preview(self, ids: Sequence[str]) -> list[Foreseen]:
         lines = []
         for id in ids:
             with suppress(NotFound):  # forgotten by somebody else meanwhile
-                memory = self._store.get(id)
+                memory = self._store.memories.get(id)
                 if isinstance(memory, MemoryRecord):
                     lines.append(_foreseen(memory))
         return lines
@@ -288,8 +291,8 @@ class Forgetting:
     # ------------------------------------------------------ pin and restore
 
     def pin(self, request: Pin) -> Pinned:
-        if not self._store.pin(request.id, pinned=not request.off):
-            found = self._store.get(request.id)
+        if not self._store.retention.pin(request.id, pinned=not request.off):
+            found = self._store.memories.get(request.id)
             if isinstance(found, Episode) or found.episode:
                 hint = (
                     ""
@@ -303,7 +306,7 @@ class Forgetting:
         return Pinned(request.id, not request.off)
 
     def restore(self, request: Restore) -> Restored:
-        found = self._store.get(request.id)
+        found = self._store.memories.get(request.id)
         if isinstance(found, Episode):
             raise InvalidRequest(
                 f"{found.id} is an episode; `expand` shows its originals, restore those",
@@ -317,7 +320,7 @@ class Forgetting:
                 f"episode {found.episode} tells of them",
                 field="id",
             )
-        removal = self._store.restore(found.id)
+        removal = self._store.retention.restore(found.id)
         self.mend_later()
         return Restored(
             id=found.id, episode=found.episode, episode_removed=bool(removal.removed)
@@ -355,7 +358,7 @@ class Forgetting:
 
     def _pruned(self, retention: Retention, *, now: datetime) -> Pruned:
         def prune(chunk: Sequence[str]) -> int:
-            count = self._store.prune(chunk, now=now)
+            count = self._store.retention.prune(chunk, now=now)
             self.on_removal()
             return count
 
@@ -371,7 +374,7 @@ class Forgetting:
         return _pruned(prunable)
 
     def _prunable(self, retention: Retention, *, now: datetime) -> Prunable:
-        return self._store.prunable(retention, now=now, limit=PRUNED_MAX)
+        return self._store.retention.prunable(retention, now=now, limit=PRUNED_MAX)
 
     # ----------------------------------------------------------------- undo
 

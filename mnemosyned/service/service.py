@@ -16,8 +16,10 @@ from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
+from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import EmbedderStatus
-from mnemosyned.domain.ports.store import Clock, Draft, MemoryStore
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.ranking import rank
@@ -184,7 +186,7 @@ class MemoryService:
 
     def release(self) -> None:
         """Free what is cached in memory; later requests read it again."""
-        self._store.release()
+        self._store.maintenance.release_memory()
 
     def stop_writes(self) -> None:
         """From now on, refuse every verb that changes the store."""
@@ -222,7 +224,7 @@ class MemoryService:
         return RememberedMany([] if request.dry_run else self._keep(drafts))
 
     def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
-        kept = self._store.remember(drafts)
+        kept = self._store.memories.remember(drafts)
         if self._vectors:
             self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
@@ -264,19 +266,19 @@ class MemoryService:
             superseded=request.history,
         )
         question = self._vectors.ask(request.query) if self._vectors else None
-        found = self._store.search(query)
+        found = self._store.search.candidates(query)
         note = ""
         if self._vectors:
             found, note = self._vectors.near(question, query, found)
         places = rank(query, found)
-        shown = self._store.show(places)
+        shown = self._store.search.documents(places)
         answer = hits(query, places, shown if request.reveal else mask_documents(shown))
         if request.history:
             answer = with_history(self._store, answer, reveal=request.reveal)
         return Recalled(answer, note)
 
     def get(self, request: Get) -> Got:
-        found = self._store.get(request.id)
+        found = self._store.memories.get(request.id)
         if isinstance(found, MemoryRecord):
             return Got(memory=found if request.reveal else mask_memory(found))
         return Got(
@@ -286,7 +288,7 @@ class MemoryService:
     def expand(self, request: Expand) -> Expanded:
         if compacted := self._archive.expanded(request):
             return compacted
-        episode = self._store.get(request.id)
+        episode = self._store.memories.get(request.id)
         if isinstance(episode, MemoryRecord):
             hint = (
                 f"; it went into episode {episode.episode}" if episode.episode else ""
@@ -296,11 +298,11 @@ class MemoryService:
                 field="id",
             )
         below = episode.level > 0 and request.depth == 1
-        originals = [] if below else self._store.originals(episode.id)
+        originals = [] if below else self._store.memories.originals(episode.id)
         if not request.reveal:
             originals = [mask_memory(memory, episode.details) for memory in originals]
             episode = mask_episode(episode)
-        summaries = self._store.summaries(episode.summary_of) if below else []
+        summaries = self._store.memories.summaries(episode.summary_of) if below else []
         return Expanded(without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
@@ -328,7 +330,7 @@ class MemoryService:
 
     def log(self, request: Log) -> Logged:
         return Logged(
-            self._store.log(
+            self._store.sleep.log(
                 limit=request.limit, session=request.session, cycle=request.cycle
             )
         )
@@ -338,15 +340,15 @@ class MemoryService:
     def backup(self, request: Backup) -> BackedUp:
         check_text(request.file, field="file")
         target = backup_target(request.file, self._about.database)
-        return BackedUp(file=str(target), bytes=self._store.back_up(target))
+        return BackedUp(file=str(target), bytes=self._store.maintenance.back_up(target))
 
     def look_after_file(self) -> None:
         """What is due every few seconds: the file is where it was and has what its log has.
 
         Raises `DatabaseReplaced` where nothing more can be kept in it, and `StorageFailed`.
         """
-        self._store.secure()
-        self._store.checkpoint_idle()
+        self._store.maintenance.ensure_durable()
+        self._store.maintenance.run_idle_upkeep()
 
     # --------------------------------------------------------------- status
 
@@ -356,7 +358,7 @@ class MemoryService:
             schema_version=self._about.schema_version,
             database=str(self._about.database),
             bytes_on_disk=_bytes_on_disk(self._about.database),
-            tiers=dict(self._store.totals()),
+            tiers=dict(self._store.maintenance.totals()),
             wm_max=self.limits.wm_max,
             sleep=self._sleep_status(),
             summarizer=self._cycle.lease.status(),
@@ -365,15 +367,17 @@ class MemoryService:
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             clock=self._forgetting.doubt(),
-            longest_write_ms=round(self._store.longest_write_s() * 1_000, 3),
-            purge_due=self._store.scrub_due(),
-            problems=self._store.problems(),
-            warnings=self._store.warnings(),
+            longest_write_ms=round(
+                self._store.maintenance.longest_write_s() * 1_000, 3
+            ),
+            purge_due=self._store.deletion.purge_due(),
+            problems=self._store.maintenance.problems(),
+            warnings=self._store.maintenance.warnings(),
         )
 
     def _sleep_status(self) -> SleepStatus:
         scheduler = self._cap.scheduler
-        newest = self._store.log(limit=1)
+        newest = self._store.sleep.log(limit=1)
         now = self._clock.now()
         cutoff = self._cycle.policy.cutoff(now)
         return SleepStatus(
@@ -383,7 +387,9 @@ class MemoryService:
             or (newest[0].created_at if newest else None),
             next_cycle=scheduler.next_cycle if scheduler else None,
             running=self._cycle.lease.busy,
-            due=self._store.count_due(before=cutoff, now=now, limit=DUE_COUNTED_MAX),
+            due=self._store.sleep.count_due(
+                before=cutoff, now=now, limit=DUE_COUNTED_MAX
+            ),
             progress=self._cycle.progress,
             waits_for=self._background.waits_for if self._background else "",
         )

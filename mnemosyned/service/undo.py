@@ -15,7 +15,8 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.retention import Returned, undone_group
 from mnemosyned.logs import logger
 from mnemosyned.service.intake import check_text
@@ -114,7 +115,7 @@ class Undoing:
         """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
         if cycle != LAST:
             return cycle
-        last = self._store.last_cycle()
+        last = self._store.undo.last_cycle()
         if last is None:
             raise CannotUndo(
                 "there is no cycle of which something could be put back", field="undo"
@@ -127,13 +128,15 @@ class Undoing:
         """By episode what is put back, or would be."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
-            return {one.episode: one for one in self._store.returning(ids)}
+            return {one.episode: one for one in self._store.undo.preview(ids)}
         now = self._clock.now()
         try:
             undone = in_steps(
                 ids,
                 UNDO_CHUNK,
-                lambda chunk: self._store.undo(chunk, now=now, held_until=held_until),
+                lambda chunk: self._store.undo.apply(
+                    chunk, now=now, held_until=held_until
+                ),
                 done=lambda done: (
                     f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone"
                 ),
@@ -144,7 +147,7 @@ class Undoing:
 
     def _entries(self, cycle: str) -> list[LogEntry]:
         """The groups of a cycle that were promoted and not undone. Raises where there are none."""
-        entries = self._store.log(limit=CANDIDATES_MAX, cycle=cycle)
+        entries = self._store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(
                 f"no cycle has the id {cycle!r}; `log` shows them", field="undo"

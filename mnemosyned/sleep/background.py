@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
 from mnemosyned.domain.instants import in_zone, shift
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -58,7 +59,7 @@ class Background:
         """What is going on, for the triggers to judge."""
         now = self.now()
         fresh = shift(now, -self.policy.fresh)
-        found = self._store.activity(fresh=fresh, now=now, limit=ROWS_MAX)
+        found = self._store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
         return replace(found, quiet=timedelta(seconds=self._cycle.gate.quiet_s))
 
     def sleep(

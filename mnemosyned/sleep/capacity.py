@@ -50,7 +50,7 @@ class Cap:
         """
         try:
             if working is None:
-                working = self._store.working_count()
+                working = self._store.memories.working_count()
             if working <= self._relieve_above:
                 return
             if self.scheduler:
@@ -76,7 +76,7 @@ class Cap:
                 self._cycle.lease.wait_idle(WAIT_S)
             cap = self._relieve_above = self._most
             for _ in range(ROUNDS_MAX):  # more may have come in meanwhile
-                count = self._store.working_count()
+                count = self._store.memories.working_count()
                 if count <= cap:
                     return
                 excess = count - int(cap * (1 - HYSTERESIS))
@@ -91,7 +91,7 @@ class Cap:
                 if report.evicted < excess:
                     break
             # What could not be consolidated (pinned, failed) is not tried again at every call.
-            left = self._store.working_count()
+            left = self._store.memories.working_count()
             self._relieve_above = (
                 cap if left <= cap else left + max(1, int(cap * HYSTERESIS))
             )

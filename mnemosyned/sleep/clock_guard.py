@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.timekeeping import Judgment, Sighting, judge
 from mnemosyned.logs import logger
 from mnemosyned.sleep.host import boot_id, uptime_s
@@ -37,7 +38,7 @@ class ClockGuard:
         self._uptime = uptime
         self._boot = boot
         self._looking = threading.Lock()
-        self._seen = store.last_sighting()
+        self._seen = store.clock.last_sighting()
         self._kept = self._seen if self._seen and self._seen.boot == boot() else None
         self._doubted = False
 
@@ -104,7 +105,7 @@ class ClockGuard:
             return
         self._kept = sighting
         try:
-            self._store.keep_sighting(sighting)
+            self._store.clock.keep_sighting(sighting)
         except StorageFailed as error:  # what was kept before is older, and doubts more
             log.warning("clock_not_kept", reason=error.message)
 

@@ -21,7 +21,8 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
 from mnemosyned.domain.memory import Detail, MemoryRecord, new_id
 from mnemosyned.domain.ports.models import Digest, Summary, spoken_of
-from mnemosyned.domain.ports.store import MemoryStore, Promotion
+from mnemosyned.domain.ports.sleep import Promotion
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.rollup import Level, begin_of, key_of
 from mnemosyned.logs import logger
 from mnemosyned.sleep.context import CycleContext
@@ -87,7 +88,7 @@ class ConsolidationRun:
                 self._finish(work, [(work.originals, outcome)])
         self.commit()
         try:
-            self._store.settle()
+            self._store.maintenance.flush()
         except StorageFailed as error:
             # What is promoted stays promoted, unless power fails before the next flush.
             log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
@@ -101,7 +102,7 @@ class ConsolidationRun:
             self._context.yield_to_requests()
             started = time.monotonic()
             try:
-                originals = self._store.working(batch.ids)
+                originals = self._store.memories.working(batch.ids)
             except StorageFailed as error:
                 self._fail(batch, started, error)
                 continue
@@ -142,7 +143,7 @@ class ConsolidationRun:
         self._context.yield_to_requests()
         began = time.monotonic()
         # Each flush of the disk would delay every `remember` meanwhile.
-        outcomes = self._store.consolidate(
+        outcomes = self._store.sleep.consolidate(
             [group.promotions for group in finished], durable=self._context.has_model
         )
         if finished:
@@ -162,7 +163,7 @@ class ConsolidationRun:
 
     def _checkpoint(self) -> bool:
         try:
-            return self._store.checkpoint()
+            return self._store.maintenance.run_upkeep()
         except StorageFailed as error:  # tried again after the next commit
             log.warning(
                 "checkpoint_failed", cycle=self._context.id, reason=error.reason
@@ -243,7 +244,7 @@ class ConsolidationRun:
 def record_failure(store: MemoryStore, entry: LogEntry) -> None:
     """Write a failure to the log; on a full disk only the report has it."""
     try:
-        store.record_failure(entry)
+        store.sleep.record_failure(entry)
     except StorageFailed as error:
         log.warning("failure_not_recorded", cycle=entry.cycle, reason=error.reason)
 

@@ -9,8 +9,9 @@ from datetime import datetime
 
 from mnemosyned.domain.consolidation import Pending, Selection, Trigger
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import Budget, SleepPolicy
 from mnemosyned.sleep.throttle import ForegroundGate
@@ -168,7 +169,7 @@ class CycleContext:
     ) -> list[Pending]:
         """Return the memories that wait to be consolidated, oldest first."""
         selection = selection or self.selection
-        return self.store.pending(
+        return self.store.sleep.pending(
             before=selection.before,
             session=selection.session,
             sources=selection.sources,

@@ -13,8 +13,9 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import new_id
+from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, SummarizerState, SummarizerStatus
-from mnemosyned.domain.ports.store import Clock, MemoryStore
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report
 from mnemosyned.sleep.context import CycleContext, CycleRequest, Meter
@@ -112,8 +113,8 @@ class SleepCycle:
 
     def _work(self, context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
         selection = context.selection
-        self._store.note_future(now=self.now())
-        total = self._store.count_due(
+        self._store.clock.note_future(now=self.now())
+        total = self._store.sleep.count_due(
             before=selection.before,
             session=selection.session,
             sources=selection.sources,

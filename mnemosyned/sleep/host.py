@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mnemosyned.domain.instants import in_zone, shift
-from mnemosyned.domain.ports.store import Clock
+from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.sleep.triggers import Machine
 
 POWER = Path("/sys/class/power_supply")

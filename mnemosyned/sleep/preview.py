@@ -18,7 +18,7 @@ from mnemosyned.domain.consolidation import (
     plan,
 )
 from mnemosyned.domain.ports.models import SummarizerState
-from mnemosyned.domain.ports.store import Foldable
+from mnemosyned.domain.ports.rollups import PendingRollups
 from mnemosyned.domain.rollup import Child, Period, begin_of, closed_before
 from mnemosyned.sleep.consolidate import cycle_report, unfinished
 from mnemosyned.sleep.context import CycleContext
@@ -121,7 +121,7 @@ def _rollups(
     batches: Sequence[Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[GroupReport]:
     """Yield the periods that are rolled up after the episodes of these groups."""
-    excluded = context.store.passing()
+    excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.policy.groups, context.policy.rollup.minimum
     coming = [
         child for batch in batches for child in _children(batch, excluded, limits)
@@ -131,14 +131,16 @@ def _rollups(
         limit = closed_before(level, cutoff)
         coming = [child for child in coming if child.covers_from < limit]
         reopened |= {child.covers_from for child in coming}
-        found = context.store.foldable(
+        found = context.store.rollups.pending(
             to_level=level,
             before=limit,
             limit=ROLLUP_MAX,
             opened={begin_of(level, moment) for moment in reopened},
         )
-        existing = found.standing
-        due = rollup_periods(Foldable([*found.children, *coming], existing), level)
+        existing = found.existing
+        due = rollup_periods(
+            PendingRollups([*found.children, *coming], existing), level
+        )
         yield from (period_report(period, GroupStatus.PLANNED) for period in due)
         coming = [
             _as_child(period, minimum)
@@ -170,7 +172,7 @@ def _model_s(groups: Sequence[GroupReport], context: CycleContext) -> float | No
     status = context.summarizer.status()
     if status.state is not SummarizerState.MODEL:
         return None
-    pace = context.store.pace(status.name) or MODEL_CHARS_PER_S
+    pace = context.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
     policy = context.policy
     read = 0
     for group in groups:

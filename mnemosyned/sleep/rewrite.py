@@ -43,11 +43,13 @@ def rewrite_stale(
     rewritten = 0
     with exclusive:
         while rewritten < REWRITTEN_MAX:
-            stale = store.next_emptied(highest=highest)
+            stale = store.rollups.next_stale(highest=highest)
             if stale is None:
                 break
             try:
-                store.rewrite(stale.mark, _rewritten(stale, lease.rule_based, policy))
+                store.rollups.rewrite(
+                    stale.mark, _rewritten(stale, lease.rule_based, policy)
+                )
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
                 if not tries_left:

@@ -18,7 +18,7 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
 from mnemosyned.domain.memory import Episode, MemoryRecord, new_id
 from mnemosyned.domain.ports.models import Summarizer, SummarizerState, Summary
-from mnemosyned.domain.ports.store import Fold, Foldable
+from mnemosyned.domain.ports.rollups import PendingRollups, Rollup
 from mnemosyned.domain.rollup import (
     Level,
     Period,
@@ -96,14 +96,16 @@ class RollupRun:
         A period around a failed one waits for the next cycle.
         """
         limit = closed_before(level, before)
-        found = self._store.foldable(to_level=level, before=limit, limit=ROLLUP_MAX)
+        found = self._store.rollups.pending(
+            to_level=level, before=limit, limit=ROLLUP_MAX
+        )
         failed = {begin_of(level, begins) for begins in self._failed}
         due = [
             period
             for period in rollup_periods(found, level)
             if period.begins not in failed
         ]
-        return due, found.standing
+        return due, found.existing
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
         long: list[_Reading] = []
@@ -141,7 +143,7 @@ class RollupRun:
             if not self._context.may_continue():
                 return
             started = time.monotonic()
-            members = self._store.summaries(period.ids)
+            members = self._store.memories.summaries(period.ids)
             work = _Work(period, existing.get(period.begins), members, started)
             memories = [as_memory(member) for member in members]
             if len(members) < self._context.policy.rollup.minimum:
@@ -240,7 +242,7 @@ class RollupRun:
         )
         members = {member.id: member.content for member in work.members}
         try:
-            self._store.fold(Fold(episode, entry, members))
+            self._store.rollups.write(Rollup(episode, entry, members))
         except MnemosynedError as error:
             self._fail(work, error)
         else:
@@ -311,9 +313,9 @@ class RollupRun:
         self.reports.append(period_report(period, GroupStatus.FAILED, error=code))
 
 
-def rollup_periods(found: Foldable, level: Level) -> list[Period]:
+def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
     """Return the periods of these summaries, however few a period has: it is over."""
-    reopened = frozenset(found.standing.values())
+    reopened = frozenset(found.existing.values())
     return periods(found.children, to_level=level, minimum=1, reopened=reopened)
 
 

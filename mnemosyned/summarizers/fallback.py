@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import (
     Summarizer,
     SummarizerState,
@@ -20,7 +21,6 @@ from mnemosyned.domain.ports.models import (
     Summary,
     TextModel,
 )
-from mnemosyned.domain.ports.store import Clock
 from mnemosyned.logs import logger
 
 COOL_DOWN = timedelta(minutes=1)

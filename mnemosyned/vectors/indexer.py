@@ -16,13 +16,8 @@ from dataclasses import replace
 from typing import Self
 
 from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
-from mnemosyned.domain.ports.models import (
-    Embedder,
-    EmbedderState,
-    EmbedderStatus,
-    Spoken,
-    VectorStore,
-)
+from mnemosyned.domain.ports.models import Embedder, EmbedderState, EmbedderStatus
+from mnemosyned.domain.ports.vectors import EmbeddingInput, VectorStore
 from mnemosyned.domain.search.query import Found, Match, Nearness, Query
 from mnemosyned.domain.search.semantic import spoken
 from mnemosyned.logs import logger
@@ -281,7 +276,7 @@ class Vectors:
         self._change(embedded=embedded, searched=len(index))
         return rows[-1].position if rows else None
 
-    def _piece(self, rows: Sequence[Spoken]) -> dict[int, bytes]:
+    def _piece(self, rows: Sequence[EmbeddingInput]) -> dict[int, bytes]:
         """The vectors of a few memories; one that fails takes no other along."""
         if self._closing.is_set():
             return {}
@@ -332,8 +327,8 @@ class Vectors:
             )
 
 
-def _pieces(rows: Sequence[Spoken]) -> Iterator[Sequence[Spoken]]:
-    piece: list[Spoken] = []
+def _pieces(rows: Sequence[EmbeddingInput]) -> Iterator[Sequence[EmbeddingInput]]:
+    piece: list[EmbeddingInput] = []
     for row in rows:
         chars = sum(len(one.content) for one in piece) + len(row.content)
         if piece and (len(piece) == PIECE or chars > PIECE_CHARS):

@@ -25,7 +25,7 @@ from bench.databases import MIGRATIONS
 from bench.measure import say, timed
 from bench.report import OUTPUT, Report
 
-from mnemosyned.domain.ports.models import VectorStore
+from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.storage.sqlite import open_store
 from mnemosyned.vectors.exact import Matrix
 from mnemosyned.vectors.index import VectorIndex

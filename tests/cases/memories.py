@@ -250,7 +250,9 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
         _break(store, given("fail_at"))
     force = bool(given("force"))
     before = None if force else policy.cutoff(datetime.fromisoformat(given("now")))
-    candidates = [memory.id for memory in store.pending(before=before, limit=1_000)]
+    candidates = [
+        memory.id for memory in store.sleep.pending(before=before, limit=1_000)
+    ]
     via, explicit = given("via"), given("explicit")
     assert via in (None, "shutdown", "explicit", "auto")
     if via == "shutdown":
@@ -271,14 +273,19 @@ def _slept(
     candidates: Sequence[str],
     report: CycleReport,
 ) -> Facts:
-    made = [store.get(id) for group in report.groups for id in group.episodes]
+    made = [store.memories.get(id) for group in report.groups for id in group.episodes]
     episodes = [one for one in made if isinstance(one, Episode)]
-    left = sorted(int(one.id) for one in store.working([entry.id for entry in entries]))
-    archived = [memory for one in episodes for memory in store.originals(one.id)]
-    rows = store.log(limit=1_000)
+    left = sorted(
+        int(one.id) for one in store.memories.working([entry.id for entry in entries])
+    )
+    archived = [
+        memory for one in episodes for memory in store.memories.originals(one.id)
+    ]
+    rows = store.sleep.log(limit=1_000)
     contents = {memory.content for memory in archived}
     contents |= {
-        memory.content for memory in store.working([entry.id for entry in entries])
+        memory.content
+        for memory in store.memories.working([entry.id for entry in entries])
     }
     return {
         "candidates": sorted(map(int, candidates)),
@@ -403,11 +410,12 @@ def working_cap(given: Given, request: pytest.FixtureRequest) -> Facts:
     service.use_limits(replace(service.limits, wm_max=cap))
     for at in range(count):
         service.call(Remember(f"note {at}", id=str(at)))
-    totals = store.totals()
+    totals = store.maintenance.totals()
     held = totals[Tier.WORKING].count + totals[Tier.ARCHIVE].count
     return {
         "working_max": Holds(
-            lambda most: store.working_count() <= most, store.working_count()
+            lambda most: store.memories.working_count() <= most,
+            store.memories.working_count(),
         ),
         "lost": count - held,
     }

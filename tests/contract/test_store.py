@@ -38,7 +38,7 @@ def test_a_memory_comes_back_as_it_was_given(store: MemoryStore) -> None:
 
     assert (acknowledged.id, acknowledged.created_at) == ("1", NOON)
     assert acknowledged.stored
-    assert store.get("1") == given
+    assert store.memories.get("1") == given
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_dedupe_keeps_what_differs(store: MemoryStore, other: MemoryRecord) -> N
 
 def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
     with pytest.raises(NotFound):
-        store.get("1")
-    assert store.originals("1") == []
+        store.memories.get("1")
+    assert store.memories.originals("1") == []
 
 
 def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> None:
@@ -180,31 +180,34 @@ def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> Non
         memory("5", hours_ago=4, session="s"),
     )
 
-    old = store.pending(before=NOON - timedelta(hours=1), limit=10)
-    of_session = store.pending(session="s", limit=10)
+    old = store.sleep.pending(before=NOON - timedelta(hours=1), limit=10)
+    of_session = store.sleep.pending(session="s", limit=10)
 
     assert [memory.id for memory in old] == ["5", "1", "2"]
     assert [memory.id for memory in of_session] == ["5"]
-    assert [memory.id for memory in store.pending(limit=2)] == ["5", "1"]
+    assert [memory.id for memory in store.sleep.pending(limit=2)] == ["5", "1"]
     assert old[1].chars == len("note 1")
 
 
 def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
     remember_batch(store, *TRIO, memory("4", hours_ago=5, pinned=True))
 
-    assert store.count_due(before=NOON, limit=10) == 3
-    assert store.count_due(before=NOON, limit=2) == 2
-    assert store.count_due(before=NOON - timedelta(hours=3), limit=10) == 0
-    assert store.working_count() == 4
+    assert store.sleep.count_due(before=NOON, limit=10) == 3
+    assert store.sleep.count_due(before=NOON, limit=2) == 2
+    assert store.sleep.count_due(before=NOON - timedelta(hours=3), limit=10) == 0
+    assert store.memories.working_count() == 4
 
 
 def test_working_gives_those_that_are_still_there_oldest_first(
     store: MemoryStore,
 ) -> None:
     remember_batch(store, *TRIO)
-    store.forget(["2"])
+    store.deletion.forget(["2"])
 
-    assert [memory.id for memory in store.working(["3", "2", "1", "9"])] == ["1", "3"]
+    assert [memory.id for memory in store.memories.working(["3", "2", "1", "9"])] == [
+        "1",
+        "3",
+    ]
 
 
 # --------------------------------------------------------------- consolidate
@@ -235,7 +238,7 @@ def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
         TRIO[0].created_at,
         TRIO[2].created_at,
     )
-    assert [memory.content for memory in store.originals("e")] == [
+    assert [memory.content for memory in store.memories.originals("e")] == [
         "note 1",
         "note 2",
         "note 3",
@@ -244,13 +247,13 @@ def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
 
 def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -> None:
     remember_batch(store, *TRIO)
-    store.forget(["2"])
+    store.deletion.forget(["2"])
 
     with pytest.raises(BatchChanged):
         consolidate(store, promotion("e", *TRIO))
 
     assert working_ids(store) == ["1", "3"]
-    assert store.log(limit=10) == []
+    assert store.sleep.log(limit=10) == []
     assert count_by_tier(store)["episodic"] == (0, 0)
 
 
@@ -271,7 +274,7 @@ def test_a_pinned_memory_cannot_be_evicted(store: MemoryStore) -> None:
     with pytest.raises(BatchChanged):
         consolidate(store, promotion("e", *TRIO, pinned))
 
-    assert store.working_count() == 4
+    assert store.memories.working_count() == 4
 
 
 def test_promotions_of_one_group_stand_or_fall_together(store: MemoryStore) -> None:
@@ -290,7 +293,7 @@ def test_a_promotion_writes_its_log_row(store: MemoryStore) -> None:
 
     consolidate(store, written)
 
-    row = store.log(limit=10)[0]
+    row = store.sleep.log(limit=10)[0]
     assert row.id == 1
     assert (row.session, row.source, row.episode) == ("default", None, "e")
     assert (row.items_consolidated, row.status) == (3, GroupStatus.PROMOTED)
@@ -304,11 +307,16 @@ def test_the_log_is_read_newest_first_and_by_session(store: MemoryStore) -> None
     consolidate(store, promotion("e", *TRIO))
     consolidate(store, promotion("f", *trio))
 
-    assert [row.episode for row in store.log(limit=10)] == ["f", "e"]
-    assert [row.episode for row in store.log(limit=1)] == ["f"]
-    assert [row.episode for row in store.log(limit=10, session="default")] == ["e"]
-    assert [row.episode for row in store.log(limit=10, cycle="cycle")] == ["f", "e"]
-    assert store.log(limit=10, cycle="another") == []
+    assert [row.episode for row in store.sleep.log(limit=10)] == ["f", "e"]
+    assert [row.episode for row in store.sleep.log(limit=1)] == ["f"]
+    assert [row.episode for row in store.sleep.log(limit=10, session="default")] == [
+        "e"
+    ]
+    assert [row.episode for row in store.sleep.log(limit=10, cycle="cycle")] == [
+        "f",
+        "e",
+    ]
+    assert store.sleep.log(limit=10, cycle="another") == []
 
 
 # -------------------------------------------------------------------- totals
@@ -329,29 +337,29 @@ def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
         "archive": (3, 18),
     }
 
-    store.forget(["2"])
+    store.deletion.forget(["2"])
     assert count_by_tier(store) == {
         "working": (1, 2),
         "episodic": (1, 0),
         "archive": (2, 12),
     }
-    emptied = store.next_emptied()
+    emptied = store.rollups.next_stale()
     assert emptied
-    store.rewrite(emptied.mark, replace(emptied.episode, content="shorter"))
+    store.rollups.rewrite(emptied.mark, replace(emptied.episode, content="shorter"))
     assert count_by_tier(store) == {
         "working": (1, 2),
         "episodic": (1, 7),
         "archive": (2, 12),
     }
 
-    store.forget(["4"])
+    store.deletion.forget(["4"])
     assert count_by_tier(store) == {
         "working": (0, 0),
         "episodic": (1, 7),
         "archive": (2, 12),
     }
 
-    store.forget(["1", "2", "3"])
+    store.deletion.forget(["1", "2", "3"])
     assert count_by_tier(store) == {tier.value: (0, 0) for tier in Tier}
 
 
@@ -360,7 +368,7 @@ def test_totals_name_the_oldest_of_each_tier(store: MemoryStore) -> None:
     remember_batch(store, late, early, memory("3", hours_ago=2))
     consolidate(store, promotion("e", early, late))
 
-    totals = store.totals()
+    totals = store.maintenance.totals()
 
     assert totals[Tier.WORKING].oldest == NOON - timedelta(hours=2)
     assert totals[Tier.ARCHIVE].oldest == NOON - timedelta(hours=9)

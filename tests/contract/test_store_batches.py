@@ -19,7 +19,8 @@ from support.fakes import (
 
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord, Tier
-from mnemosyned.domain.ports.store import Draft, MemoryStore
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.ranking import rank
@@ -31,8 +32,8 @@ MANY = 237
 
 def found(store: MemoryStore, text: str) -> list[str]:
     query = Query(terms=terms(text), limit=10)
-    places = rank(query, store.search(query))
-    return [hit.id for hit in hits(query, places, store.show(places))]
+    places = rank(query, store.search.candidates(query))
+    return [hit.id for hit in hits(query, places, store.search.documents(places))]
 
 
 def as_said(name: str, draft: Draft) -> Draft:
@@ -68,7 +69,7 @@ def state(
 ) -> list[MemoryRecord]:
     """What is kept of it, as if it had no name."""
     ids = dict.fromkeys(one.id for one in answers)
-    kept = [store.get(id) for id in ids]
+    kept = [store.memories.get(id) for id in ids]
     return [
         replace(
             one,
@@ -87,8 +88,12 @@ def test_a_batch_is_kept_as_its_memories_are_one_by_one(
 ) -> None:
     said = list(drafts(Random(seed)))
 
-    singles = [store.remember([as_said("s", draft)]).acknowledged[0] for draft in said]
-    batch = store.remember([as_said("b", draft) for draft in said]).acknowledged
+    singles = [
+        store.memories.remember([as_said("s", draft)]).acknowledged[0] for draft in said
+    ]
+    batch = store.memories.remember(
+        [as_said("b", draft) for draft in said]
+    ).acknowledged
 
     assert told("b", batch) == told("s", singles)
     assert state(store, "b", batch) == state(store, "s", singles)
@@ -125,13 +130,17 @@ def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> N
 def test_whoever_remembers_is_told_how_much_there_is_with_it(
     store: MemoryStore,
 ) -> None:
-    counts = [store.remember([Draft(one)]).working for one in trio("a")]
-    again = store.remember([Draft(one) for one in trio("a")]).working
+    counts = [store.memories.remember([Draft(one)]).working for one in trio("a")]
+    again = store.memories.remember([Draft(one) for one in trio("a")]).working
     consolidate(store, promotion("e", *trio("a")))
-    after = store.remember([Draft(memory("b")), Draft(memory("c"))]).working
+    after = store.memories.remember([Draft(memory("b")), Draft(memory("c"))]).working
 
     assert (counts, again, after) == ([1, 2, 3], 3, 2)
-    assert store.totals()[Tier.WORKING].count == store.working_count() == 2
+    assert (
+        store.maintenance.totals()[Tier.WORKING].count
+        == store.memories.working_count()
+        == 2
+    )
 
 
 def test_what_is_to_expire_does_not_stand_for_words_said_again_in_its_batch(
@@ -140,6 +149,6 @@ def test_what_is_to_expire_does_not_stand_for_words_said_again_in_its_batch(
     passing = Draft(memory("1", "the door is open", valid_until=NOON))
     again = Draft(memory("2", "the door is open"), dedupe=True)
 
-    answers = store.remember([passing, again]).acknowledged
+    answers = store.memories.remember([passing, again]).acknowledged
 
     assert [answer.stored for answer in answers] == [True, True]

@@ -5,13 +5,13 @@ from datetime import timedelta
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.store import (
+from mnemosyned.domain.ports.compactions import (
     ArchivedMessage,
-    Compacted,
-    Compacting,
-    Draft,
-    MemoryStore,
+    CompactionRecord,
+    NewCompaction,
 )
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.ports.store import MemoryStore
 
 
 def taken(
@@ -21,15 +21,15 @@ def taken(
     return ArchivedMessage(Draft(one), may_reuse=True, has_timestamp=timed)
 
 
-def compacting(id: str, *parts: ArchivedMessage | str, text: str = "") -> Compacting:
-    made = Compacted(
+def compacting(id: str, *parts: ArchivedMessage | str, text: str = "") -> NewCompaction:
+    made = CompactionRecord(
         id=id, session="default", source=None, policy="facts", created_at=NOON
     )
-    return Compacting(made, text or f"summary {id}", parts)
+    return NewCompaction(made, text or f"summary {id}", parts)
 
 
 def left(store: MemoryStore, id: str) -> list[str]:
-    found = store.compaction(id)
+    found = store.compactions.get(id)
     assert found
     return [one.content for one in found[1]]
 
@@ -37,21 +37,21 @@ def left(store: MemoryStore, id: str) -> list[str]:
 def test_a_compaction_brings_its_messages_back_in_their_order(
     store: MemoryStore,
 ) -> None:
-    ids = store.compact(
+    ids = store.compactions.add(
         [compacting("c", taken("b", hours_ago=1), taken("a", hours_ago=5))]
     )
 
     assert ids == ["b", "a"]
     assert left(store, "c") == ["note b", "note a"]
-    assert store.compaction("other") is None
+    assert store.compactions.get("other") is None
 
 
 def test_one_goes_on_from_others_however_deep(store: MemoryStore) -> None:
-    store.compact([compacting("c1", taken("a"))])
-    store.compact(
+    store.compactions.add([compacting("c1", taken("a"))])
+    store.compactions.add(
         [compacting("c2", "c1", "unknown", taken("b")), compacting("s", taken("a"))]
     )
-    store.compact(
+    store.compactions.add(
         [compacting("c3", "c2", "s", taken("c")), compacting("round", "c3", "round")]
     )
 
@@ -60,8 +60,8 @@ def test_one_goes_on_from_others_however_deep(store: MemoryStore) -> None:
 
 
 def test_a_stub_is_called_by_its_own_memory(store: MemoryStore) -> None:
-    store.compact([compacting("a", taken("a"))])
-    store.compact([compacting("c", "a", taken("b"))])
+    store.compactions.add([compacting("a", taken("a"))])
+    store.compactions.add([compacting("c", "a", taken("b"))])
 
     assert left(store, "a") == ["note a"]
     assert left(store, "c") == ["note a", "note b"]
@@ -69,12 +69,14 @@ def test_a_stub_is_called_by_its_own_memory(store: MemoryStore) -> None:
 
 def test_what_is_there_already_is_not_kept_twice(store: MemoryStore) -> None:
     remember_batch(store, *said("1", "2"))
-    store.compact([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
-    again = store.compact([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
+    store.compactions.add([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
+    again = store.compactions.add(
+        [compacting("c", taken("m-1", "note 1"), taken("m-3"))]
+    )
 
     assert again == ["1", "m-3"]
     assert left(store, "c") == ["note 1", "note m-3"]
-    assert store.working_count() == 3
+    assert store.memories.working_count() == 3
 
 
 def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> None:
@@ -82,28 +84,28 @@ def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> No
     near = taken("m-1", "note 1", timed=True, hours_ago=0.5)
     far = taken("m-2", "note 1", timed=True, hours_ago=50)
 
-    assert store.compact([compacting("c", near, far)]) == ["1", "m-2"]
+    assert store.compactions.add([compacting("c", near, far)]) == ["1", "m-2"]
 
 
 def test_what_went_to_sleep_or_was_forgotten_since_is_told_so(
     store: MemoryStore,
 ) -> None:
-    store.compact([compacting("c", taken("a"), taken("b"), taken("z"))])
-    (a,) = store.working(["a"])
+    store.compactions.add([compacting("c", taken("a"), taken("b"), taken("z"))])
+    (a,) = store.memories.working(["a"])
 
     consolidate(store, promotion("e", a))
-    store.forget(["b"])
+    store.deletion.forget(["b"])
 
-    found = store.compaction("c")
+    found = store.compactions.get("c")
     assert found
     assert [(one.id, one.episode) for one in found[1]] == [("a", "e"), ("z", None)]
 
 
 def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
-    store.compact([compacting("c", taken("a"), text="what was said")])
+    store.compactions.add([compacting("c", taken("a"), text="what was said")])
 
     def found(text: str, *, session: str = "default") -> str | None:
-        return store.compaction_saying(text, session=session, source=None)
+        return store.compactions.find_by_summary(text, session=session, source=None)
 
     assert found("what was said") == "c"
     assert found("what was not said") is None

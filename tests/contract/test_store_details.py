@@ -7,7 +7,8 @@ from support.fakes import consolidate, memory, promotion, remember_batch
 
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
-from mnemosyned.domain.ports.store import MemoryStore, Promotion
+from mnemosyned.domain.ports.sleep import Promotion
+from mnemosyned.domain.ports.store import MemoryStore
 
 ONE = memory("1", "keep 42 and 42%", hours_ago=3)
 TWO = memory("2", "keep 42 at https://a.b/c", hours_ago=2)
@@ -24,13 +25,13 @@ def with_details(promoted: Promotion, *details: Detail) -> Promotion:
 
 
 def details_of(store: MemoryStore, id: str) -> tuple[Detail, ...]:
-    found = store.get(id)
+    found = store.memories.get(id)
     assert isinstance(found, Episode)
     return found.details
 
 
 def original(store: MemoryStore, id: str) -> MemoryRecord:
-    found = store.get(id)
+    found = store.memories.get(id)
     assert isinstance(found, MemoryRecord)
     return found
 
@@ -67,7 +68,7 @@ def test_each_episode_has_its_own_details(store: MemoryStore) -> None:
 
 
 def test_details_are_forgotten_with_their_memory_alone(filled: MemoryStore) -> None:
-    filled.forget(["2"])
+    filled.deletion.forget(["2"])
 
     assert set(details_of(filled, "e")) == set(DETAILS[:2])
 

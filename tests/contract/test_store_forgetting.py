@@ -14,10 +14,10 @@ from mnemosyned.domain.ports.store import MemoryStore
 def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
     remember_batch(store, *TRIO)
 
-    store.forget(["2"])
+    store.deletion.forget(["2"])
 
     with pytest.raises(NotFound):
-        store.get("2")
+        store.memories.get("2")
     assert working_ids(store) == ["1", "3"]
 
 
@@ -25,7 +25,7 @@ def test_what_is_to_be_forgotten_is_found_wherever_it_is(store: MemoryStore) -> 
     remember_batch(store, *TRIO, memory("4"))
     consolidate(store, promotion("e", *TRIO))
 
-    removal = store.forget(["4", "2", "never there"])
+    removal = store.deletion.forget(["4", "2", "never there"])
 
     assert (removal.working, removal.archived) == (1, 1)
     assert count_by_tier(store)["archive"][0] == 2
@@ -36,12 +36,12 @@ def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) 
     remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
-    store.forget(["1", "2", "3"])
+    store.deletion.forget(["1", "2", "3"])
 
     with pytest.raises(NotFound):
-        store.get("e")
+        store.memories.get("e")
     assert count_by_tier(store) == {tier.value: (0, 0) for tier in Tier}
-    assert store.log(limit=1)[0].summary_preview == ""
+    assert store.sleep.log(limit=1)[0].summary_preview == ""
 
 
 def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(
@@ -50,32 +50,34 @@ def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(
     remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
-    store.forget(["2"])
+    store.deletion.forget(["2"])
 
     episode = get_episode(store, "e")
     assert (episode.content, episode.item_count) == ("", 2)
-    assert store.log(limit=1)[0].summary_preview == ""
-    emptied = store.next_emptied()
+    assert store.sleep.log(limit=1)[0].summary_preview == ""
+    emptied = store.rollups.next_stale()
     assert emptied
     assert [memory.id for memory in emptied.originals] == ["1", "3"]
 
-    store.rewrite(emptied.mark, replace(emptied.episode, content="what is left"))
+    store.rollups.rewrite(
+        emptied.mark, replace(emptied.episode, content="what is left")
+    )
 
     assert get_episode(store, "e").content == "what is left"
     assert get_episode(store, "e").summary_of == ("1", "3")
-    assert store.log(limit=1)[0].summary_preview == "what is left"
-    assert store.next_emptied() is None
+    assert store.sleep.log(limit=1)[0].summary_preview == "what is left"
+    assert store.rollups.next_stale() is None
 
 
 def test_a_rewriting_that_knows_too_much_is_refused(store: MemoryStore) -> None:
     remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
-    store.forget(["2"])
-    early = store.next_emptied()
+    store.deletion.forget(["2"])
+    early = store.rollups.next_stale()
     assert early
 
-    store.forget(["3"])
+    store.deletion.forget(["3"])
 
     with pytest.raises(BatchChanged):
-        store.rewrite(early.mark, replace(early.episode, content="1 and 3"))
+        store.rollups.rewrite(early.mark, replace(early.episode, content="1 and 3"))
     assert get_episode(store, "e").content == ""

@@ -9,7 +9,8 @@ from mnemosyned.domain.errors import IdTaken, NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.recognize import extract_learnings
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.store import Draft, MemoryStore
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.ports.store import MemoryStore
 
 
 def lesson(
@@ -30,19 +31,19 @@ def said(id: str, text: str, *, hours_ago: float = 0) -> MemoryRecord:
 
 
 def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
-    store.remember(
+    store.memories.remember(
         [Draft(one, learnings=extract_learnings(one, now=NOON)) for one in memories]
     )
 
 
 def texts(store: MemoryStore) -> list[str]:
-    return [one.text for one in store.learnings(limit=100)]
+    return [one.text for one in store.learnings.find(limit=100)]
 
 
 def test_what_a_memory_states_is_learned_with_it(store: MemoryStore) -> None:
     tell(store, said("1", "Hi! Never use emojis. Call me Bob.", hours_ago=1))
 
-    found = store.learnings(limit=10)
+    found = store.learnings.find(limit=10)
 
     assert [(one.text, one.kind, one.memory) for one in found] == [
         ("Call me Bob.", LearningKind.NAME, "1"),
@@ -57,21 +58,21 @@ def test_a_memory_that_is_refused_teaches_nothing(store: MemoryStore) -> None:
     with pytest.raises(IdTaken):
         tell(store, said("1", "Never use emojis."), said("taken", "Call me Bob."))
 
-    assert store.learnings(limit=10) == []
+    assert store.learnings.find(limit=10) == []
 
 
 def test_a_memory_handed_in_twice_teaches_once(store: MemoryStore) -> None:
     for _ in range(2):
         tell(store, said("1", "Never use emojis."))
 
-    assert len(store.learnings(superseded=True, limit=100)) == 1
+    assert len(store.learnings.find(superseded=True, limit=100)) == 1
 
 
 def test_the_newer_takes_the_place_of_the_older(store: MemoryStore) -> None:
     tell(store, said("1", "Call me Robert.", hours_ago=2))
     tell(store, said("2", "Call me Bob.", hours_ago=1))
 
-    bob, robert = store.learnings(superseded=True, limit=100)
+    bob, robert = store.learnings.find(superseded=True, limit=100)
 
     assert texts(store) == ["Call me Bob."]
     assert robert.superseded_by == bob.id
@@ -87,39 +88,39 @@ def test_what_comes_in_late_does_not_take_the_place_of_what_is_newer(
 
 
 def test_each_source_has_its_own(store: MemoryStore) -> None:
-    store.learn(lesson("1", "Always use tabs.", source="a", hours_ago=2))
-    _, superseded = store.learn(
+    store.learnings.add(lesson("1", "Always use tabs.", source="a", hours_ago=2))
+    _, superseded = store.learnings.add(
         lesson("2", "Always use spaces.", source="b", hours_ago=1)
     )
-    store.learn(lesson("3", "Taste first."))
+    store.learnings.add(lesson("3", "Taste first."))
 
     assert superseded == []
-    assert [one.id for one in store.learnings(sources=["a"], limit=9)] == ["1"]
-    assert [one.id for one in store.learnings(sources=["a", None], limit=9)] == [
+    assert [one.id for one in store.learnings.find(sources=["a"], limit=9)] == ["1"]
+    assert [one.id for one in store.learnings.find(sources=["a", None], limit=9)] == [
         "3",
         "1",
     ]
-    assert [one.id for one in store.learnings(limit=2)] == ["3", "2"]
+    assert [one.id for one in store.learnings.find(limit=2)] == ["3", "2"]
 
 
 def test_a_lesson_stated_again_is_the_one_that_is_there(store: MemoryStore) -> None:
-    first, _ = store.learn(lesson("1", "Taste first.", hours_ago=1))
+    first, _ = store.learnings.add(lesson("1", "Taste first.", hours_ago=1))
 
-    again, superseded = store.learn(lesson("2", "taste first"))
+    again, superseded = store.learnings.add(lesson("2", "taste first"))
 
     assert (again, superseded) == (first, [])
-    assert len(store.learnings(superseded=True, limit=100)) == 1
+    assert len(store.learnings.find(superseded=True, limit=100)) == 1
 
 
 def test_words_said_again_hold_by_the_newer_memory(store: MemoryStore) -> None:
     tell(store, said("1", "Never use emojis.", hours_ago=2))
     tell(store, said("2", "Never use emojis!", hours_ago=1))
 
-    before = [one.memory for one in store.learnings(limit=9)]
-    store.forget(["2"])
+    before = [one.memory for one in store.learnings.find(limit=9)]
+    store.deletion.forget(["2"])
 
     assert before == ["2"]
-    assert [one.memory for one in store.learnings(limit=9)] == ["1"]
+    assert [one.memory for one in store.learnings.find(limit=9)] == ["1"]
 
 
 def test_what_is_forgotten_is_unlearned_and_what_it_replaced_holds_again(
@@ -132,7 +133,7 @@ def test_what_is_forgotten_is_unlearned_and_what_it_replaced_holds_again(
     tell(store, robert, bob, said("3", "It rains."))
     consolidate(store, promotion("e", robert, bob))
 
-    store.forget(["2"])
+    store.deletion.forget(["2"])
 
     assert texts(store) == ["Call me Robert."]
 
@@ -147,22 +148,22 @@ def test_learnings_outlive_sleep(store: MemoryStore) -> None:
 
 
 def test_a_learning_can_be_given_other_words_and_deleted(store: MemoryStore) -> None:
-    store.learn(lesson("1", "Taste first."))
+    store.learnings.add(lesson("1", "Taste first."))
 
-    store.edit_learning("1", "Taste twice.")
+    store.learnings.edit("1", "Taste twice.")
     edited = texts(store)
-    store.remove_learning("1")
+    store.learnings.remove("1")
 
     assert (edited, texts(store)) == (["Taste twice."], [])
     with pytest.raises(NotFound, match="learnings"):
-        store.edit_learning("1", "x")
+        store.learnings.edit("1", "x")
     with pytest.raises(NotFound, match="learnings"):
-        store.remove_learning("1")
+        store.learnings.remove("1")
 
 
 def test_learnings_are_listed_by_kind(store: MemoryStore) -> None:
     tell(store, said("1", "Never use emojis. Call me Bob."))
 
-    assert [one.text for one in store.learnings(kind=LearningKind.NAME, limit=9)] == [
-        "Call me Bob."
-    ]
+    assert [
+        one.text for one in store.learnings.find(kind=LearningKind.NAME, limit=9)
+    ] == ["Call me Bob."]

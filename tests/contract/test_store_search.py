@@ -23,8 +23,8 @@ def recall(
     **where: Any,  # noqa: ANN401
 ) -> list[Hit]:
     query = Query(terms=terms(question), limit=limit, **where)
-    places = rank(query, store.search(query))
-    return hits(query, places, store.show(places))
+    places = rank(query, store.search.candidates(query))
+    return hits(query, places, store.search.documents(places))
 
 
 def found(store: MemoryStore, question: str, **where: Any) -> list[str]:  # noqa: ANN401

@@ -95,7 +95,7 @@ def test_what_is_forgotten_loses_its_vector_and_gets_none_again(
     if slept:
         consolidate(store, promotion("e", *TRIO))
 
-    store.forget([one.id for one in TRIO])
+    store.deletion.forget([one.id for one in TRIO])
 
     assert store.vectors.embedded(model, after=0, limit=10) == []
     assert embed(store, model, 1, 2) == []
@@ -109,7 +109,7 @@ def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
     embed(store, model, 1, 2, 3)
     consolidate(store, promotion("e", *TRIO))
 
-    store.prune([TRIO[0].id], now=NOON)
+    store.retention.prune([TRIO[0].id], now=NOON)
 
     query = Query(terms=terms("anything"), limit=10)
     found = store.vectors.candidates(query, [1, 2])

@@ -101,12 +101,12 @@ def test_a_backup_that_fails_leaves_the_one_before(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.sqlite"
-    store.back_up(copy)
+    store.maintenance.back_up(copy)
     before = copy.read_bytes()
     copy.with_name("copy.sqlite.partial").mkdir()
 
     with pytest.raises(StorageFailed, match="no backup was made"):
-        store.back_up(copy)
+        store.maintenance.back_up(copy)
 
     assert copy.read_bytes() == before
 

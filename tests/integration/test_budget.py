@@ -30,7 +30,7 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
-from mnemosyned.domain.ports.store import Promotion
+from mnemosyned.domain.ports.sleep import Promotion
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import throttle
 from mnemosyned.sleep.context import CycleRequest
@@ -75,7 +75,7 @@ def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
         12,
     )
     assert {group.items for group in report.groups if not group.level} == {3}
-    assert store.totals()[Tier.ARCHIVE].count == 36
+    assert store.maintenance.totals()[Tier.ARCHIVE].count == 36
 
 
 def test_steps_in_which_all_fails_come_to_an_end(
@@ -208,7 +208,7 @@ def test_a_dry_run_says_how_long_a_model_would_write(
         store, *[memory(f"m{at}", "x" * 1_000, hours_ago=20) for at in range(3)]
     )
     paced = service.call(Sleep(dry_run=True)).model_s
-    pace = store.pace("fake")
+    pace = store.sleep.chars_per_s("fake")
 
     assert by_rule is None
     assert first
@@ -267,7 +267,7 @@ def test_in_company_a_commit_takes_fewer_groups(
 ) -> None:
     backlog(store, 6)
     sizes: list[int] = []
-    write = store.consolidate
+    write = store.sleep.consolidate
 
     def counted(
         groups: Sequence[Sequence[Promotion]], *, durable: bool
@@ -275,7 +275,7 @@ def test_in_company_a_commit_takes_fewer_groups(
         sizes.append(len(groups))
         return write(groups, durable=durable)
 
-    monkeypatch.setattr(store, "consolidate", counted)
+    monkeypatch.setattr(store.sleep, "consolidate", counted)
     monkeypatch.setattr(throttle, "ACTIVE_S", active_s)
     pacing = CommitPacing(hold_s=60.0, contended_hold_s=0.0)
     cycle.policy = replace(cycle.policy, pacing=pacing)
@@ -296,14 +296,14 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
     cycle.policy = replace(cycle.policy, pacing=pacing)
     before = store.database.read_bytes()
     seen: list[bool] = []
-    checkpoint = store.checkpoint
+    checkpoint = store.maintenance.run_upkeep
 
     def noted() -> bool:
         short = checkpoint()
         seen.append(store.database.read_bytes() != before)
         return short
 
-    monkeypatch.setattr(store, "checkpoint", noted)
+    monkeypatch.setattr(store.maintenance, "run_upkeep", noted)
 
     cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 

@@ -73,15 +73,15 @@ def test_they_are_slept_on_folded_undone_forgotten_and_pruned(
     sleep(service, force=True)
 
     assert report.evicted == DAYS * PER_DAY
-    assert store.totals()[Tier.WORKING].count == 0
+    assert store.maintenance.totals()[Tier.WORKING].count == 0
     for id in ids:
-        original = store.get(id)
+        original = store.memories.get(id)
         assert isinstance(original, MemoryRecord)
         assert render(service.call(Get(id)))
         above = original.episode
         while above:
             assert render(service.call(Expand(above)))
-            episode = store.get(above)
+            episode = store.memories.get(above)
             assert isinstance(episode, Episode)
             above = episode.parent
 

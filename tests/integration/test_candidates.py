@@ -57,7 +57,9 @@ def _name(at: int) -> str:
 
 
 def found(store: SqliteStore, *words: str, limit: int, **where: Any) -> Found:  # noqa: ANN401
-    return store.search(Query(terms=terms(" ".join(words)), limit=limit, **where))
+    return store.search.candidates(
+        Query(terms=terms(" ".join(words)), limit=limit, **where)
+    )
 
 
 def left(worths: Mapping[int, float], whole: float, limit: int) -> set[int]:

@@ -24,7 +24,7 @@ def remember(service: MemoryService, id: str, *, pinned: bool = False) -> Acknow
 
 
 def everything(store: SqliteStore) -> int:
-    totals = store.totals()
+    totals = store.maintenance.totals()
     return totals[Tier.WORKING].count + totals[Tier.ARCHIVE].count
 
 
@@ -34,10 +34,10 @@ def test_the_memory_beyond_the_cap_sends_the_oldest_to_sleep(
     for id in "1234":
         remember(service, id)
 
-    assert store.working_count() <= 3
+    assert store.memories.working_count() <= 3
     assert "4" in working_ids(store)
     assert everything(store) == 4
-    assert {row.trigger for row in store.log(limit=9)} == {"cap"}
+    assert {row.trigger for row in store.sleep.log(limit=9)} == {"cap"}
 
 
 def test_at_the_cap_nothing_happens(service: MemoryService, store: SqliteStore) -> None:
@@ -45,7 +45,7 @@ def test_at_the_cap_nothing_happens(service: MemoryService, store: SqliteStore) 
         remember(service, id)
 
     assert working_ids(store) == ["1", "2", "3"]
-    assert store.log(limit=9) == []
+    assert store.sleep.log(limit=9) == []
 
 
 def test_a_large_batch_loses_nothing(
@@ -55,7 +55,7 @@ def test_a_large_batch_loses_nothing(
         RememberMany([Remember(f"note {at}", id=str(at)) for at in range(100)])
     )
 
-    assert store.working_count() <= 3
+    assert store.memories.working_count() <= 3
     assert everything(store) == 100
 
 
@@ -79,7 +79,7 @@ def test_pinned_memories_beyond_the_cap_stay_and_are_not_tried_at_every_call(
     for at in range(30):
         remember(service, str(at), pinned=True)
 
-    assert store.working_count() == 30
+    assert store.memories.working_count() == 30
     assert 1 <= len(tries) <= 5
 
 
@@ -90,8 +90,8 @@ def test_when_no_summary_comes_out_everything_stays(
 
     service.call(RememberMany([Remember(f"note {at}") for at in range(20)]))
 
-    assert store.working_count() == 20
-    assert store.log(limit=1)[0].error == "summarizer_failed"
+    assert store.memories.working_count() == 20
+    assert store.sleep.log(limit=1)[0].error == "summarizer_failed"
 
 
 def test_a_lowered_cap_is_in_force_at_the_next_memory(
@@ -103,7 +103,7 @@ def test_a_lowered_cap_is_in_force_at_the_next_memory(
 
     remember(service, "4")
 
-    assert store.working_count() <= 1
+    assert store.memories.working_count() <= 1
     assert everything(store) == 4
 
 
@@ -129,4 +129,4 @@ def test_what_is_known_already_counts_only_once(
         remember(service, "1")
 
     assert working_ids(store) == ["1"]
-    assert store.log(limit=9) == []
+    assert store.sleep.log(limit=9) == []

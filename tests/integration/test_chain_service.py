@@ -43,7 +43,7 @@ def test_a_cycle_promotes_every_group_though_nobody_listens(
     report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (report.status, report.promoted, primary.calls) == (CycleStatus.DONE, 4, 1)
-    entries = store.log(limit=9)
+    entries = store.sleep.log(limit=9)
     assert {entry.summarizer for entry in entries} == {"aaak"}
     assert all(
         "connection refused" in (entry.fallback_reason or "") for entry in entries
@@ -59,7 +59,7 @@ def test_what_the_model_wrote_has_no_reason_in_the_log(
         cycle.lease.replace(chain)
         cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
-    (entry,) = store.log(limit=9)
+    (entry,) = store.sleep.log(limit=9)
     assert (entry.summarizer, entry.fallback_reason) == ("fake:model", None)
 
 
@@ -85,11 +85,11 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
             )
         )
         cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-    wrote = {row.source: row.summarizer for row in store.log(limit=9)}
+    wrote = {row.source: row.summarizer for row in store.sleep.log(limit=9)}
     service.call(Forget("b1"))
 
     assert wrote == {"a": "aaak", "b": model.name, "c": "verbatim"}
-    rewritten = {row.source: row.summarizer for row in store.log(limit=9)}
+    rewritten = {row.source: row.summarizer for row in store.sleep.log(limit=9)}
     assert rewritten == {"a": "aaak", "b": "aaak", "c": "verbatim"}
 
 
@@ -115,7 +115,7 @@ def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
 
     assert time.monotonic() - started < 1
     assert (report.promoted, primary.calls, len(served.seen)) == (1, 1, 1)
-    assert {entry.fallback_reason for entry in store.log(limit=9)} == {STOPPING}
+    assert {entry.fallback_reason for entry in store.sleep.log(limit=9)} == {STOPPING}
 
 
 def test_forgetting_waits_for_no_model(
@@ -128,7 +128,7 @@ def test_forgetting_waits_for_no_model(
 
     service.call(Forget("a1"))
 
-    episode = store.get(store.log(limit=1)[0].episode or "")
+    episode = store.memories.get(store.sleep.log(limit=1)[0].episode or "")
     assert isinstance(episode, Episode)
     assert episode.summarizer == "aaak"
     assert primary.calls == 0
@@ -153,7 +153,7 @@ def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
         running.join()
 
     assert time.monotonic() - started < 1
-    assert store.log(limit=1)[0].fallback_reason == STOPPING
+    assert store.sleep.log(limit=1)[0].fallback_reason == STOPPING
 
 
 def test_new_settings_end_the_former_model_with_its_cycle(
@@ -174,4 +174,4 @@ def test_new_settings_end_the_former_model_with_its_cycle(
     cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert model.closed.is_set()
-    assert store.log(limit=1)[0].summarizer == "fake:model"
+    assert store.sleep.log(limit=1)[0].summarizer == "fake:model"

@@ -239,7 +239,7 @@ def test_a_full_disk_keeps_nobody_from_sleeping(
     def full(_: object) -> None:
         raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr(store, "keep_sighting", full)
+    monkeypatch.setattr(store.clock, "keep_sighting", full)
     machine.lives(hours=2)
 
     service.call(Sleep())
@@ -261,7 +261,7 @@ def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
         return guard
 
     def kept() -> timedelta:
-        sighting = store.last_sighting()
+        sighting = store.clock.last_sighting()
         assert sighting
         return machine.clock.now() - sighting.moment
 
@@ -315,7 +315,7 @@ def test_what_was_remembered_in_the_future_sleeps_once_it_is_known_to_be_old(
         machine.lives(hours=5)
 
     assert evicted == [0, 0, 0, 4]
-    assert store.totals()[Tier.WORKING].count == 0
+    assert store.maintenance.totals()[Tier.WORKING].count == 0
 
 
 def test_a_clock_that_is_far_behind_makes_nothing_old(

@@ -303,7 +303,7 @@ def test_it_is_kept_whole_or_not_at_all(
     with pytest.raises(StorageFailed):
         compact(service, rounds(20))
 
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
 
 
 def test_below_its_threshold_nothing_happens_unless_forced(

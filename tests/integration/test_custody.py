@@ -125,7 +125,7 @@ def test_a_reader_that_connects_finds_the_deleted_file_put_back(
     store.database.unlink()
 
     with store._readers.snapshot():  # noqa: SLF001 it keeps the connection that there is
-        known = store.get("1")
+        known = store.memories.get("1")
 
     assert known.id == "1"
     assert store.database.exists()
@@ -136,11 +136,11 @@ def test_every_write_looks_where_the_path_leads(store: SqliteStore) -> None:
 
     for write in (
         lambda: remember_batch(store, memory("1")),
-        lambda: store.forget(["1"]),
-        store.settle,
-        store.scrub,
-        store.secure,
-        lambda: store.back_up(store.database.with_name("copy.db")),
+        lambda: store.deletion.forget(["1"]),
+        store.maintenance.flush,
+        store.deletion.purge_deleted,
+        store.maintenance.ensure_durable,
+        lambda: store.maintenance.back_up(store.database.with_name("copy.db")),
     ):
         with pytest.raises(DatabaseReplaced):
             write()

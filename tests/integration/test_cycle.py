@@ -35,7 +35,7 @@ def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport
 
 
 def episodes(store: SqliteStore, report: CycleReport) -> list[Episode]:
-    found = [store.get(id) for group in report.groups for id in group.episodes]
+    found = [store.memories.get(id) for group in report.groups for id in group.episodes]
     return [episode for episode in found if isinstance(episode, Episode)]
 
 
@@ -90,7 +90,7 @@ def test_nothing_old_enough_leaves_no_trace(
     report = sleep(cycle)
 
     assert report.status is CycleStatus.NOTHING_TO_DO
-    assert store.log(limit=1) == []
+    assert store.sleep.log(limit=1) == []
 
 
 def test_force_ignores_the_age(store: SqliteStore, cycle: SleepCycle) -> None:
@@ -111,7 +111,7 @@ def test_a_pinned_memory_never_leaves(
     report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=force))
 
     assert report.evicted == 3
-    assert store.working(["pinned"])
+    assert store.memories.working(["pinned"])
 
 
 def test_a_session_sleeps_by_itself(store: SqliteStore, cycle: SleepCycle) -> None:
@@ -154,7 +154,7 @@ def test_each_source_and_session_becomes_an_episode_of_its_own(
         ("t", "chat", ("other0", "other1", "other2")),
     ]
     assert (report.promoted, report.evicted, report.failed) == (3, 9, 0)
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
 
 
 def test_an_episode_holds_the_summary_and_its_originals_stay_word_for_word(
@@ -171,7 +171,9 @@ def test_an_episode_holds_the_summary_and_its_originals_stay_word_for_word(
         NOON - timedelta(hours=20),
         NOON - timedelta(hours=19, minutes=58),
     )
-    assert [m.content for m in store.originals(episode.id)] == [m.content for m in told]
+    assert [m.content for m in store.memories.originals(episode.id)] == [
+        m.content for m in told
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -186,8 +188,10 @@ def test_a_small_group_is_promoted_word_for_word(
         f"note a{at}" for at in range(count)
     ]
     assert [e.item_count for e in episodes(store, report)] == [1] * count
-    assert [row.status for row in store.log(limit=9)] == [GroupStatus.VERBATIM] * count
-    assert store.log(limit=1)[0].summarizer == VERBATIM
+    assert [row.status for row in store.sleep.log(limit=9)] == [
+        GroupStatus.VERBATIM
+    ] * count
+    assert store.sleep.log(limit=1)[0].summarizer == VERBATIM
     assert summarizer.calls == []
 
 
@@ -195,7 +199,7 @@ def test_what_slept_is_still_found(store: SqliteStore, cycle: SleepCycle) -> Non
     remember_batch(store, *trio("a"), memory("bike", "my bike is blue", hours_ago=19.5))
     sleep(cycle)
 
-    found = store.search(Query(terms=terms("blue bike"), limit=1))
+    found = store.search.candidates(Query(terms=terms("blue bike"), limit=1))
 
     assert len(found.memories) == 1
     assert len(found.episodes) == 1
@@ -213,7 +217,7 @@ def test_each_group_leaves_a_row_in_the_log(
 
     report = sleep(cycle, Trigger.SCHEDULE)
 
-    later, row = store.log(limit=9)
+    later, row = store.sleep.log(limit=9)
     assert (row.id, later.id) == (1, 2)
     assert (row.session, row.source, later.session, later.source) == (
         "s",
@@ -250,8 +254,8 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
     assert {group.status for group in report.groups} == {GroupStatus.PLANNED}
     assert (report.candidates, report.evicted, report.promoted) == (4, 0, 0)
     assert summarizer.calls == []
-    assert store.log(limit=1) == []
-    assert store.working_count() == 4
+    assert store.sleep.log(limit=1) == []
+    assert store.memories.working_count() == 4
 
 
 def test_the_next_cycle_finds_nothing_left(
@@ -261,4 +265,4 @@ def test_the_next_cycle_finds_nothing_left(
     sleep(cycle)
 
     assert sleep(cycle).status is CycleStatus.NOTHING_TO_DO
-    assert len(store.log(limit=9)) == 1
+    assert len(store.sleep.log(limit=9)) == 1

@@ -46,7 +46,9 @@ def test_a_group_that_fails_stays_and_the_others_go_on(
 
     assert (report.status, report.failed, report.evicted) == (CycleStatus.PARTIAL, 1, 6)
     assert working_ids(store) == ["b0", "b1", "b2"]
-    (failed,) = (row for row in store.log(limit=9) if row.status is GroupStatus.FAILED)
+    (failed,) = (
+        row for row in store.sleep.log(limit=9) if row.status is GroupStatus.FAILED
+    )
     assert (failed.source, failed.items_consolidated, failed.episode) == ("b", 0, None)
     assert (failed.error, failed.summary_preview) == ("summarizer_failed", "")
 
@@ -62,7 +64,7 @@ def test_a_failed_group_is_tried_again_by_the_next_cycle(
     report = sleep(cycle)
 
     assert (report.status, report.evicted) == (CycleStatus.DONE, 3)
-    assert [row.status for row in store.log(limit=9)] == [
+    assert [row.status for row in store.sleep.log(limit=9)] == [
         GroupStatus.PROMOTED,
         GroupStatus.FAILED,
     ]
@@ -80,7 +82,7 @@ def test_an_error_nobody_foresaw_is_logged_without_its_words(
     report = sleep(cycle)
 
     assert report.groups[0].error == "ValueError"
-    assert store.log(limit=1)[0].error == "ValueError"
+    assert store.sleep.log(limit=1)[0].error == "ValueError"
 
 
 @pytest.mark.parametrize("nothing", ["", " \n\t"])
@@ -97,7 +99,7 @@ def test_an_empty_summary_is_refused(
     report = sleep(cycle)
 
     assert report.groups[0].error == "summarizer_failed"
-    assert store.working_count() == 3
+    assert store.memories.working_count() == 3
 
 
 def test_a_promotion_that_breaks_half_way_leaves_the_originals(
@@ -109,13 +111,13 @@ def test_a_promotion_that_breaks_half_way_leaves_the_originals(
     sleep(cycle)
 
     assert working_ids(store) == ["a0", "a1", "new"]
-    assert store.totals()[Tier.EPISODIC].count == 0
-    assert store.totals()[Tier.ARCHIVE].count == 0
+    assert store.maintenance.totals()[Tier.EPISODIC].count == 0
+    assert store.maintenance.totals()[Tier.ARCHIVE].count == 0
 
 
 def _swap_ids(store: SqliteStore) -> None:
     """One of three goes and another comes: the last row of the promotion is missing."""
-    store.forget(["a2"])
+    store.deletion.forget(["a2"])
     remember_batch(store, memory("new", hours_ago=19))
 
 
@@ -124,7 +126,7 @@ def test_a_memory_forgotten_during_its_summary_is_not_brought_back(
 ) -> None:
     remember_batch(store, *trio("a"), *trio("b", source="b", hours_ago=15))
     summarizer.meanwhile = lambda taken: (
-        store.forget(["a1"]) if taken[0].id == "a0" else None
+        store.deletion.forget(["a1"]) if taken[0].id == "a0" else None
     )
 
     report = sleep(cycle)
@@ -133,7 +135,7 @@ def test_a_memory_forgotten_during_its_summary_is_not_brought_back(
     assert working_ids(store) == ["a0", "a2"]
     summarizer.meanwhile = lambda _: None
     assert sleep(cycle).status is CycleStatus.DONE
-    assert store.totals()[Tier.ARCHIVE].count == 5
+    assert store.maintenance.totals()[Tier.ARCHIVE].count == 5
 
 
 def test_a_group_forgotten_before_its_turn_is_passed_over(
@@ -141,12 +143,12 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(
 ) -> None:
     first, second = trio("a"), trio("b", source="b", hours_ago=15)
     remember_batch(store, *first, *second)
-    summarizer.meanwhile = lambda _: store.forget([m.id for m in second])
+    summarizer.meanwhile = lambda _: store.deletion.forget([m.id for m in second])
 
     report = sleep(cycle)
 
     assert [group.status for group in report.groups] == [GroupStatus.PROMOTED]
-    assert len(store.log(limit=9)) == 1
+    assert len(store.sleep.log(limit=9)) == 1
 
 
 # ------------------------------------------------------------ when it ends
@@ -160,7 +162,7 @@ def test_a_deadline_that_has_passed_starts_no_group(
     report = cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=0))
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 0)
-    assert store.working_count() == 3
+    assert store.memories.working_count() == 3
 
 
 def test_a_cycle_ends_between_two_groups_when_told(
@@ -200,7 +202,7 @@ def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(
 
     assert (report.status, report.trigger) == (CycleStatus.DONE, Trigger.SHUTDOWN)
     assert working_ids(store) == ["fresh"]
-    assert store.log(limit=1)[0].trigger == "shutdown"
+    assert store.sleep.log(limit=1)[0].trigger == "shutdown"
 
 
 def test_there_are_never_two_cycles_at_once(
@@ -245,4 +247,4 @@ def test_the_last_cycle_waits_for_the_running_one(
     running.join()
 
     assert report.evicted == 3
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0

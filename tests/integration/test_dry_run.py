@@ -12,7 +12,7 @@ from support.fakes import FakeClock, memory, remember_batch
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.ports.store import Draft
+from mnemosyned.domain.ports.records import Draft
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -124,7 +124,7 @@ def test_what_no_summary_speaks_of_shares_one_place(
         at("c", hours=2, valid_until=ends),
     )
     remember_batch(store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
-    store.remember([Draft(at("f", days=4), supersedes="e1")])
+    store.memories.remember([Draft(at("f", days=4), supersedes="e1")])
 
     done = compared(service)
 

@@ -76,7 +76,7 @@ def test_a_memory_forgotten_after_sleep_is_gone_from_the_disk(
         0,
         1,
     )
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
     assert files_containing(store.database.parent, UNIQUE, CJK, CAMEL) == []
 
 
@@ -85,7 +85,7 @@ def test_an_episode_forgotten_is_gone_from_the_disk_with_its_originals(
 ) -> None:
     remember_batch(store, *secret_memories())
     report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-    original = store.get("secret")
+    original = store.memories.get("secret")
     assert isinstance(original, MemoryRecord)
     assert original.episode
 
@@ -103,11 +103,11 @@ def test_previews_in_the_log_forget_too(
         store, *(memory(str(at), f"{UNIQUE}{at} said", hours_ago=20) for at in range(3))
     )
     cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-    assert UNIQUE in store.log(limit=1)[0].summary_preview
+    assert UNIQUE in store.sleep.log(limit=1)[0].summary_preview
 
     service.call(Forget("1"))
 
-    preview = store.log(limit=1)[0].summary_preview
+    preview = store.sleep.log(limit=1)[0].summary_preview
     assert f"{UNIQUE}1" not in preview
     assert f"{UNIQUE}0" in preview
 

@@ -47,12 +47,12 @@ def parts(
 
 def above(store: SqliteStore, id: str) -> list[Episode]:
     """The day, week and month over a memory."""
-    memory = store.get(id)
+    memory = store.memories.get(id)
     assert isinstance(memory, MemoryRecord)
-    found = store.get(memory.episode or "")
+    found = store.memories.get(memory.episode or "")
     summaries = []
     while isinstance(found, Episode) and found.parent:
-        found = store.get(found.parent)
+        found = store.memories.get(found.parent)
         assert isinstance(found, Episode)
         summaries.append(found)
     return summaries
@@ -65,14 +65,14 @@ def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
     for start in range(0, len(memories), PER_EPISODE):
         remember_batch(store, *memories[start : start + PER_EPISODE])
     STATES[case.state](parts)
-    before = store.totals()
+    before = store.maintenance.totals()
 
     receipts = [service.call(forget) for forget in forget_requests(case)]
 
     assert sum(receipt.memories for receipt in receipts) == len(CHOSEN_AT)
     assert all(receipt.complete for receipt in receipts)
     assert find_remains(store, WORDS[case.word]) == []
-    after = store.totals()
+    after = store.maintenance.totals()
     gone = sum(
         before[tier].count - after[tier].count for tier in before if tier != "episodic"
     )
@@ -126,7 +126,7 @@ def test_forgetting_a_month_forgets_all_it_was_made_of(
 
     assert receipt.memories == EPISODES * PER_EPISODE
     assert receipt.episodes_removed == 2 * EPISODES + 2
-    assert {tier.count for tier in store.totals().values()} == {0}
+    assert {tier.count for tier in store.maintenance.totals().values()} == {0}
     assert find_remains(store, WORDS["words"]) == []
 
 
@@ -155,11 +155,11 @@ def test_nobody_waits_for_a_forgetting_that_finds_nothing(
     remember_batch(store, memory("1", WORDS["words"]), memory("2"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "scrub", refuse)
+        patch.setattr(store.deletion, "purge_deleted", refuse)
         receipt = service.call(Forget(query="nobody said this"))
 
     assert (receipt.memories, receipt.complete) == (0, True)
-    store.forget(["1"])  # a crash came before it was pressed out
+    store.deletion.forget(["1"])  # a crash came before it was pressed out
     service.call(Forget(query="nobody said this"))
     assert find_remains(store, WORDS["words"]) == []
 
@@ -212,7 +212,7 @@ def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
     remember_batch(store, *memories_of(Case("words", "id", "folded")))
     folded(parts)
 
-    store.forget(["m3"])  # and the process dies here
+    store.deletion.forget(["m3"])  # and the process dies here
 
     assert [summary.content for summary in above(store, "m2")] == ["", "", ""]
     assert forgetting.mend() == 4
@@ -232,7 +232,7 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
         episode = original.episode
         assert episode
     with open_store(database, migrations=shipped("migrations")) as store:
-        store.forget(["m1"])  # and the process dies here
+        store.deletion.forget(["m1"])  # and the process dies here
 
     with Library(database, clock=FakeClock()) as opened:
         found = opened.get(episode).episode
@@ -277,7 +277,10 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(
     )
 
     assert service.call(Forget(person="mark")).memories == 4
-    assert sorted(one.id for one in store.working(list("123456"))) == ["2", "6"]
+    assert sorted(one.id for one in store.memories.working(list("123456"))) == [
+        "2",
+        "6",
+    ]
     assert clock.now() == NOON
 
 

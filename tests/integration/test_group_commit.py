@@ -79,8 +79,8 @@ def test_every_memory_of_many_threads_is_kept_once(store: SqliteStore) -> None:
         )
 
     assert stored == [True] * len(ids)
-    assert sorted(one.id for one in store.pending(limit=1_000)) == sorted(ids)
-    assert store.working_count() == len(ids)
+    assert sorted(one.id for one in store.sleep.pending(limit=1_000)) == sorted(ids)
+    assert store.memories.working_count() == len(ids)
 
 
 def test_one_that_fails_takes_nobody_along(store: SqliteStore) -> None:
@@ -98,8 +98,8 @@ def test_one_that_fails_takes_nobody_along(store: SqliteStore) -> None:
         answers = list(pool.map(remember, range(100)))
 
     assert answers.count("refused") == 20
-    assert store.working_count() == 81
-    assert [one.content for one in store.working(["taken"])] == ["other words"]
+    assert store.memories.working_count() == 81
+    assert [one.content for one in store.memories.working(["taken"])] == ["other words"]
 
 
 def test_the_same_memory_from_many_threads_is_kept_once(store: SqliteStore) -> None:
@@ -109,7 +109,7 @@ def test_the_same_memory_from_many_threads_is_kept_once(store: SqliteStore) -> N
         )
 
     assert stored.count(True) == 1
-    assert store.working_count() == 1
+    assert store.memories.working_count() == 1
 
 
 def test_those_who_wait_share_commits_and_fail_alone(

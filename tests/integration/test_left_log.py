@@ -54,7 +54,7 @@ def ends(database: Path) -> list[int]:
 def opened(database: Path) -> tuple[list[str], list[str]]:
     """The memories in the file, and what status says of it."""
     with open_store(database, migrations=shipped("migrations")) as store:
-        return working_ids(store), store.warnings()
+        return working_ids(store), store.maintenance.warnings()
 
 
 def test_a_log_that_is_whole_is_not_worth_a_word(crashed: Path) -> None:
@@ -108,7 +108,7 @@ def test_frames_of_an_earlier_round_of_the_log_are_no_loss(
     with open_store(database, migrations=shipped("migrations")) as store:
         for number in range(MEMORIES):
             remember_batch(store, memory(f"m{number:02}"))
-        store.checkpoint()
+        store.maintenance.run_upkeep()
         remember_batch(store, memory("last"))  # overwrites the first frames of the log
         for file in tmp_path.glob("memory.db*"):
             shutil.copy(file, copy)

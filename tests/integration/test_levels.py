@@ -17,7 +17,7 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summary
-from mnemosyned.domain.ports.store import Fold
+from mnemosyned.domain.ports.rollups import Rollup
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.summary import chunking as windows
 from mnemosyned.service.service import MemoryService
@@ -61,10 +61,10 @@ def level(store: SqliteStore, number: int) -> list[Episode]:
     """All summaries of a level, oldest first."""
     ids = [
         row.episode
-        for row in store.log(limit=1_000)
+        for row in store.sleep.log(limit=1_000)
         if row.level == number and row.episode
     ]
-    return store.summaries(sorted(set(ids)))
+    return store.memories.summaries(sorted(set(ids)))
 
 
 def keys(report: CycleReport) -> list[str]:
@@ -72,7 +72,7 @@ def keys(report: CycleReport) -> list[str]:
 
 
 def get(store: SqliteStore, id: str) -> Episode:
-    found = store.get(id)
+    found = store.memories.get(id)
     assert isinstance(found, Episode)
     return found
 
@@ -126,7 +126,7 @@ def test_every_level_is_written_by_the_summarizer_and_lower_ones_remain(
     assert [len(level(store, number)) for number in range(4)] == [105, 35, 5, 1]
     (month,) = level(store, 3)
     assert (month.item_count, month.summarizer) == (35 * 9, "fake")
-    assert len(store.originals(month.id)) == 35 * 9
+    assert len(store.memories.originals(month.id)) == 35 * 9
 
 
 def test_one_or_two_episodes_are_carried_up_word_for_word(
@@ -236,7 +236,7 @@ def test_a_very_long_day_is_shortened_by_a_model_of_long_answers(
     rewritten = service.call(Forget("m00"))
 
     (day,) = level(store, 1)
-    assert [row.error for row in store.log(limit=99) if row.error] == []
+    assert [row.error for row in store.sleep.log(limit=99) if row.error] == []
     assert (report.failed, report.folded, rewritten.episodes_rewritten) == (0, 1, 1)
     assert (day.item_count, day.summarizer) == (89, "fake")
 
@@ -291,20 +291,20 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
     for day in range(7):
         a_day(store, day)
 
-    def refuse(_: Fold) -> None:
+    def refuse(_: Rollup) -> None:
         raise StorageFailed("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "fold", refuse)
+        patch.setattr(store.rollups, "write", refuse)
         failed = sleep(cycle, clock, day=7)
     again = sleep(cycle, clock, day=7)
 
     assert (failed.folded, failed.failed, failed.promoted) == (0, 7, 21)
     assert failed.status is CycleStatus.PARTIAL
     assert again.folded == 8
-    assert {row.error for row in store.log(limit=99) if row.level and row.error} == {
-        "storage_failed"
-    }
+    assert {
+        row.error for row in store.sleep.log(limit=99) if row.level and row.error
+    } == {"storage_failed"}
 
 
 def test_what_is_forgotten_while_its_day_is_written_does_not_come_back(
@@ -346,7 +346,9 @@ def test_forgetting_rewrites_the_summaries_above_at_once(
     assert not any(
         "d3e1x1" in one.content for number in (1, 2) for one in level(store, number)
     )
-    assert not any("d3e1x1" in row.summary_preview for row in store.log(limit=999))
+    assert not any(
+        "d3e1x1" in row.summary_preview for row in store.sleep.log(limit=999)
+    )
 
 
 def test_forgetting_a_day_forgets_its_originals(
@@ -359,7 +361,7 @@ def test_forgetting_a_day_forgets_its_originals(
     receipt = service.call(Forget(level(store, 1)[0].id))
 
     assert receipt.memories == 9
-    assert store.totals()[Tier.ARCHIVE].count == 9
+    assert store.maintenance.totals()[Tier.ARCHIVE].count == 9
 
 
 def test_relief_at_the_cap_and_a_cycle_of_one_session_fold_nothing(
@@ -441,7 +443,7 @@ def test_a_dry_run_shows_what_would_be_folded_and_asks_nobody(
     planned = service.call(Sleep(dry_run=True))
 
     assert store.database.read_bytes() == before
-    assert (summarizer.calls, store.log(limit=9)) == ([], [])
+    assert (summarizer.calls, store.sleep.log(limit=9)) == ([], [])
     done = service.call(Sleep())
     shape = [(group.level, group.period, group.items) for group in planned.groups]
     assert shape == [(group.level, group.period, group.items) for group in done.groups]

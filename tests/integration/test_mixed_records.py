@@ -12,7 +12,8 @@ from support.datasets.mixed_year import NOW, MixedYear, Question, Record, mixed_
 
 from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.memory import DEFAULT_SESSION, MemoryRecord
-from mnemosyned.domain.ports.store import Draft, MemoryStore
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search import bm25 as reading, ranking
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.query import Found, Query
@@ -77,14 +78,14 @@ def cases(
     ]
     database = tmp_path_factory.mktemp("mixed") / "memory.db"
     with open_store(database, migrations=shipped("migrations")) as store:
-        store.remember(drafts)
+        store.memories.remember(drafts)
         return [case(store, past, asked) for asked in past.questions]
 
 
 def case(store: MemoryStore, past: MixedYear, asked: Question) -> Case:
     said = parse_times(asked.text, NOW)
     query = Query(terms=terms(said.remaining_text), limit=10, spans=said.spans, now=NOW)
-    found = store.search(query)
+    found = store.search.candidates(query)
     content = next(
         record.content for record in past.records if record.id == asked.answer
     )

@@ -86,7 +86,7 @@ def test_pruning_by_size_takes_the_oldest_until_it_fits(
     assert [bool(get_memory(store, f"m{at}").pruned_at) for at in range(5)] == [
         True
     ] * 3 + [False] * 2
-    assert store.totals()[Tier.ARCHIVE].characters == 200
+    assert store.maintenance.totals()[Tier.ARCHIVE].characters == 200
 
 
 def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
@@ -114,7 +114,7 @@ def test_restoring_costs_no_other_original_the_last_of_its_words(
 ) -> None:
     remember_batch(store, *trio("a"))
     run_cycle(cycle)
-    store.prune(["a0"], now=clock.now())  # as a crash may leave it
+    store.retention.prune(["a0"], now=clock.now())  # as a crash may leave it
     before = episode_of(store, "a1")
 
     with pytest.raises(WordsPruned, match="all that is left"):

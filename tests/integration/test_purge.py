@@ -185,21 +185,21 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, memory("1", "zqxjv one"), memory("2", "zqxjv two"))
-    store.forget(["1"])
+    store.deletion.forget(["1"])
 
     def forgetting_meanwhile(index: str) -> None:
         if (
             index == "episode_gram_fts"
         ):  # the last: the words of the second are in no merge
-            store.forget(["2"])
+            store.deletion.forget(["2"])
 
     monkeypatch.setattr(store._purge, "_purge_index", forgetting_meanwhile)  # noqa: SLF001
-    store.scrub()
+    store.deletion.purge_deleted()
 
-    assert store.scrub_due()
+    assert store.deletion.purge_due()
     monkeypatch.undo()
-    assert store.scrub()
-    assert not store.scrub_due()
+    assert store.deletion.purge_deleted()
+    assert not store.deletion.purge_due()
     assert files_containing(store.database.parent, "zqxjv") == []
 
 
@@ -212,14 +212,14 @@ class Slow:
     def __init__(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1_000.0
         self.runs = 0
-        scrub = store.scrub
+        scrub = store.deletion.purge_deleted
 
         def run() -> bool:
             self.now += 0.3
             self.runs += 1
             return scrub()
 
-        monkeypatch.setattr(store, "scrub", run)
+        monkeypatch.setattr(store.deletion, "purge_deleted", run)
         monkeypatch.setattr(
             "mnemosyned.service.purging.time.monotonic", lambda: self.now
         )
@@ -234,8 +234,8 @@ def purging(
     store: SqliteStore, *, busy: Callable[[], bool], background: bool = False
 ) -> Purger:
     return Purger(
-        due=store.scrub_due,
-        work=lambda: store.scrub(),  # noqa: PLW0108 tests replace it
+        due=store.deletion.purge_due,
+        work=lambda: store.deletion.purge_deleted(),  # noqa: PLW0108 tests replace it
         busy=busy,
         background=background,
     )
@@ -243,7 +243,7 @@ def purging(
 
 def forgotten(store: SqliteStore, purger: Purger, id: str) -> bool:
     remember_batch(store, memory(id, f"zqxjv {id}"))
-    store.forget([id])
+    store.deletion.forget([id])
     return purger.purge()
 
 
@@ -286,7 +286,7 @@ def test_a_planned_purge_comes_by_itself(
     monkeypatch.setattr("mnemosyned.service.purging.WAIT_MAX_S", 0.0)
     purger = purging(store, busy=lambda: True, background=True)
     purged = threading.Event()
-    scrub: Callable[[], bool] = store.scrub
+    scrub: Callable[[], bool] = store.deletion.purge_deleted
     assert forgotten(store, purger, "1")
 
     def tell() -> bool:
@@ -294,7 +294,7 @@ def test_a_planned_purge_comes_by_itself(
         purged.set()
         return clean
 
-    monkeypatch.setattr(store, "scrub", tell)
+    monkeypatch.setattr(store.deletion, "purge_deleted", tell)
     assert not forgotten(store, purger, "2")
 
     assert purged.wait(20)
@@ -316,7 +316,7 @@ def test_a_planned_purge_comes_once_nobody_else_is_served(
 
     served.clear()
     ends = time.monotonic() + 20
-    while store.scrub_due():
+    while store.deletion.purge_due():
         assert time.monotonic() < ends
         time.sleep(0.01)
 
@@ -340,11 +340,11 @@ def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
 ) -> None:
     monkeypatch.setattr("mnemosyned.service.purging.START_S", 0.0)
     remember_batch(store, memory("1", "zqxjv"))
-    store.forget(["1"])
+    store.deletion.forget(["1"])
     purger = purging(store, busy=lambda: True, background=True)
 
     purger.start()
-    while store.scrub_due():
+    while store.deletion.purge_due():
         purger.wait_s()
 
     purger.close()
@@ -358,7 +358,7 @@ def test_a_purge_that_fails_is_planned_again(
         raise StorageFailed("the disk is full")
 
     purger = purging(store, busy=lambda: False, background=True)
-    monkeypatch.setattr(store, "scrub", refuse)
+    monkeypatch.setattr(store.deletion, "purge_deleted", refuse)
 
     with pytest.raises(StorageFailed):
         forgotten(store, purger, "1")
@@ -385,7 +385,7 @@ def test_status_tells_of_an_index_that_stops_answering(database: Path) -> None:
             library.call(Recall("harbor"))
 
     with open_store(database, migrations=shipped("migrations")) as store:
-        assert store.problems() == []
+        assert store.maintenance.problems() == []
 
 
 def test_a_daemon_is_busy_only_while_many_are_answered(

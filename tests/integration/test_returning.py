@@ -64,7 +64,9 @@ def test_a_restored_memory_that_is_let_go_is_consolidated_once_more(
     run_cycle(cycle)
 
     assert episode_of(store, "a1").summary_of == ("a1",)
-    assert {tier.value: total.count for tier, total in store.totals().items()} == {
+    assert {
+        tier.value: total.count for tier, total in store.maintenance.totals().items()
+    } == {
         "working": 0,
         "episodic": 2,
         "archive": 3,
@@ -78,7 +80,7 @@ def test_restoring_the_last_original_removes_its_episode(
     run_cycle(cycle)
 
     assert service.call(Restore("1")).episode_removed
-    assert store.totals()[Tier.EPISODIC].count == 0
+    assert store.maintenance.totals()[Tier.EPISODIC].count == 0
 
 
 def test_what_cannot_be_restored_is_refused_with_a_hint(
@@ -126,7 +128,9 @@ def test_an_undone_cycle_leaves_everything_as_it_was_before(
     }
     assert working_ids(store) == order
     assert (
-        store.totals()[Tier.EPISODIC].count == store.totals()[Tier.ARCHIVE].count == 0
+        store.maintenance.totals()[Tier.EPISODIC].count
+        == store.maintenance.totals()[Tier.ARCHIVE].count
+        == 0
     )
     assert service.call(Recall("note getUserName 東京", limit=20)).hits == before
 
@@ -140,7 +144,7 @@ def test_an_undo_is_in_the_log_and_cannot_be_repeated(
 
     service.call(Sleep(undo=first))
 
-    (row,) = store.log(limit=9)
+    (row,) = store.sleep.log(limit=9)
     assert (row.undone_at, row.summary_preview) == (clock.now(), "")
     with pytest.raises(CannotUndo, match="already"):
         service.call(Sleep(undo=first))
@@ -216,12 +220,12 @@ def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
     run_cycle(cycle)
 
     service.call(Sleep(undo=first))
-    amid = {row.level for row in store.log(limit=99) if row.undone_at is None}
+    amid = {row.level for row in store.sleep.log(limit=99) if row.undone_at is None}
     service.call(Sleep(undo=second))
 
     assert amid == {0, 1, 2, 3}
-    assert all(row.undone_at for row in store.log(limit=99))
-    assert store.totals()[Tier.EPISODIC].count == 0
+    assert all(row.undone_at for row in store.sleep.log(limit=99))
+    assert store.maintenance.totals()[Tier.EPISODIC].count == 0
 
 
 def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
@@ -279,7 +283,7 @@ def test_an_undo_rewrites_the_day_above_from_what_remains(
 
     service.call(Sleep(undo=second))
 
-    found = store.get(day)
+    found = store.memories.get(day)
     assert isinstance(found, Episode)
     assert (found.item_count, found.summary_of) == (
         3,
@@ -352,8 +356,8 @@ def test_what_an_undo_holds_back_keeps_no_trigger_busy(
     service.call(Sleep(undo=run_cycle(cycle)))
 
     now = clock.now()
-    held = store.activity(fresh=now, now=now, limit=9)
-    later = store.activity(fresh=now, now=now + timedelta(hours=1), limit=9)
+    held = store.sleep.activity(fresh=now, now=now, limit=9)
+    later = store.sleep.activity(fresh=now, now=now + timedelta(hours=1), limit=9)
 
     assert (held.rows, held.movable, held.oldest) == (3, 0, None)
     assert (later.movable, later.oldest) == (3, trio("a")[0].created_at)

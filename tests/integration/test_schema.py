@@ -85,7 +85,7 @@ def test_an_older_file_is_upgraded_and_keeps_its_memories(
     with open_store(used, migrations=migrations) as store:
         assert store.schema_version == LATEST + 1
         assert working_ids(store) == ["fresh"]
-        assert len(store.originals("e")) == 3
+        assert len(store.memories.originals("e")) == 3
         remember_batch(store, memory("later"))
 
 
@@ -187,7 +187,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     assert schema(used) == before
     assert version(used) == LATEST
     with open_store(used, migrations=shipped("migrations")) as store:
-        assert store.working(["fresh"])[0].content == "note fresh"
+        assert store.memories.working(["fresh"])[0].content == "note fresh"
 
 
 def test_migrations_before_the_one_that_fails_stay(

@@ -88,7 +88,7 @@ def test_a_memory_without_an_id_or_time_gets_both(
 
     assert len(acknowledged.id) == 26
     assert acknowledged.created_at == NOON
-    (kept,) = store.working([acknowledged.id])
+    (kept,) = store.memories.working([acknowledged.id])
     assert (kept.content, kept.session, kept.source) == ("hello", "s", None)
 
 
@@ -110,7 +110,7 @@ def test_a_bad_memory_is_refused_with_its_code_and_field(
         service.call(Remember(**{"content": "fine", **given}))
 
     assert (refused.value.code, refused.value.field) == (code, field)
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
 
 
 @pytest.mark.parametrize(("given", "code", "field"), BAD_MEMORIES)
@@ -127,7 +127,7 @@ def test_a_bad_memory_in_a_batch_is_named_by_its_place(
         service.call(RememberMany(batch))
 
     assert (refused.value.code, refused.value.field) == (code, f"memories[1].{field}")
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
 
 
 def test_a_taken_id_in_a_batch_is_named_by_its_place(service: MemoryService) -> None:
@@ -157,7 +157,7 @@ def test_a_dry_run_of_a_batch_keeps_nothing(
 
     with pytest.raises(MnemosynedError):
         service.call(RememberMany([Remember("")], dry_run=True))
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
 
 
 # -------------------------------------------------------------------- recall

@@ -95,14 +95,16 @@ def test_the_index_agrees_with_the_texts_after_every_operation(
     consolidate(store, promotion("e", *TRIO, content="a summary of 東京"))
     assert_indexes_agree(beside)
 
-    store.forget(["2"])
+    store.deletion.forget(["2"])
     assert_indexes_agree(beside)
-    emptied = store.next_emptied()
+    emptied = store.rollups.next_stale()
     assert emptied
-    store.rewrite(emptied.mark, replace(emptied.episode, content="getRest 大阪"))
+    store.rollups.rewrite(
+        emptied.mark, replace(emptied.episode, content="getRest 大阪")
+    )
     assert_indexes_agree(beside)
 
-    store.forget(["1", "3", "4"])
+    store.deletion.forget(["1", "3", "4"])
     assert_indexes_agree(beside)
     assert index_rows(beside) == []
     for table in ("memory_gram_fts", "episode_gram_fts"):
@@ -113,7 +115,7 @@ def test_a_number_in_the_index_is_never_used_twice(
     store: SqliteStore, beside: sqlite3.Connection
 ) -> None:
     remember_batch(store, *TRIO)
-    store.forget(["3"])
+    store.deletion.forget(["3"])
 
     remember_batch(store, memory("4"))
 
@@ -128,8 +130,8 @@ def test_reading_never_waits_for_a_writer(
     beside.execute("UPDATE working_memory SET content = 'changed'")
 
     started = time.monotonic()
-    found = store.search(BIKE)
-    known = store.get("1")
+    found = store.search.candidates(BIKE)
+    known = store.memories.get("1")
 
     assert time.monotonic() - started < 1
     assert len(found.memories) == 1
@@ -164,10 +166,10 @@ def test_a_refused_write_is_reported_and_leaves_nothing(
     with pytest.raises(StorageFailed):
         consolidate(store, promotion("e", *TRIO))
 
-    assert store.working_count() == 3
+    assert store.memories.working_count() == 3
     beside.execute("DROP TRIGGER disk_full")
     consolidate(store, promotion("e", *TRIO))
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_a_closed_store_refuses_instead_of_hanging(database: Path) -> None:
         remember_batch(store, memory("1"))
 
     with pytest.raises(StorageFailed):
-        store.get("1")
+        store.memories.get("1")
     with pytest.raises(StorageFailed):
         remember_batch(store, memory("2"))
 

@@ -49,7 +49,7 @@ def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
 ) -> None:
     remember_batch(store, memory("1"), memory("2"))
     with monkeypatch.context() as patch:
-        patch.setattr(store, "scrub", full)
+        patch.setattr(store.deletion, "purge_deleted", full)
 
         receipt = service.call(Forget("1"))
 
@@ -64,14 +64,14 @@ def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
 
     with pytest.raises(NotFound, match="nothing has the id '1'"):
         service.call(Forget("1"))
-    assert not store.scrub_due()
+    assert not store.deletion.purge_due()
 
 
 def test_repeating_a_forgetting_waits_for_another_program_in_words(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, memory("1"))
-    monkeypatch.setattr(store, "scrub", lambda: False)
+    monkeypatch.setattr(store.deletion, "purge_deleted", lambda: False)
     assert not service.call(Forget("1")).complete
 
     with pytest.raises(NotPurged, match="another program reads the database"):
@@ -94,7 +94,7 @@ def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
         store, *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5))
     )
     with monkeypatch.context() as patch:
-        patch.setattr(store, "forget", after(1, store.forget))
+        patch.setattr(store.deletion, "forget", after(1, store.deletion.forget))
 
         with pytest.raises(
             PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"
@@ -109,7 +109,7 @@ def test_a_forgetting_of_which_nothing_was_done_says_that(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, memory("1"))
-    monkeypatch.setattr(store, "forget", full)
+    monkeypatch.setattr(store.deletion, "forget", full)
 
     with pytest.raises(StorageFailed, match="nothing was kept") as error:
         service.call(Forget("1"))
@@ -127,14 +127,14 @@ def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
     remember_batch(store, *trio("a"), *trio("a1"))
     service.call(Sleep(force=True))
     with monkeypatch.context() as patch:
-        patch.setattr(store, "rewrite", full)
+        patch.setattr(store.rollups, "rewrite", full)
 
         receipt = service.call(Forget("a0"))
 
     assert not receipt.complete
     assert "summaries wait to be rewritten" in receipt.reason
     forgetting.tidy()
-    assert store.next_emptied() is None
+    assert store.rollups.next_stale() is None
 
 
 # ---------------------------------------------------------------------- sleep
@@ -144,14 +144,14 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
-    promote = store.consolidate
+    promote = store.sleep.consolidate
 
     def only_the_first(groups: Any, **named: Any) -> list[Exception | None]:  # noqa: ANN401
         done = promote(groups[:1], **named)
         return [*done, *(StorageFailed(FULL) for _ in groups[1:])]
 
-    monkeypatch.setattr(store, "consolidate", only_the_first)
-    monkeypatch.setattr(store, "record_failure", full)
+    monkeypatch.setattr(store.sleep, "consolidate", only_the_first)
+    monkeypatch.setattr(store.sleep, "record_failure", full)
 
     report = service.call(Sleep(force=True))
 
@@ -164,7 +164,7 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
     assert service.call(Sleep(undo=report.cycle)).restored == 3
 
 
-@pytest.mark.parametrize("step", ["settle", "foldable"])
+@pytest.mark.parametrize("step", ["flush", "pending"])
 def test_a_cycle_that_ends_early_reports_what_it_did(
     service: MemoryService,
     store: SqliteStore,
@@ -172,12 +172,13 @@ def test_a_cycle_that_ends_early_reports_what_it_did(
     step: str,
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=100))
-    monkeypatch.setattr(store, step, full)
+    part = store.maintenance if step == "flush" else store.rollups
+    monkeypatch.setattr(part, step, full)
 
     report = service.call(Sleep())
 
     assert (report.promoted, report.evicted) == (1, 3)
-    assert report.problem == ("" if step == "settle" else FULL)
+    assert report.problem == ("" if step == "flush" else FULL)
     assert working_ids(store) == []
 
 
@@ -185,7 +186,7 @@ def test_a_cycle_that_could_do_nothing_says_so(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, *trio("a"))
-    monkeypatch.setattr(store, "pending", full)
+    monkeypatch.setattr(store.sleep, "pending", full)
 
     with pytest.raises(
         StorageFailed, match=r"^nothing was consolidated: the disk is full"
@@ -197,8 +198,8 @@ def test_tidying_that_fails_takes_no_report_along(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, *trio("a"))
-    store.forget(["a0"])
-    monkeypatch.setattr(store, "scrub", full)
+    store.deletion.forget(["a0"])
+    monkeypatch.setattr(store.deletion, "purge_deleted", full)
 
     assert service.call(Sleep(force=True)).evicted == 2
 
@@ -213,14 +214,14 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(
         remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
     cycle = service.call(Sleep(force=True)).cycle
     with monkeypatch.context() as patch:
-        patch.setattr(store, "undo", after(1, store.undo))
+        patch.setattr(store.undo, "apply", after(1, store.undo.apply))
 
         with pytest.raises(
             PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"
         ):
             service.call(Sleep(undo=cycle))
 
-    assert store.working_count() == 3 * UNDO_CHUNK
+    assert store.memories.working_count() == 3 * UNDO_CHUNK
     assert service.call(Sleep(undo=cycle)).restored == 6
 
 
@@ -234,7 +235,7 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(
         remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
     service.call(Sleep(force=True))
     clock.advance(days=10)
-    monkeypatch.setattr(store, "prune", after(1, store.prune))
+    monkeypatch.setattr(store.retention, "prune", after(1, store.retention.prune))
 
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"
@@ -247,30 +248,30 @@ def test_what_is_restored_or_superseded_is_so_though_no_summary_can_be_rewritten
 ) -> None:
     remember_batch(store, *trio("a"), *trio("a1"))
     service.call(Sleep(force=True))
-    monkeypatch.setattr(store, "rewrite", full)
+    monkeypatch.setattr(store.rollups, "rewrite", full)
 
     assert service.call(Restore("a0")).id == "a0"
     assert service.call(Remember("newer", id="new", supersedes="a1")).stored
-    assert {"a0", "new"} == {one.id for one in store.working(["a0", "new"])}
+    assert {"a0", "new"} == {one.id for one in store.memories.working(["a0", "new"])}
 
 
 def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learned = service.call(Learn("Taste before you salt.")).learning
-    monkeypatch.setattr(store, "scrub", full)
+    monkeypatch.setattr(store.deletion, "purge_deleted", full)
 
     left = service.call(Learnings(remove=learned.id))
 
     assert left.learnings == []
     assert FULL in left.note
-    assert store.scrub_due()
+    assert store.deletion.purge_due()
 
 
 def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
     forgetting: Forgetting, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "next_emptied", full)
+    monkeypatch.setattr(store.rollups, "next_stale", full)
 
     assert "summaries wait" in forgetting.mend_later()
 
@@ -363,9 +364,9 @@ def test_people_read_what_is_not_finished(
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=100), memory("1"))
     learned = service.call(Learn("Taste before you salt.")).learning
-    monkeypatch.setattr(store, "scrub", full)
-    monkeypatch.setattr(store, "warnings", lambda: ["the log was damaged"])
-    monkeypatch.setattr(store, "foldable", full)
+    monkeypatch.setattr(store.deletion, "purge_deleted", full)
+    monkeypatch.setattr(store.maintenance, "warnings", lambda: ["the log was damaged"])
+    monkeypatch.setattr(store.rollups, "pending", full)
 
     answers = [
         service.call(Sleep()),

@@ -43,9 +43,9 @@ def got(service: MemoryService, id: str) -> MemoryRecord:
 
 
 def episode_of(store: SqliteStore, id: str) -> Episode:
-    memory = store.get(id)
+    memory = store.memories.get(id)
     assert isinstance(memory, MemoryRecord)
-    episode = store.get(memory.episode or "")
+    episode = store.memories.get(memory.episode or "")
     assert isinstance(episode, Episode)
     return episode
 
@@ -157,7 +157,7 @@ def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
     cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert summarizer.calls == []
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
     assert episode_of(store, "b0").content == UNSPOKEN
     assert len(episode_of(store, "b0").summary_of) == 4
 
@@ -287,7 +287,7 @@ def test_superseding_is_kept_with_the_memory_or_not_at_all(
         service.call(Remember(OSLO, id="oslo", supersedes="nobody"))
 
     assert refused.value.field == "supersedes"
-    assert store.working_count() == 0
+    assert store.memories.working_count() == 0
 
 
 def test_the_same_call_again_changes_nothing(service: MemoryService) -> None:

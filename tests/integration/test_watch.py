@@ -326,7 +326,7 @@ def test_what_is_past_its_time_to_live_goes_by_rule_meanwhile(
 
     assert slept
     assert (slept.evicted, modelled.calls, modelled.quickly) == (3, [], 1)
-    assert store.log(limit=1)[0].summarizer == "rules"
+    assert store.sleep.log(limit=1)[0].summarizer == "rules"
 
 
 def test_without_a_model_a_cycle_waits_for_nothing(
@@ -363,7 +363,7 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
     assert watch.look() is Trigger.COUNT
 
     assert sorted(working_ids(store)) == ["chat0", "chat1", "chat2", "now"]
-    assert {row.trigger for row in store.log(limit=9)} == {"count"}
+    assert {row.trigger for row in store.sleep.log(limit=9)} == {"count"}
     assert clock.now() == NOON
 
 

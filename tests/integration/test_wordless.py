@@ -236,9 +236,11 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
             )
 
     with open_store(database, migrations=shipped("migrations")) as store:
-        healed = [store.get(f"m-{seq:032x}") for seq in range(1, 5)]
-        totals = {tier.value: total for tier, total in store.totals().items()}
-        due = store.scrub_due()
+        healed = [store.memories.get(f"m-{seq:032x}") for seq in range(1, 5)]
+        totals = {
+            tier.value: total for tier, total in store.maintenance.totals().items()
+        }
+        due = store.deletion.purge_due()
 
     assert [one.content for one in healed if isinstance(one, MemoryRecord)] == [
         *[WORDLESS] * 3,
@@ -267,4 +269,4 @@ def test_a_file_without_such_memories_is_left_as_it_is(
         pass
 
     with open_store(database, migrations=shipped("migrations")) as store:
-        assert not store.scrub_due()
+        assert not store.deletion.purge_due()

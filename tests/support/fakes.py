@@ -16,7 +16,9 @@ from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.models import Embedder, Summarizer, Summary
-from mnemosyned.domain.ports.store import Draft, MemoryStore, Promotion
+from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.ports.sleep import Promotion
+from mnemosyned.domain.ports.store import MemoryStore
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
@@ -148,7 +150,7 @@ def remember_batch(
     store: MemoryStore, *memories: MemoryRecord, dedupe: bool = False
 ) -> list[Acknowledged]:
     """Remember all of these in one batch."""
-    return store.remember(
+    return store.memories.remember(
         [Draft(memory, dedupe=dedupe) for memory in memories]
     ).acknowledged
 
@@ -180,14 +182,14 @@ def promotion(
 
 def consolidate(store: MemoryStore, *promotions: Promotion) -> None:
     """Promote these as one group; raises what went wrong with it."""
-    (problem,) = store.consolidate([promotions])
+    (problem,) = store.sleep.consolidate([promotions])
     if problem:
         raise problem
 
 
 def working_ids(store: MemoryStore) -> list[str]:
     """The unpinned memories of the working tier, oldest first."""
-    return [memory.id for memory in store.pending(limit=1_000)]
+    return [memory.id for memory in store.sleep.pending(limit=1_000)]
 
 
 def files_containing(folder: Path, *words: str) -> list[str]:

@@ -114,7 +114,7 @@ def restored(parts: Parts) -> None:
 
 def undone(parts: Parts) -> None:
     slept(parts)
-    parts.service.call(Sleep(undo=parts.store.log(limit=1)[0].cycle))
+    parts.service.call(Sleep(undo=parts.store.sleep.log(limit=1)[0].cycle))
 
 
 def superseded(parts: Parts) -> None:

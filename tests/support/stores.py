@@ -15,18 +15,18 @@ def count_by_tier(store: MemoryStore) -> dict[str, tuple[int, int]]:
     """Entries and characters of each tier."""
     return {
         tier.value: (total.count, total.characters)
-        for tier, total in store.totals().items()
+        for tier, total in store.maintenance.totals().items()
     }
 
 
 def get_memory(store: MemoryStore, id: str) -> MemoryRecord:
-    record = store.get(id)
+    record = store.memories.get(id)
     assert isinstance(record, MemoryRecord)
     return record
 
 
 def get_episode(store: MemoryStore, id: str) -> Episode:
-    record = store.get(id)
+    record = store.memories.get(id)
     assert isinstance(record, Episode)
     return record
 

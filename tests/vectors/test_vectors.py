@@ -18,7 +18,7 @@ from support.vector_service import (
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.domain.ports.models import EmbedderState
-from mnemosyned.domain.ports.store import Draft
+from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.retention import Retention
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import MemoryService
@@ -192,7 +192,7 @@ def test_another_life_embeds_only_what_lacks_a_vector(
     remember_all(service, "The tesla came", "The plums are ripe")
     wait_until_embedded(service, 2)
     later = FakeEmbedder()
-    store.remember([Draft(memory("3", "unseen"))])
+    store.memories.remember([Draft(memory("3", "unseen"))])
 
     again = open_service(later)
     wait_until_embedded(again, 3)
@@ -304,7 +304,7 @@ def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
     open_service: Open, store: SqliteStore
 ) -> None:
     def forget(_: Sequence[object]) -> None:
-        store.forget(["1"])
+        store.deletion.forget(["1"])
 
     embedder = FakeEmbedder(meanwhile=forget)
     service = open_service(embedder)

@@ -6,10 +6,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from mnemosyned.domain.memory import Detail, MemoryRecord
-from mnemosyned.domain.search.query import Match, Query
 
 K = TypeVar("K")
 
@@ -256,53 +255,3 @@ class EmbedderStatus:
     """Memories it made no vector of since the start; the next start tries them again."""
     missed: int = 0
     """Questions answered by words alone since the start, as it was not ready in time."""
-
-
-class Spoken(NamedTuple):
-    """A memory as a vector is made of it."""
-
-    position: int
-    role: str
-    content: str
-    """The beginning of it."""
-
-
-class VectorStore(Protocol):
-    """Keeps the vectors of memories, which the store knows by position. Safe from any thread.
-
-    All raise `StorageFailed` when the disk or the file refuses.
-    """
-
-    def use_model(self, name: str, identity: str) -> int:
-        """The number of a model, from now on if it has none."""
-        ...
-
-    def newest_position(self) -> int:
-        """The position of the memory that came in last."""
-        ...
-
-    def without_vector(
-        self, model: int, *, after: int, before: int, limit: int
-    ) -> list[Spoken]:
-        """Memories between two positions that have no vector of a model, newest first."""
-        ...
-
-    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-        """Keep the vectors of memories that still exist; the positions of those."""
-        ...
-
-    def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
-        """The vectors of a model at the newest positions before one."""
-        ...
-
-    def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
-        """The vectors of a model at these positions, where there are some."""
-        ...
-
-    def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
-        """The first positions after one that have a vector of a model, in order."""
-        ...
-
-    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
-        """The memories at these positions that lie within a question's filters, with score 0."""
-        ...

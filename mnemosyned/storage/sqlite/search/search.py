@@ -31,7 +31,7 @@ from mnemosyned.storage.sqlite.search.filters import (
     memory_filter,
     narrowed,
 )
-from mnemosyned.storage.sqlite.tables.rollups import ancestors
+from mnemosyned.storage.sqlite.tables.hierarchy import ancestors
 from mnemosyned.storage.sqlite.tables.rows import (
     SEQ_AMONG,
     instant,

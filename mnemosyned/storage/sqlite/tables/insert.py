@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from mnemosyned.domain.errors import IdTaken
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord, content_hash
-from mnemosyned.domain.ports.store import Draft, Remembered
+from mnemosyned.domain.ports.records import Draft, Remembered
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables import learnings
 from mnemosyned.storage.sqlite.tables.memories import working_count

@@ -7,23 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.conflicts import ActiveLearnings
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.storage.sqlite.tables.purge import request_purge
 from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
 
 COMPARED_MAX = 300
 """A new learning is held against this many of its source, the newest."""
 
-_FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
-
-
-def keep(
-    connection: sqlite3.Connection, learning: Learning
-) -> tuple[Learning, list[str]]:
-    """Insert one learning, and mark what it supersedes; the ids of those."""
-    return Keeper(connection).keep(learning)
+FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
 
 
 class Keeper:
@@ -60,10 +51,14 @@ class Keeper:
 
     def _holding_of(self, source: str | None) -> ActiveLearnings:
         if source not in self._holding:
-            newest = listed(self._connection, sources=(source,), limit=COMPARED_MAX)
-            self._holding[source] = ActiveLearnings(
-                reversed(newest), limit=COMPARED_MAX
-            )
+            rows = self._connection.execute(
+                f"SELECT {FIELDS} FROM learning "
+                "WHERE source IS ? AND superseded_by IS NULL "
+                "ORDER BY created_at DESC, seq DESC LIMIT ?",
+                (source, COMPARED_MAX),
+            ).fetchall()
+            newest = map(learning_from, reversed(rows))
+            self._holding[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
         return self._holding[source]
 
 
@@ -71,7 +66,7 @@ def _insert(
     connection: sqlite3.Connection, learning: Learning, *, gone: Sequence[str]
 ) -> None:
     connection.execute(
-        f"INSERT INTO learning ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO learning ({FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             learning.id,
             learning.kind,
@@ -89,44 +84,6 @@ def _insert(
     )
 
 
-def listed(
-    connection: sqlite3.Connection,
-    *,
-    sources: Sequence[str | None] = (),
-    kind: LearningKind | None = None,
-    superseded: bool = False,
-    limit: int,
-) -> list[Learning]:
-    """Learnings, newest first."""
-    where = ["(? IS NULL OR kind = ?)"]
-    values: list[str | None] = [kind, kind]
-    if sources:
-        where.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
-        values += sources
-    if not superseded:
-        where.append("superseded_by IS NULL")
-    rows = connection.execute(
-        f"SELECT {_FIELDS} FROM learning WHERE {' AND '.join(where)} "
-        "ORDER BY created_at DESC, seq DESC LIMIT ?",
-        (*values, limit),
-    ).fetchall()
-    return [_learning(row) for row in rows]
-
-
-def edit(connection: sqlite3.Connection, id: str, text: str) -> None:
-    """Replace the words of a learning. Raises `NotFound`."""
-    _found(
-        connection.execute("UPDATE learning SET text = ? WHERE id = ?", (text, id)), id
-    )
-    request_purge(connection)
-
-
-def remove(connection: sqlite3.Connection, id: str) -> None:
-    """Delete a learning; what it superseded holds again. Raises `NotFound`."""
-    _found(connection.execute("DELETE FROM learning WHERE id = ?", (id,)), id)
-    request_purge(connection)
-
-
 def remove_known(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
     """Delete those of these that are there; answers with how many."""
     return sum(
@@ -142,12 +99,8 @@ def remove_of_memory(connection: sqlite3.Connection, memory: str) -> int:
     ).rowcount
 
 
-def _found(changed: sqlite3.Cursor, id: str) -> None:
-    if not changed.rowcount:
-        raise NotFound(f"no learning has the id {id!r}; `learnings` shows them")
-
-
-def _learning(row: Sequence[Any]) -> Learning:
+def learning_from(row: Sequence[Any]) -> Learning:
+    """Return a learning from FIELDS."""
     id, kind, text, session, source, memory, created_at, superseded_by = row
     return Learning(
         id=id,

@@ -5,21 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from mnemosyned.domain.consolidation import preview
-from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.memory import Episode, Tier
-from mnemosyned.domain.retention import Emptied
-from mnemosyned.storage.sqlite.fulltext.indexing import index_grams, unindex_grams
-from mnemosyned.storage.sqlite.tables.memories import episode_at
-from mnemosyned.storage.sqlite.tables.rows import (
-    ARCHIVE_FIELDS,
-    EPISODE_COLUMNS,
-    episode_from,
-    episode_row,
-    memory_from,
-)
-
-_MARKS = ", ".join("?" for _ in EPISODE_COLUMNS.split(", "))
+from mnemosyned.storage.sqlite.fulltext.indexing import unindex_grams
 
 KEYED_BY_EPISODE = ("emptied_episode",)
 """The tables that keep something of an episode under its `episode_seq`. What is made of its words
@@ -91,62 +77,3 @@ def _leave(connection: sqlite3.Connection, seq: int, id: str, content: str) -> N
         "WHERE episode_id = ?",
         (id,),
     )
-
-
-def next_emptied(connection: sqlite3.Connection, *, highest: int) -> Emptied | None:
-    """The emptied summary to rewrite next, the lowest level first, with what it was made of."""
-    row = connection.execute(
-        "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
-        "CROSS JOIN episodic_memory AS e ON e.seq = s.episode_seq "
-        "WHERE e.level <= ? ORDER BY e.level, s.mark LIMIT 1",
-        (highest,),
-    ).fetchone()
-    # They tell what to mask in originals. What is above an episode is made of summaries, which
-    # hold no secrets, and a month has a great many details.
-    episode = episode_at(connection, "seq", row[1], details=not row[2]) if row else None
-    if episode is None:
-        return None
-    originals = connection.execute(
-        f"SELECT {ARCHIVE_FIELDS} FROM archive AS a WHERE a.episode_seq = ? "
-        "ORDER BY a.created_at, a.seq",
-        (row[1],),
-    )
-    children = connection.execute(
-        f"SELECT {EPISODE_COLUMNS} FROM episodic_memory WHERE parent_id = ? "
-        "ORDER BY covers_from, seq",
-        (episode.id,),
-    )
-    return Emptied(
-        mark=row[0],
-        episode=episode,
-        originals=tuple(
-            memory_from(one, tier=Tier.ARCHIVE, episode=episode.id) for one in originals
-        ),
-        children=tuple(episode_from(one) for one in children),
-    )
-
-
-def rewrite(connection: sqlite3.Connection, mark: int, episode: Episode) -> None:
-    """Give an emptied summary its new words. Raises `BatchChanged` if it was emptied again."""
-    row = connection.execute(
-        "DELETE FROM emptied_episode WHERE mark = ? RETURNING episode_seq", (mark,)
-    ).fetchone()
-    if row is None:
-        raise BatchChanged("the episode changed meanwhile; try again")
-    (seq,) = row
-    connection.execute(
-        f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({_MARKS}) WHERE seq = ?",
-        (*episode_row(episode), seq),
-    )
-    index_grams(connection, "episode_gram_fts", seq, episode.content)
-    connection.execute(
-        "UPDATE consolidation_log SET summary_preview = ?, summarizer = ? WHERE episode_id = ?",
-        (preview(episode.content), episode.summarizer, episode.id),
-    )
-    # A summary above that was written meanwhile read this one while it was empty.
-    above = connection.execute(
-        "SELECT seq FROM episodic_memory WHERE id = ? "
-        "AND seq NOT IN (SELECT episode_seq FROM emptied_episode)",
-        (episode.parent,),
-    ).fetchall()
-    empty(connection, [seq for (seq,) in above])

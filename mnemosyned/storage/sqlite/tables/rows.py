@@ -45,6 +45,8 @@ LOG_COLUMNS = (
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
     "fallback_reason, level"
 )
+EPISODE_PLACEHOLDERS = ", ".join("?" for _ in EPISODE_COLUMNS.split(", "))
+LOG_PLACEHOLDERS = ", ".join("?" for _ in LOG_COLUMNS.split(", "))
 LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
 SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
 """One text for any number of rows: SQLite reads a statement once, and these are asked again."""

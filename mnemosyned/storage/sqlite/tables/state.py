@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.storage.sqlite.tables.rewrites import empty
-from mnemosyned.storage.sqlite.tables.rows import (
-    ARCHIVE_FIELDS,
-    MEMORY_FIELDS,
-    memory_from,
-)
 
 HISTORY_MAX = 100
 """How far a chain of memories that superseded each other is followed."""
@@ -33,32 +26,17 @@ def note(
     )
 
 
-def passing(connection: sqlite3.Connection) -> set[str]:
-    """The ids of the working memories that are superseded or will expire."""
-    rows = connection.execute(
-        "SELECT w.id FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
-        "WHERE s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL"
-    )
-    return {id for (id,) in rows}
-
-
-def pin(connection: sqlite3.Connection, id: str, *, pinned: bool) -> bool:
-    """Pin a working memory, or let it go; False where the working tier has none of this id.
-
-    What is let go is held back by no undo either.
-    """
-    if not pinned:
+def leave_secrets(connection: sqlite3.Connection, seq: int, episode: int) -> None:
+    """Before an original leaves: what it shows to be secret stays so where others hold it too."""
+    for kind, value in connection.execute(
+        "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
+    ).fetchall():
         connection.execute(
-            "UPDATE working_state SET held_until = NULL "
-            "WHERE memory_seq = (SELECT seq FROM working_memory WHERE id = ?)",
-            (id,),
+            "INSERT INTO detail (memory_seq, kind, value, sensitive) SELECT seq, ?1, ?2, 1 "
+            "FROM archive WHERE episode_seq = ?3 AND seq != ?4 AND instr(content, ?2) "
+            "ON CONFLICT DO UPDATE SET sensitive = 1",
+            (kind, value, episode, seq),
         )
-    return (
-        connection.execute(
-            "UPDATE working_memory SET pinned = ? WHERE id = ?", (int(pinned), id)
-        ).rowcount
-        == 1
-    )
 
 
 def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
@@ -67,7 +45,7 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
     Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is emptied, to
     be rewritten without it.
     """
-    found, successor = _place(connection, old), _place(connection, new)
+    found, successor = position_of(connection, old), position_of(connection, new)
     if found is None or successor is None:
         raise NotFound(
             f"no memory has the id {old!r}, so none supersedes it", field="supersedes"
@@ -100,7 +78,9 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
         empty(connection, [episode])
 
 
-def _place(connection: sqlite3.Connection, id: str) -> tuple[int, int | None] | None:
+def position_of(
+    connection: sqlite3.Connection, id: str
+) -> tuple[int, int | None] | None:
     """A memory's position and its episode's."""
     row: tuple[int, int | None] | None = connection.execute(
         "SELECT seq, NULL FROM working_memory WHERE id = ?1 "
@@ -125,37 +105,3 @@ def has_pruned(connection: sqlite3.Connection, episode: int) -> bool:
         ).fetchone()
         is not None
     )
-
-
-def history(connection: sqlite3.Connection, id: str) -> list[MemoryRecord]:
-    """What this memory took the place of, the newest first."""
-    found = _place(connection, id)
-    older: list[MemoryRecord] = []
-    waiting: Sequence[int] = [found[0]] if found else []
-    while waiting and len(older) < HISTORY_MAX:
-        marks = ", ".join("?" * len(waiting))
-        waiting = [
-            seq
-            for (seq,) in connection.execute(
-                f"SELECT memory_seq FROM memory_state WHERE superseded_by IN ({marks}) "
-                "ORDER BY superseded_at DESC LIMIT ?",
-                (*waiting, HISTORY_MAX),
-            )
-        ]
-        for seq in waiting:
-            older += _at(connection, seq)
-    return older[:HISTORY_MAX]
-
-
-def _at(connection: sqlite3.Connection, seq: int) -> list[MemoryRecord]:
-    row = connection.execute(
-        f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE seq = ?", (seq,)
-    ).fetchone()
-    if row:
-        return [memory_from(row, tier=Tier.WORKING)]
-    row = connection.execute(
-        f"SELECT e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-        "JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.seq = ?",
-        (seq,),
-    ).fetchone()
-    return [memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0])] if row else []

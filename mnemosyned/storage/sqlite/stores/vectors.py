@@ -6,21 +6,17 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.ports.models import Spoken, VectorStore
+from mnemosyned.domain.ports.vectors import EmbeddingInput, VectorStore
 from mnemosyned.domain.search.query import Match, Query
-from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.transactions import Transactional
 from mnemosyned.storage.sqlite.search.search import matches_at
 
 TEXT_CHARS_MAX = 2_000
 """More than the window of an embedding model takes in."""
 
 
-class SqliteVectors(VectorStore):
+class SqliteVectors(Transactional, VectorStore):
     """A `VectorStore` in the file of a `SqliteStore`."""
-
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
 
     def use_model(self, name: str, identity: str) -> int:
         return self._writer.write(lambda connection: _model(connection, name, identity))
@@ -35,12 +31,12 @@ class SqliteVectors(VectorStore):
 
     def without_vector(
         self, model: int, *, after: int, before: int, limit: int
-    ) -> list[Spoken]:
+    ) -> list[EmbeddingInput]:
         with self._readers.snapshot() as connection:
-            rows: list[Spoken] = []
+            rows: list[EmbeddingInput] = []
             for table in ("working_memory", "archive"):
                 rows += map(
-                    Spoken._make,
+                    EmbeddingInput._make,
                     connection.execute(
                         f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
                         "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS "

@@ -1,4 +1,4 @@
-"""What compactions took out of conversations: how it is kept, and found again in its order."""
+"""Compactions: the messages they took out of conversations, in order."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.memory import MemoryRecord, Tier, content_hash
-from mnemosyned.domain.ports.store import ArchivedMessage, Compacted, Compacting
+from mnemosyned.domain.memory import (
+    MemoryRecord,
+    Tier,
+    content_hash,
+)
+from mnemosyned.domain.ports.compactions import (
+    ArchivedMessage,
+    CompactionRecord,
+    CompactionStore,
+    NewCompaction,
+)
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.tables.insert import remember
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
@@ -19,63 +29,71 @@ from mnemosyned.storage.sqlite.tables.rows import (
 )
 
 IDS_PER_QUERY = 500
+
+
 ABOUT = timedelta(hours=1)
 """So far apart an agent's own clock and ours may put the same words."""
 
 
-def keep(
-    connection: sqlite3.Connection, compactings: Sequence[Compacting]
-) -> list[str]:
-    """Insert what is not known yet; the ids of the memories that hold the messages, in order."""
-    taken = {
-        part.draft.memory.id: part
-        for one in compactings
-        for part in one.parts
-        if isinstance(part, ArchivedMessage)
-    }
-    homes = {id: _home(connection, part) for id, part in taken.items()}
-    remember(
-        connection, [taken[id].draft for id, home in homes.items() if home is None]
-    )
-    places = {id: home or id for id, home in homes.items()}
-    for one in compactings:
-        _insert(connection, one, places)
-    return list(dict.fromkeys(places.values()))
+class SqliteCompactions(Transactional, CompactionStore):
+    """A `CompactionStore` on one SQLite file."""
 
+    @writes
+    def add(
+        self, connection: sqlite3.Connection, compactions: Sequence[NewCompaction]
+    ) -> list[str]:
+        taken = {
+            part.draft.memory.id: part
+            for one in compactions
+            for part in one.parts
+            if isinstance(part, ArchivedMessage)
+        }
+        homes = {id: _home(connection, part) for id, part in taken.items()}
+        remember(
+            connection, [taken[id].draft for id, home in homes.items() if home is None]
+        )
+        places = {id: home or id for id, home in homes.items()}
+        for one in compactions:
+            _insert(connection, one, places)
+        return list(dict.fromkeys(places.values()))
 
-def read(
-    connection: sqlite3.Connection, id: str
-) -> tuple[Compacted, list[MemoryRecord]] | None:
-    """A compaction and what is left of its messages; None where the id is no compaction's."""
-    row = connection.execute(
-        "SELECT id, session_id, source, policy, created_at FROM compaction WHERE id = ?",
-        (id,),
-    ).fetchone()
-    if row is None:
-        return None
-    *_, session, source, policy, created_at = row
-    compacted = Compacted(
-        id=id,
-        session=session,
-        source=source,
-        policy=policy,
-        created_at=instant(created_at),
-    )
-    ids = list(dict.fromkeys(_leaves(_below(connection, id), id)))
-    memories = _memories(connection, ids)
-    return compacted, [memories[one] for one in ids if one in memories]
+    @reads
+    def get(
+        self, connection: sqlite3.Connection, id: str
+    ) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
+        row = connection.execute(
+            "SELECT id, session_id, source, policy, created_at FROM compaction WHERE id = ?",
+            (id,),
+        ).fetchone()
+        if row is None:
+            return None
+        *_, session, source, policy, created_at = row
+        compacted = CompactionRecord(
+            id=id,
+            session=session,
+            source=source,
+            policy=policy,
+            created_at=instant(created_at),
+        )
+        ids = list(dict.fromkeys(_leaves(_below(connection, id), id)))
+        memories = _memories(connection, ids)
+        return compacted, [memories[one] for one in ids if one in memories]
 
-
-def saying(
-    connection: sqlite3.Connection, text: str, *, session: str, source: str | None
-) -> str | None:
-    """The newest compaction of a session with this summary: another's may read the same."""
-    row = connection.execute(
-        "SELECT id FROM compaction WHERE text_hash = ? AND session_id = ? AND source IS ? "
-        "ORDER BY created_at DESC LIMIT 1",
-        (content_hash(text), session, source),
-    ).fetchone()
-    return row[0] if row else None
+    @reads
+    def find_by_summary(
+        self,
+        connection: sqlite3.Connection,
+        text: str,
+        *,
+        session: str,
+        source: str | None,
+    ) -> str | None:
+        row = connection.execute(
+            "SELECT id FROM compaction WHERE text_hash = ? AND session_id = ? AND source IS ? "
+            "ORDER BY created_at DESC LIMIT 1",
+            (content_hash(text), session, source),
+        ).fetchone()
+        return row[0] if row else None
 
 
 def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
@@ -115,9 +133,9 @@ def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
 
 
 def _insert(
-    connection: sqlite3.Connection, compacting: Compacting, places: Mapping[str, str]
+    connection: sqlite3.Connection, compacting: NewCompaction, places: Mapping[str, str]
 ) -> None:
-    one = compacting.compacted
+    one = compacting.record
     new = connection.execute(
         "INSERT OR IGNORE INTO compaction VALUES (?, ?, ?, ?, ?, ?)",
         (

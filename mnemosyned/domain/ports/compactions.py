@@ -1,0 +1,65 @@
+"""Port of compactions: which messages a compaction took out of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.ports.records import Draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRecord:
+    """A compaction of a conversation, by the id that its summary names."""
+
+    id: str
+    session: str
+    source: str | None
+    policy: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedMessage:
+    """A message taken out of a conversation, as a memory."""
+
+    draft: Draft
+    may_reuse: bool
+    """Whether a memory with the same text, session, source and speaker may stand in for it."""
+    has_timestamp: bool
+    """Whether the message has a time of its own: then such a memory must be within the hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCompaction:
+    """A compaction to be stored."""
+
+    record: CompactionRecord
+    text: str
+    """The summary as it appears in the conversation, which identifies it later."""
+    parts: tuple[ArchivedMessage | str, ...]
+    """Messages and ids of earlier compactions that it includes, in conversation order."""
+
+
+class CompactionStore(Protocol):
+    """Keeps the messages that compactions replaced by a summary."""
+
+    def add(self, compactions: Sequence[NewCompaction]) -> list[str]:
+        """Store compactions with their messages, or none; returns the ids of the memories.
+
+        Messages stored before are not stored twice.
+        """
+        ...
+
+    def get(self, id: str) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
+        """Return a compaction and its remaining messages, in conversation order."""
+        ...
+
+    def find_by_summary(
+        self, text: str, *, session: str, source: str | None
+    ) -> str | None:
+        """Return the id of the session's compaction with this summary, if any."""
+        ...

@@ -1,0 +1,59 @@
+"""Port of forgetting: select memories, delete them with all traces, purge what was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from mnemosyned.domain.retention import Choice, Removal
+
+
+class DeletionStore(Protocol):
+    """Deletes memories and learnings for good."""
+
+    def select(self, choice: Choice) -> list[str]:
+        """Return the ids of the memories that match a filter, in every tier."""
+        ...
+
+    def select_learnings(self, choice: Choice) -> list[str]:
+        """Return the ids of the learnings that match a filter."""
+        ...
+
+    def ids_under(self, summary: str) -> list[str]:
+        """Return the ids of all originals under a summary of any level."""
+        ...
+
+    def preview(self, ids: Sequence[str], *, learned: Sequence[str] = ()) -> Removal:
+        """Return what forgetting these memories and learnings would remove."""
+        ...
+
+    def forget(self, ids: Sequence[str]) -> Removal:
+        """Delete these memories from every tier and index; unknown ids are skipped.
+
+        Every summary made of them loses its text, in the log too, until `RollupStore.rewrite` gives
+        it a new one; a summary without remaining members is deleted.
+        """
+        ...
+
+    def forget_learnings(self, ids: Sequence[str]) -> Removal:
+        """Delete these learnings; unknown ids are skipped."""
+        ...
+
+    def orphaned_log_names(self) -> tuple[list[str], list[str]]:
+        """Return sessions and sources that logs and compactions name but no memory has."""
+        ...
+
+    def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
+        """Remove those of these names that no memory has from logs and compactions."""
+        ...
+
+    def purge_due(self) -> bool:
+        """Tell whether deleted text is still to be purged."""
+        ...
+
+    def purge_deleted(self) -> bool:
+        """Purge text deleted before this call from everything the store writes.
+
+        False if some of it remains, as another program is reading; try again later.
+        """
+        ...

@@ -1,0 +1,59 @@
+"""Port of upkeep: totals, health, durability and backups of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from mnemosyned.domain.memory import Tier, TierTotals
+
+
+class MaintenanceStore(Protocol):
+    """The store as its operator sees it."""
+
+    def totals(self) -> Mapping[Tier, TierTotals]:
+        """Return the size of each tier."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Return present faults of the store, a sentence each; empty if it is healthy."""
+        ...
+
+    def warnings(self) -> list[str]:
+        """Return conditions that endanger the stored data, the gravest first."""
+        ...
+
+    def longest_write_s(self) -> float:
+        """Return the longest that one commit blocked other writers since the start."""
+        ...
+
+    def ensure_durable(self) -> None:
+        """Verify that acknowledged writes will last, and repair what endangers them.
+
+        Raises `DatabaseReplaced` if nothing more can be stored until a restart.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Make all writes durable."""
+        ...
+
+    def run_upkeep(self) -> bool:
+        """Do deferred work now that would otherwise delay a later write.
+
+        False if it should be tried again after the next write.
+        """
+        ...
+
+    def run_idle_upkeep(self) -> None:
+        """Do deferred work that only pays while nothing is written."""
+        ...
+
+    def release_memory(self) -> None:
+        """Free caches; later calls refill them."""
+        ...
+
+    def back_up(self, target: Path) -> int:
+        """Write a consistent copy of the store to a new file; returns its size in bytes."""
+        ...

@@ -1,0 +1,58 @@
+"""Port of vectors: one embedding of each memory, by model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from mnemosyned.domain.search.query import Match, Query
+
+
+class EmbeddingInput(NamedTuple):
+    """The part of a memory that its vector is made of."""
+
+    position: int
+    role: str
+    content: str
+    """The beginning of the text."""
+
+
+class VectorStore(Protocol):
+    """Keeps the vectors of memories, addressed by position. Safe from any thread.
+
+    All methods raise `StorageFailed` if the storage fails.
+    """
+
+    def use_model(self, name: str, identity: str) -> int:
+        """Return the number of a model, assigning one on first use."""
+        ...
+
+    def newest_position(self) -> int:
+        """Return the position of the newest memory."""
+        ...
+
+    def without_vector(
+        self, model: int, *, after: int, before: int, limit: int
+    ) -> list[EmbeddingInput]:
+        """Return memories between two positions that lack a vector of a model, newest first."""
+        ...
+
+    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+        """Store the vectors of memories that still exist; returns their positions."""
+        ...
+
+    def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        """Return vectors of a model at the newest positions before one."""
+        ...
+
+    def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
+        """Return the existing vectors of a model at these positions."""
+        ...
+
+    def embedded(self, model: int, *, after: int, limit: int) -> list[int]:
+        """Return the first positions after one that have a vector of a model, ascending."""
+        ...
+
+    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
+        """Return the memories at these positions that pass a question's filters, score 0."""
+        ...

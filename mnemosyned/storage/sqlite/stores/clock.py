@@ -1,0 +1,81 @@
+"""The clock as it was last believed, and the memories dated after it."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime, timedelta
+
+from mnemosyned.domain.ports.clock import ClockStore
+from mnemosyned.domain.timekeeping import Sighting
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.tables.rows import (
+    instant,
+    instant_text,
+)
+
+UNKNOWN_START = ""
+"""Which start of the machine it was is not known of what was written before sightings were kept."""
+
+
+class SqliteClock(Transactional, ClockStore):
+    """A `ClockStore` on one SQLite file."""
+
+    @reads
+    def last_sighting(self, connection: sqlite3.Connection) -> Sighting | None:
+        row = connection.execute(
+            "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen"
+        ).fetchone()
+        if row:
+            moment, boot, uptime_s, slack_s, slack_from_s = row
+            return Sighting(
+                moment=instant(moment),
+                boot=boot,
+                uptime_s=uptime_s,
+                slack=timedelta(seconds=slack_s),
+                slack_from_s=slack_from_s,
+            )
+        (newest,) = connection.execute(
+            "SELECT max(created_at) FROM (SELECT max(created_at) AS created_at FROM working_memory "
+            "UNION ALL SELECT created_at FROM consolidation_log "
+            "WHERE id = (SELECT max(id) FROM consolidation_log))"
+        ).fetchone()
+        if newest is None:
+            return None
+        return Sighting(moment=instant(newest), boot=UNKNOWN_START, uptime_s=0.0)
+
+    @writes
+    def keep_sighting(self, connection: sqlite3.Connection, sighting: Sighting) -> None:
+        connection.execute(
+            "INSERT OR REPLACE INTO clock_seen VALUES (1, ?, ?, ?, ?, ?)",
+            (
+                instant_text(sighting.moment),
+                sighting.boot,
+                sighting.uptime_s,
+                sighting.slack.total_seconds(),
+                sighting.slack_from_s,
+            ),
+        )
+
+    def note_future(self, *, now: datetime) -> None:
+        if self._has_future(now):
+            self._note_future(now)
+
+    @reads
+    def _has_future(self, connection: sqlite3.Connection, now: datetime) -> bool:
+        return (
+            connection.execute(
+                "SELECT 1 FROM working_memory WHERE created_at > ? AND seq NOT IN "
+                "(SELECT memory_seq FROM working_state WHERE future_since IS NOT NULL) LIMIT 1",
+                (instant_text(now),),
+            ).fetchone()
+            is not None
+        )
+
+    @writes
+    def _note_future(self, connection: sqlite3.Connection, now: datetime) -> None:
+        connection.execute(
+            "INSERT INTO working_state (memory_seq, future_since) "
+            "SELECT seq, ?1 FROM working_memory WHERE created_at > ?1 "
+            "ON CONFLICT (memory_seq) DO UPDATE SET future_since = ifnull(future_since, ?1)",
+            (instant_text(now),),
+        )

@@ -1,0 +1,265 @@
+"""Forgetting: memories, learnings and names are deleted with all their traces."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from mnemosyned.domain.ports.deletion import DeletionStore
+from mnemosyned.domain.retention import (
+    Choice,
+    Removal,
+)
+from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.fulltext.indexing import (
+    unindex_memory,
+)
+from mnemosyned.storage.sqlite.search import selection
+from mnemosyned.storage.sqlite.tables.hierarchy import (
+    BELOW,
+    chunks,
+)
+from mnemosyned.storage.sqlite.tables.learnings import (
+    remove_known,
+    remove_of_memory,
+)
+from mnemosyned.storage.sqlite.tables.purge import Purge, request_purge
+from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.state import (
+    leave_secrets,
+)
+
+KEYED_BY_MEMORY = ("memory_state",)
+"""The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
+is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
+
+
+NAMING = ("consolidation_log", "compaction")
+"""The tables that name sessions and sources, and outlive the memories of these."""
+
+
+class SqliteDeletion(Transactional, DeletionStore):
+    """A `DeletionStore` on one SQLite file."""
+
+    def __init__(self, writer: Writer, readers: Readers, purge: Purge) -> None:
+        super().__init__(writer, readers)
+        self._purge = purge
+
+    @reads
+    def select(self, connection: sqlite3.Connection, choice: Choice) -> list[str]:
+        return selection.chosen(connection, choice)
+
+    @reads
+    def select_learnings(
+        self, connection: sqlite3.Connection, choice: Choice
+    ) -> list[str]:
+        return selection.chosen_learnings(connection, choice)
+
+    @reads
+    def ids_under(self, connection: sqlite3.Connection, summary: str) -> list[str]:
+        rows = connection.execute(
+            f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+            "ORDER BY a.seq",
+            (summary,),
+        )
+        return [id for (id,) in rows]
+
+    @reads
+    def preview(
+        self,
+        connection: sqlite3.Connection,
+        ids: Sequence[str],
+        *,
+        learned: Sequence[str] = (),
+    ) -> Removal:
+        removal = Removal()
+        leaving: dict[int, int] = {}
+        wordless: dict[int, int] = {}
+        unlearned = set(learned)
+        for chunk in chunks(ids):
+            marks = ", ".join("?" * len(chunk))
+            (working,) = connection.execute(
+                f"SELECT count(*) FROM working_memory WHERE id IN ({marks})", chunk
+            ).fetchone()
+            unlearned.update(
+                id
+                for (id,) in connection.execute(
+                    f"SELECT id FROM learning WHERE memory_id IN ({marks})", chunk
+                )
+            )
+            archived = details = 0
+            for episode, count, without_words, values in connection.execute(
+                "SELECT episode_seq, count(*), sum(content = ''), "
+                "sum((SELECT count(*) FROM detail WHERE memory_seq = seq)) "
+                f"FROM archive WHERE id IN ({marks}) GROUP BY episode_seq",
+                chunk,
+            ):
+                leaving[episode] = leaving.get(episode, 0) + count
+                wordless[episode] = wordless.get(episode, 0) + without_words
+                archived += count
+                details += values
+            removal |= Removal(working=working, archived=archived, details=details)
+        removed, emptied = _episodes_left(connection, leaving)
+        return removal | Removal(
+            removed=removed,
+            emptied=emptied,
+            learnings=len(unlearned),
+            untold=_untold(connection, wordless),
+        )
+
+    @writes
+    def forget(self, connection: sqlite3.Connection, ids: Sequence[str]) -> Removal:
+        working = archived = details = unlearned = 0
+        indexed: list[tuple[int, str, str]] = []
+        episodes: set[int] = set()
+        for id in ids:
+            row = connection.execute(
+                "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role",
+                (id,),
+            ).fetchone()
+            if row:
+                working += 1
+            else:
+                row = connection.execute(
+                    "SELECT seq, content, role, episode_seq, "
+                    "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
+                    (id,),
+                ).fetchone()
+                if row is None:
+                    continue
+                leave_secrets(connection, row[0], row[3])
+                connection.execute("DELETE FROM archive WHERE seq = ?", row[:1])
+                archived += 1
+                episodes.add(row[3])
+                details += row[4]
+            unlearned += remove_of_memory(connection, id)
+            seq, content, role = row[:3]
+            indexed.append((seq, content, role))
+            _forget_marks(connection, seq)
+        for (
+            seq,
+            content,
+            role,
+        ) in indexed:  # after all rows, as when they were remembered
+            unindex_memory(connection, seq, content, role)
+        removed, emptied = empty(connection, episodes)
+        if working or archived:
+            request_purge(connection)
+        return Removal(
+            working=working,
+            archived=archived,
+            details=details,
+            learnings=unlearned,
+            removed=removed,
+            emptied=emptied,
+        )
+
+    @writes
+    def forget_learnings(
+        self, connection: sqlite3.Connection, ids: Sequence[str]
+    ) -> Removal:
+        removal = Removal(learnings=remove_known(connection, ids))
+        if removal.learnings:
+            request_purge(connection)
+        return removal
+
+    @reads
+    def orphaned_log_names(
+        self, connection: sqlite3.Connection
+    ) -> tuple[list[str], list[str]]:
+        found = []
+        for column in ("session_id", "source"):
+            named = " UNION ".join(
+                f"SELECT {column} FROM {table} WHERE {column} != ''" for table in NAMING
+            )
+            rows = connection.execute(
+                f"{named} "
+                f"EXCEPT SELECT {column} FROM working_memory "
+                f"EXCEPT SELECT {column} FROM episodic_memory"
+            )
+            found.append([name for (name,) in rows])
+        return found[0], found[1]
+
+    @writes
+    def forget_names(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        sessions: Iterable[str],
+        sources: Iterable[str],
+    ) -> None:
+        for column, names, nameless in (
+            ("session_id", sessions, ""),
+            ("source", sources, None),
+        ):
+            for chunk in chunks(sorted(names)):
+                marks = ", ".join("?" * len(chunk))
+                alive = {
+                    name
+                    for table in ("working_memory", "episodic_memory")
+                    for (name,) in connection.execute(
+                        f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks})",
+                        chunk,
+                    )
+                }
+                gone = [name for name in chunk if name not in alive]
+                for table in NAMING:
+                    connection.execute(
+                        f"UPDATE {table} SET {column} = ? "
+                        f"WHERE {column} IN ({', '.join('?' * len(gone))})",
+                        (nameless, *gone),
+                    )
+
+    def purge_due(self) -> bool:
+        return self._purge.due()
+
+    def purge_deleted(self) -> bool:
+        return self._purge.run()
+
+
+def _untold(connection: sqlite3.Connection, leaving: dict[int, int]) -> int:
+    """How many pruned originals stay in these episodes when so many others leave them."""
+    return sum(
+        connection.execute(
+            "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''",
+            (episode,),
+        ).fetchone()[0]
+        - count
+        for episode, count in leaving.items()
+    )
+
+
+def _episodes_left(
+    connection: sqlite3.Connection, leaving: dict[int, int]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
+    removed: set[int] = set()
+    emptied: set[int] = set()
+    while leaving:  # ends, as each step goes up a level
+        above: dict[int, int] = {}
+        for seq, count in leaving.items():
+            parts, parent = connection.execute(
+                "SELECT (SELECT count(*) FROM archive WHERE episode_seq = e.seq) "
+                "+ (SELECT count(*) FROM episodic_memory WHERE parent_id = e.id), "
+                "(SELECT seq FROM episodic_memory WHERE id = e.parent_id) "
+                "FROM episodic_memory AS e WHERE e.seq = ?",
+                (seq,),
+            ).fetchone()
+            gone = count >= parts
+            (removed if gone else emptied).add(seq)
+            if parent is not None:
+                above[parent] = above.get(parent, 0) + gone
+        leaving = above
+    return frozenset(removed), frozenset(emptied - removed)
+
+
+def _forget_marks(connection: sqlite3.Connection, seq: int) -> None:
+    """What it superseded is now superseded by its own successor, or by nobody who is known."""
+    connection.execute(
+        "UPDATE memory_state SET superseded_by = "
+        "(SELECT superseded_by FROM memory_state WHERE memory_seq = ?1) WHERE superseded_by = ?1",
+        (seq,),
+    )
+    for table in KEYED_BY_MEMORY:
+        connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", (seq,))

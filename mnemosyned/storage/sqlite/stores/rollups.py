@@ -1,0 +1,232 @@
+"""Roll-ups of days, weeks and months, and summaries that are stale."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime
+
+from mnemosyned.domain.consolidation import preview
+from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.memory import (
+    Episode,
+    Tier,
+)
+from mnemosyned.domain.ports.rollups import PendingRollups, Rollup, RollupStore
+from mnemosyned.domain.retention import (
+    Emptied,
+)
+from mnemosyned.domain.rollup import Child, Level, begin_of
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.fulltext.indexing import (
+    index_grams,
+    unindex_grams,
+)
+from mnemosyned.storage.sqlite.tables.hierarchy import (
+    chunks,
+    placeholders,
+)
+from mnemosyned.storage.sqlite.tables.log import insert_log
+from mnemosyned.storage.sqlite.tables.memories import episode_at
+from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.rows import (
+    ARCHIVE_FIELDS,
+    EPISODE_COLUMNS,
+    EPISODE_PLACEHOLDERS,
+    Row,
+    episode_from,
+    episode_row,
+    instant,
+    instant_text,
+    memory_from,
+)
+
+_BEGINS = "ifnull(period_from, covers_from)"
+
+
+_CHILD = (
+    f"SELECT id, {_BEGINS}, item_count, parent_id, length(content) FROM episodic_memory"
+)
+
+
+class SqliteRollups(Transactional, RollupStore):
+    """A `RollupStore` on one SQLite file."""
+
+    @reads
+    def pending(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        to_level: Level,
+        before: datetime,
+        limit: int,
+        opened: Iterable[datetime] = (),
+    ) -> PendingRollups:
+        fresh = _children(
+            connection,
+            f"WHERE level = ? AND parent_id IS NULL AND {_BEGINS} < ? ORDER BY {_BEGINS} LIMIT ?",
+            (to_level - 1, instant_text(before), limit),
+        )
+        existing = dict(
+            connection.execute(
+                "SELECT period_from, id FROM episodic_memory WHERE level = ? AND stale LIMIT ?",
+                (to_level, limit),
+            ).fetchall()
+        )
+        begun = {begin_of(to_level, child.covers_from) for child in fresh}
+        for begins in {instant_text(moment) for moment in begun.union(opened)}:
+            row = connection.execute(
+                "SELECT period_from, id FROM episodic_memory WHERE level = ? AND period_from = ?",
+                (to_level, begins),
+            ).fetchone()
+            existing.update([row] if row else [])
+        for id in existing.values():
+            fresh += _children(connection, "WHERE parent_id = ?", (id,))
+        return PendingRollups(
+            fresh, {instant(begins): id for begins, id in existing.items()}
+        )
+
+    @writes
+    def write(self, connection: sqlite3.Connection, rollup: Rollup) -> None:
+        episode = rollup.episode
+        _check_unchanged(connection, rollup)
+        row = connection.execute(
+            "SELECT seq, id, content, parent_id FROM episodic_memory "
+            "WHERE level = ? AND period_from = ?",
+            (episode.level, episode_row(episode)[-1]),
+        ).fetchone()
+        if row is None:
+            seq = connection.execute(
+                f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) "
+                f"VALUES ({EPISODE_PLACEHOLDERS})",
+                episode_row(episode),
+            ).lastrowid
+        else:
+            seq = _rewrite(connection, episode, row)
+        index_grams(connection, "episode_gram_fts", seq, episode.content)
+        for chunk in chunks(list(rollup.members)):
+            connection.execute(
+                f"UPDATE episodic_memory SET parent_id = ? WHERE id IN ({placeholders(chunk)})",
+                (episode.id, *chunk),
+            )
+        insert_log(connection, rollup.entry)
+
+    @reads
+    def next_stale(
+        self, connection: sqlite3.Connection, *, highest: Level = Level.MONTH
+    ) -> Emptied | None:
+        row = connection.execute(
+            "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
+            "CROSS JOIN episodic_memory AS e ON e.seq = s.episode_seq "
+            "WHERE e.level <= ? ORDER BY e.level, s.mark LIMIT 1",
+            (highest,),
+        ).fetchone()
+        # They tell what to mask in originals. What is above an episode is made of summaries, which
+        # hold no secrets, and a month has a great many details.
+        episode = (
+            episode_at(connection, "seq", row[1], details=not row[2]) if row else None
+        )
+        if episode is None:
+            return None
+        originals = connection.execute(
+            f"SELECT {ARCHIVE_FIELDS} FROM archive AS a WHERE a.episode_seq = ? "
+            "ORDER BY a.created_at, a.seq",
+            (row[1],),
+        )
+        children = connection.execute(
+            f"SELECT {EPISODE_COLUMNS} FROM episodic_memory WHERE parent_id = ? "
+            "ORDER BY covers_from, seq",
+            (episode.id,),
+        )
+        return Emptied(
+            mark=row[0],
+            episode=episode,
+            originals=tuple(
+                memory_from(one, tier=Tier.ARCHIVE, episode=episode.id)
+                for one in originals
+            ),
+            children=tuple(episode_from(one) for one in children),
+        )
+
+    @writes
+    def rewrite(
+        self, connection: sqlite3.Connection, token: int, episode: Episode
+    ) -> None:
+        row = connection.execute(
+            "DELETE FROM emptied_episode WHERE mark = ? RETURNING episode_seq", (token,)
+        ).fetchone()
+        if row is None:
+            raise BatchChanged("the episode changed meanwhile; try again")
+        (seq,) = row
+        connection.execute(
+            f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({EPISODE_PLACEHOLDERS}) WHERE seq = ?",
+            (*episode_row(episode), seq),
+        )
+        index_grams(connection, "episode_gram_fts", seq, episode.content)
+        connection.execute(
+            "UPDATE consolidation_log SET summary_preview = ?, summarizer = ? WHERE episode_id = ?",
+            (preview(episode.content), episode.summarizer, episode.id),
+        )
+        # A summary above that was written meanwhile read this one while it was empty.
+        above = connection.execute(
+            "SELECT seq FROM episodic_memory WHERE id = ? "
+            "AND seq NOT IN (SELECT episode_seq FROM emptied_episode)",
+            (episode.parent,),
+        ).fetchall()
+        empty(connection, [seq for (seq,) in above])
+
+
+def _children(connection: sqlite3.Connection, where: str, values: Row) -> list[Child]:
+    return [
+        Child(
+            id=id,
+            covers_from=instant(begins),
+            item_count=items,
+            parent=parent,
+            chars=chars,
+        )
+        for id, begins, items, parent, chars in connection.execute(
+            f"{_CHILD} {where}", values
+        )
+    ]
+
+
+def _check_unchanged(connection: sqlite3.Connection, rollup: Rollup) -> None:
+    """What was forgotten while the summary was written must not come back with it."""
+    seen = 0
+    for chunk in chunks(list(rollup.members)):
+        for id, content in connection.execute(
+            f"SELECT id, content FROM episodic_memory WHERE id IN ({placeholders(chunk)})",
+            chunk,
+        ):
+            seen += content == rollup.members[id]
+    if seen != len(rollup.members):
+        raise BatchChanged("a summary of this period changed meanwhile; fold it again")
+
+
+def _rewrite(connection: sqlite3.Connection, episode: Episode, row: Row) -> int:
+    seq: int = row[0]
+    _, id, content, parent = row
+    if id != episode.id:
+        raise BatchChanged(
+            "the summary of this period was written anew meanwhile; fold it again"
+        )
+    unindex_grams(connection, "episode_gram_fts", seq, content)
+    connection.execute(
+        "UPDATE episodic_memory SET stale = 0, session_id = ?, source = ?, content = ?, "
+        "item_count = ?, covers_from = ?, covers_until = ?, summarizer = ?, created_at = ? "
+        "WHERE seq = ?",
+        (
+            episode.session,
+            episode.source,
+            episode.content,
+            episode.item_count,
+            instant_text(episode.covers_from),
+            instant_text(episode.covers_until),
+            episode.summarizer,
+            instant_text(episode.created_at),
+            seq,
+        ),
+    )
+    connection.execute("UPDATE episodic_memory SET stale = 1 WHERE id = ?", (parent,))
+    return seq

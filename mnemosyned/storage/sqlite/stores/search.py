@@ -1,0 +1,70 @@
+"""Search: candidates for a question, and the documents of an answer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from mnemosyned.domain.memory import (
+    Episode,
+    MemoryRecord,
+    Tier,
+)
+from mnemosyned.domain.ports.search import SearchStore
+from mnemosyned.domain.search.query import Found, Place, Query, Shown
+from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
+from mnemosyned.storage.sqlite.search.candidates import Frequencies
+from mnemosyned.storage.sqlite.search.search import search
+from mnemosyned.storage.sqlite.tables.memories import episode_at
+from mnemosyned.storage.sqlite.tables.rows import (
+    ARCHIVE_FIELDS,
+    MEMORY_FIELDS,
+    SEQ_AMONG,
+    memory_from,
+)
+
+
+class SqliteSearch(Transactional, SearchStore):
+    """A `SearchStore` on one SQLite file."""
+
+    def __init__(
+        self, writer: Writer, readers: Readers, frequencies: Frequencies
+    ) -> None:
+        super().__init__(writer, readers)
+        self._frequencies = frequencies
+
+    def candidates(self, query: Query) -> Found:
+        if not query.terms and not query.only_then:
+            return Found()
+        with self._readers.snapshot() as connection:
+            return search(connection, query, self._frequencies)
+
+    @reads
+    def documents(
+        self, connection: sqlite3.Connection, results: Sequence[Place]
+    ) -> Shown:
+        asked = [place.memory for place in results if place.memory is not None]
+        asked += [position for place in results for position, _ in place.lines]
+        positions = json.dumps(asked)
+        memories: dict[int, MemoryRecord] = {}
+        for seq, *row in connection.execute(
+            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}",
+            (positions,),
+        ):
+            memories[seq] = memory_from(row, tier=Tier.WORKING)
+        if len(memories) < len(set(asked)):
+            for seq, episode, *row in connection.execute(
+                f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
+                f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{SEQ_AMONG}",
+                (positions,),
+            ):
+                memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+        episodes: dict[int, Episode] = {}
+        for place in results:
+            if place.episode is not None and (
+                found := episode_at(connection, "seq", place.episode)
+            ):
+                episodes[place.episode] = found
+        return Shown(memories, episodes)

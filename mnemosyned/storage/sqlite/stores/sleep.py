@@ -1,0 +1,280 @@
+"""Consolidation: pending memories, promoted groups and the log of cycles."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import partial
+
+from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
+from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.memory import (
+    Detail,
+)
+from mnemosyned.domain.ports.sleep import Promotion, SleepStore
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.fulltext.indexing import (
+    index_grams,
+)
+from mnemosyned.storage.sqlite.tables.log import insert_log
+from mnemosyned.storage.sqlite.tables.rows import (
+    EPISODE_COLUMNS,
+    EPISODE_PLACEHOLDERS,
+    LOG_FIELDS,
+    MEMORY_COLUMNS,
+    Row,
+    episode_row,
+    instant,
+    instant_text,
+    log_entry_from,
+    pending_from,
+)
+
+RECENT_LOG_ROWS = 500
+"""Log rows from which the present speed of a model is computed."""
+
+_INSERT_EPISODE = (
+    f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({EPISODE_PLACEHOLDERS})"
+)
+
+
+class SqliteSleep(Transactional, SleepStore):
+    """A `SleepStore` on one SQLite file."""
+
+    @reads
+    def activity(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        fresh: datetime,
+        now: datetime,
+        limit: int,
+    ) -> Activity:
+        groups = connection.execute(
+            "SELECT session_id, source, pinned OR seq IN "
+            "(SELECT memory_seq FROM working_state WHERE held_until > ?) AS stays, "
+            "count(*), sum(length(content)), "
+            "sum(length(CAST(content AS BLOB))), min(created_at), sum(created_at < ?) "
+            "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT ?) "
+            "GROUP BY session_id, source, stays",
+            (instant_text(now), instant_text(fresh), limit),
+        )
+        rows = movable = size = 0
+        oldest: list[str] = []
+        by_source: dict[str | None, int] = defaultdict(int)
+        by_session: dict[str, tuple[int, int]] = {}
+        for session, source, stays, count, chars, octets, first, seasoned in groups:
+            rows += count
+            size += octets
+            if not stays:
+                movable += count
+                oldest.append(first)
+                by_source[source] += seasoned
+                known = by_session.get(session, (0, 0))
+                by_session[session] = (known[0] + count, known[1] + chars)
+        return Activity(
+            rows=rows,
+            movable=movable,
+            bytes=size,
+            oldest=instant(min(oldest)) if oldest else None,
+            by_source=dict(by_source),
+            by_session=by_session,
+        )
+
+    @reads
+    def pending(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        now: datetime | None = None,
+        limit: int,
+    ) -> list[Pending]:
+        where, values = _pending_filter(connection, before, session, sources, now)
+        rows = connection.execute(
+            "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
+            f"{where} ORDER BY created_at, seq LIMIT ?",
+            (*values, limit),
+        )
+        return [pending_from(row) for row in rows]
+
+    @reads
+    def count_due(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        before: datetime | None = None,
+        session: str | None = None,
+        sources: Sequence[str | None] = (),
+        now: datetime | None = None,
+        limit: int,
+    ) -> int:
+        where, values = _pending_filter(connection, before, session, sources, now)
+        count: int = connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
+            (*values, limit),
+        ).fetchone()[0]
+        return count
+
+    @reads
+    def ids_excluded_from_summaries(self, connection: sqlite3.Connection) -> set[str]:
+        rows = connection.execute(
+            "SELECT w.id FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
+            "WHERE s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL"
+        )
+        return {id for (id,) in rows}
+
+    @reads
+    def chars_per_s(
+        self, connection: sqlite3.Connection, summarizer: str
+    ) -> float | None:
+        chars, seconds = connection.execute(
+            "SELECT sum(chars_before), sum(duration_s) FROM "
+            "(SELECT * FROM consolidation_log ORDER BY id DESC LIMIT ?) "
+            "WHERE summarizer = ? AND fallback_reason IS NULL AND status = 'promoted'",
+            (RECENT_LOG_ROWS, summarizer),
+        ).fetchone()
+        return chars / seconds if chars and seconds else None
+
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
+        return self._writer.write_each(
+            [partial(_promote, promotions=promotions) for promotions in groups],
+            durable=durable,
+        )
+
+    @writes
+    def record_failure(self, connection: sqlite3.Connection, entry: LogEntry) -> None:
+        insert_log(connection, entry)
+
+    @reads
+    def log(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        limit: int,
+        session: str | None = None,
+        cycle: str | None = None,
+    ) -> list[LogEntry]:
+        rows = connection.execute(
+            f"SELECT {LOG_FIELDS} FROM consolidation_log "
+            "WHERE (?1 IS NULL OR session_id = ?1) AND (?2 IS NULL OR cycle_id = ?2) "
+            "ORDER BY id DESC LIMIT ?3",
+            (session, cycle, limit),
+        ).fetchall()
+        return [log_entry_from(row) for row in rows]
+
+
+def _pending_filter(
+    connection: sqlite3.Connection,
+    before: datetime | None,
+    session: str | None,
+    sources: Sequence[str | None],
+    now: datetime | None,
+) -> tuple[str, Row]:
+    clauses: list[str] = ["NOT pinned"]
+    values: list[str | None] = []
+    if before:
+        aged = "created_at < ?"
+        values.append(instant_text(before))
+        # Only then, as it costs the bound on the index.
+        if now and _any_future(connection):
+            aged = (
+                f"({aged} OR (created_at > ? AND seq IN "
+                "(SELECT memory_seq FROM working_state WHERE future_since < ?)))"
+            )
+            values += [instant_text(now), instant_text(before)]
+        clauses.append(aged)
+    if now:
+        clauses.append(
+            "seq NOT IN (SELECT memory_seq FROM working_state WHERE held_until > ?)"
+        )
+        values.append(instant_text(now))
+    if session is not None:
+        clauses.append("session_id = ?")
+        values.append(session)
+    if sources:
+        clauses.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
+        values.extend(sources)
+    return f"WHERE {' AND '.join(clauses)}", tuple(values)
+
+
+def _any_future(connection: sqlite3.Connection) -> bool:
+    return (
+        connection.execute(
+            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
+        ).fetchone()
+        is not None
+    )
+
+
+def _promote(connection: sqlite3.Connection, promotions: Sequence[Promotion]) -> None:
+    """Promote, evict and log. The index keeps its rows: a memory's `seq` goes with it."""
+    for promotion in promotions:
+        episode = promotion.episode
+        episode_seq = connection.execute(
+            _INSERT_EPISODE, episode_row(episode)
+        ).lastrowid
+        index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
+        _check_in_force(connection, promotion.spoken)
+        _evict(connection, episode.summary_of, episode_seq)
+        if episode.details:
+            _insert_details(connection, episode.details, episode_seq)
+        insert_log(connection, promotion.entry)
+
+
+def _check_in_force(connection: sqlite3.Connection, ids: Collection[str]) -> None:
+    if connection.execute(
+        "SELECT 1 FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
+        f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({', '.join('?' * len(ids))})",
+        tuple(ids),
+    ).fetchone():
+        raise BatchChanged(
+            "a memory of this group was superseded meanwhile; plan it again"
+        )
+
+
+def _evict(
+    connection: sqlite3.Connection, ids: Sequence[str], episode_seq: int | None
+) -> None:
+    marks = ", ".join("?" * len(ids))
+    moved = connection.execute(
+        f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+        f"SELECT seq, {MEMORY_COLUMNS}, ? FROM working_memory "
+        f"WHERE id IN ({marks}) AND NOT pinned ORDER BY seq",
+        (episode_seq, *ids),
+    ).rowcount
+    if moved != len(ids):
+        raise BatchChanged(
+            "a memory of this group was forgotten or moved; plan the group again"
+        )
+    connection.execute(f"DELETE FROM working_memory WHERE id IN ({marks})", ids)
+
+
+def _insert_details(
+    connection: sqlite3.Connection, details: Sequence[Detail], episode_seq: int | None
+) -> None:
+    seqs: dict[str, int] = dict(
+        connection.execute(
+            "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,)
+        )
+    )
+    kinds: dict[str, int] = dict(
+        connection.execute("SELECT name, number FROM detail_kind")
+    )
+    for kind in {detail.kind for detail in details} - kinds.keys():
+        kinds[kind] = connection.execute(
+            "INSERT INTO detail_kind (name) VALUES (?) RETURNING number", (kind,)
+        ).fetchone()[0]
+    connection.executemany(
+        "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?)",
+        [
+            (seqs[detail.memory], kinds[detail.kind], detail.value, detail.sensitive)
+            for detail in details
+        ],
+    )
