@@ -137,7 +137,7 @@ bench-soak: $(READY) ## 30 clients with mixed load on one daemon, every answer c
 	$(BIN)/python tests/bench/bench_soak.py $(if $(MINUTES),--minutes "$(MINUTES)") \
 		$(if $(FORGETS),--forgets "$(FORGETS)") $(if $(SEED),--seed "$(SEED)")
 
-bench-plots: ## publish the charts of the last runs, for README
+bench-plots: ## publish the charts of the last runs, for docs
 	mkdir -p tests/bench/plots
 	cp build/bench/*.svg tests/bench/plots/
 

@@ -41,7 +41,7 @@ for verb in VERBS.values():
 use(Config)
 for kind in (worker.Task, worker.Answer, llama_worker.Reply, endpoint._Answer):
     use(kind)
-for kind in (llama_worker.Load, llama_worker.Count, llama_worker.Complete, llama_worker.Embed):
+for kind in (llama_worker.Load, llama_worker.CountTokens, llama_worker.Complete, llama_worker.Embed):
     use(kind)
 print(*built)
 """

@@ -181,6 +181,8 @@ def test_the_source_distribution_builds_the_same_wheel(
     assert contents(again) == contents(wheel)
     assert (source / "tests" / "conftest.py").is_file()
     assert (source / "CHANGELOG.md").is_file()
+    assert (source / "docs" / "getting-started.md").is_file()
+    assert (source / "CONTRIBUTING.md").is_file()
 
 
 def contents(wheel: Path) -> dict[str, int]:

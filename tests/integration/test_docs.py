@@ -1,0 +1,192 @@
+"""The pages of the documentation match the product: verbs, commands, settings, errors, files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
+
+from mnemosyned.cli.main import mnem
+from mnemosyned.daemon.http import STATUS_OF_KIND
+from mnemosyned.domain.errors import by_code
+from mnemosyned.verbs.memories import VERBS
+
+README_BYTES_MAX = 6_144
+CONTRIBUTING = PROJECT / "CONTRIBUTING.md"
+DEFAULTS = PROJECT / "config" / "mnemosyned.yaml"
+ALL_TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
+
+
+def commands(
+    group: click.Group, context: click.Context, path: str = "mnem"
+) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, context, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+COMMANDS = dict(commands(mnem, click.Context(mnem)))
+GROUPS = {path.rsplit(" ", 1)[0] for path in COMMANDS}
+
+
+def settings() -> dict[str, str]:
+    """Every setting and its default, as the configuration file spells it."""
+    keys: dict[str, str] = {}
+    section = ""
+    for line in DEFAULTS.read_text("utf-8").splitlines():
+        if heading := re.fullmatch(r"(\w+):\s*(?:#.*)?", line):
+            section = f"{heading[1]}."
+        elif setting := re.match(r"( *)(\w+): +(\S+)", line):
+            keys[(section if setting[1] else "") + setting[2]] = setting[3]
+    return keys
+
+
+def table(page: str, shape: str) -> list[tuple[str, str]]:
+    """The two cells of each row of a page that match a shape."""
+    return re.findall(shape, (DOCS / page).read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(README.read_bytes()) <= README_BYTES_MAX
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+    for file, anchor in links(page):
+        target = page.parent / file if file else page
+        assert target.exists(), f"{page.name}: {file} does not exist"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name}: {file} has no #{anchor}"
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = {(PROJECT / file).resolve() for file, _ in links(README)}
+
+    assert {page for page in PAGES if page != README} <= linked
+
+
+def test_every_command_is_documented() -> None:
+    page = (DOCS / "getting-started.md").read_text("utf-8")
+
+    assert [path for path in COMMANDS if f"`{path}`" not in page] == []
+
+
+def test_every_documented_command_and_option_exists() -> None:
+    lines = [
+        line.removeprefix("$ ")
+        for page in PAGES
+        for block in blocks(page)
+        if block.language in ("console", "sh")
+        for line in block.text.replace("\\\n", "").splitlines()
+    ]
+    lines += re.findall(r"`(mnem [^`]+)`", ALL_TEXT)
+
+    for line in lines:
+        for call in re.findall(r"\bmnem (?![|.])[^|;)#]*", line):
+            path, *rest = _split(call)
+            if path in GROUPS:
+                continue
+            assert path in COMMANDS, f"there is no {path!r}, in {line!r}"
+            options = {name for part in COMMANDS[path].params for name in part.opts} | {
+                "--help"
+            }
+            for word in rest:
+                option = word.split("=")[0].strip('"')
+                if re.fullmatch(r"--[a-z][a-z-]*", option):
+                    assert option in options, f"{path} has no {option}, in {line!r}"
+
+
+def _split(call: str) -> list[str]:
+    """The words of a call, with those that name the command joined."""
+    words = re.sub(r'"[^"]*"', '""', call).split()
+    length = next((n for n in (3, 2) if " ".join(words[:n]) in {*COMMANDS, *GROUPS}), 2)
+    return [" ".join(words[:length]), *words[length:]]
+
+
+def test_every_verb_has_its_route_and_methods() -> None:
+    rows = table("http-api.md", r"^\| `/v1/(\w+)` \| ([A-Z, ]+) \|")
+
+    assert dict(rows) == {
+        name: "POST" if verb.writes else "GET, POST" for name, verb in VERBS.items()
+    }
+
+
+def test_every_error_has_its_code_and_status() -> None:
+    rows = table("http-api.md", r"^\| `(\w+)` \| (\d+) \|")
+
+    assert dict(rows) == {
+        code: str(STATUS_OF_KIND[error.kind].value) for code, error in by_code().items()
+    }
+
+
+def test_every_setting_has_its_default() -> None:
+    rows = table("settings.md", r"^\| `([\w.]+)` \| `([^`]+)` \|")
+
+    assert dict(rows) == settings()
+    assert len(rows) == len(settings())
+
+
+def test_every_setting_that_a_page_names_exists() -> None:
+    sections = yaml.safe_load(DEFAULTS.read_text("utf-8"))
+    names = "|".join(key for key, value in sections.items() if isinstance(value, dict))
+    named = set(re.findall(rf"`((?:{names})\.[a-z_]+)`", ALL_TEXT)) - {"config.py"}
+
+    assert named <= settings().keys()
+
+
+def test_every_file_that_a_page_names_exists() -> None:
+    named = re.findall(r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.py|\.md|\.yaml))`", ALL_TEXT)
+    roots = (PROJECT, PROJECT / "mnemosyned")
+
+    missing = [
+        name for name in named if not any((root / name).exists() for root in roots)
+    ]
+    assert set(missing) == set()
+
+
+def test_the_map_has_every_package() -> None:
+    package = PROJECT / "mnemosyned"
+    folders = {
+        f"{folder.relative_to(package)}/"
+        for folder in package.rglob("*")
+        if folder.is_dir()
+        and any(path.stem != "__init__" for path in folder.glob("*.py"))
+    }
+    rows = re.findall(
+        r"^\| `([\w/]+/)` \|", CONTRIBUTING.read_text("utf-8"), re.MULTILINE
+    )
+
+    assert folders <= set(rows)
+
+
+def test_the_layers_are_those_of_the_import_contract() -> None:
+    text = (PROJECT / "pyproject.toml").read_text("utf-8")
+    layers = re.search(r"layers = \[\n(.*?)\]", text, re.DOTALL)
+    assert layers
+    drawn = "\n".join(re.findall(r'"(.*)"', layers[1]))
+
+    assert f"```text\n{drawn}\n```" in CONTRIBUTING.read_text("utf-8")
+
+
+def test_every_make_target_that_a_page_names_exists() -> None:
+    makefile = (PROJECT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
+    named = re.findall(r"(?:`|^)make ([a-z][\w-]*)", ALL_TEXT, re.MULTILINE)
+
+    assert set(named) <= targets
+
+
+def test_the_changelog_has_features_alone_before_the_first_release() -> None:
+    text = (PROJECT / "CHANGELOG.md").read_text("utf-8")
+
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["[Unreleased]"]
+    assert re.findall(r"^### (.*)$", text, re.MULTILINE) == ["Added"]
