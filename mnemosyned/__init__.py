@@ -113,19 +113,20 @@ if TYPE_CHECKING:
     )
     from mnemosyned.verbs.conversation import (
         Assembled as Assembled,
+        Shortened as Shortened,
+    )
+    from mnemosyned.verbs.learnings import (
+        EditedLearning as EditedLearning,
         Learned as Learned,
         LearningList as LearningList,
-        Shortened as Shortened,
+        RemovedLearning as RemovedLearning,
     )
     from mnemosyned.verbs.memories import (
         Expanded as Expanded,
         Got as Got,
-        Logged as Logged,
         Recalled as Recalled,
         Remember as Remember,
         RememberedMany as RememberedMany,
-        SleepStatus as SleepStatus,
-        Stats as Stats,
     )
     from mnemosyned.verbs.retention import (
         BackedUp as BackedUp,
@@ -133,6 +134,13 @@ if TYPE_CHECKING:
         Pinned as Pinned,
         Pruned as Pruned,
         Restored as Restored,
+    )
+    from mnemosyned.verbs.sleep import (
+        Logged as Logged,
+    )
+    from mnemosyned.verbs.status import (
+        SleepStatus as SleepStatus,
+        Stats as Stats,
     )
 
 if (

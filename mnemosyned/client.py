@@ -25,15 +25,17 @@ from mnemosyned.domain.errors import (
 from mnemosyned.domain.memory import new_id
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
 from mnemosyned.verbs.conversation import Compact
-from mnemosyned.verbs.memories import VERBS, Remember, RememberMany, Sleep, Verbs
+from mnemosyned.verbs.facade import VERBS, Verbs
+from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request, checked, parse_result
 from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
+from mnemosyned.verbs.sleep import Sleep, Undo
 
 R = TypeVar("R")
 
 TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
-LONG = (Sleep, Forget, Restore, Prune, Backup)
+LONG = (Sleep, Undo, Forget, Restore, Prune, Backup)
 """What may take long, as it works through many memories step by step."""
 IDLE_MAX = 4
 """Idle connections a client keeps: each takes a place of the daemon's."""

@@ -13,7 +13,7 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.errors import DatabaseInUse
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.storage.sqlite.database.ownership import owner_of
-from mnemosyned.verbs.memories import Caller, Verbs
+from mnemosyned.verbs.facade import Caller, Verbs
 from mnemosyned.verbs.request import Request, checked
 
 R = TypeVar("R")

@@ -1,4 +1,4 @@
-"""How the shell client calls a verb: what it asks first, shows meanwhile, and says at Ctrl-C."""
+"""Calls of the shell client: confirmation, progress bar, and the message at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mnemosyned.client import Client
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.terminal import ask, say
-from mnemosyned.verbs.memories import Sleep
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forgotten, Prune, Pruned
+from mnemosyned.verbs.sleep import Sleep
 
 R = TypeVar("R")
 
@@ -27,22 +27,22 @@ BAR_EVERY_S = 0.2
 
 
 def called(client: Client, request: Request[R]) -> R:
-    """The daemon's answer, with a progress bar for a sleep at a terminal.
+    """Call the daemon, with a progress bar for a sleep at a terminal.
 
-    Ctrl-C ends the wait at once: the daemon does not notice, and finishes what it was asked.
+    Ctrl-C ends the wait at once; the daemon does not notice, and finishes the request.
     """
     long = isinstance(request, Sleep) and not request.dry_run
-    with on_interrupt(_going_on(request)):
+    with on_interrupt(_interruption_note(request)):
         if long and sys.stderr.isatty():
             return _with_bar(client, request)
         return client.call(request)
 
 
 def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
-    """Show what would be done, ask, and do it; where nobody can answer, --yes does.
+    """Show a preview, ask, and call the daemon; without a terminal --yes is needed.
 
-    Where nothing would be done nobody is asked, and that is the answer. Whoever was shown that the
-    clock jumped, and confirms, believes it.
+    An empty preview is the answer. Confirming a preview that says the clock jumped trusts the
+    clock.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     foreseen: Forgotten | Pruned = client.call(preview)
@@ -54,7 +54,7 @@ def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
     say(render(foreseen), err=True, styled=True)
     if not sys.stdin.isatty():
         raise InvalidRequest(
-            "nothing was done: there is nobody to ask; add --yes to do it"
+            "not confirmed: standard input is not a terminal; pass --yes"
         )
     ask("Do it?")
     if isinstance(foreseen, Pruned) and foreseen.doubt:
@@ -64,7 +64,7 @@ def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
 
 @contextmanager
 def on_interrupt(words: str) -> Iterator[None]:
-    """Say this at Ctrl-C, before it ends the command."""
+    """Print these words at Ctrl-C, before it ends the command."""
     try:
         yield
     except KeyboardInterrupt:
@@ -73,28 +73,28 @@ def on_interrupt(words: str) -> Iterator[None]:
         raise
 
 
-def _going_on(request: Request[Any]) -> str:
-    """What becomes of a call that nobody waits for any more; empty where nothing does."""
+def _interruption_note(request: Request[Any]) -> str:
+    """A note on a call that was interrupted; empty if it writes nothing."""
     if not request.writes or getattr(request, "dry_run", False):
         return ""
-    if isinstance(request, Sleep) and request.undo is None:
-        return "the cycle goes on in the daemon; mnem status shows how far it is, mnem log what it did"
-    return "the daemon finishes what it was asked to do"
+    if isinstance(request, Sleep):
+        return "the cycle continues in the daemon; mnem status shows its progress, mnem log its result"
+    return "the daemon finishes this request"
 
 
 def _with_bar(client: Client, request: Request[R]) -> R:
-    """Sleep, and show on standard error how far the cycle is; its answer is waited for here."""
+    """Run a sleep in a thread and show its progress on standard error until it ends."""
     with click.progressbar(
         length=1, label="sleeping", file=sys.stderr, show_pos=True
     ) as bar:
-        asleep = _in_background(lambda: client.call(request))
-        while not wait([asleep], timeout=BAR_EVERY_S).done:
-            with suppress(MnemosynedError):  # a busy daemon says later how far it is
+        sleeping = _in_background(lambda: client.call(request))
+        while not wait([sleeping], timeout=BAR_EVERY_S).done:
+            with suppress(MnemosynedError):  # a busy daemon reports its progress later
                 if progress := client.status().sleep.progress:
                     bar.length = max(progress.total, 1)
                     bar.update(progress.done - bar.pos)
-        report = asleep.result()
-        # A short cycle is over before it was asked.
+        report = sleeping.result()
+        # A short cycle is over before its progress was asked for.
         bar.length = max(report.candidates if isinstance(report, CycleReport) else 0, 1)
         bar.update(bar.length - bar.pos)
         return report

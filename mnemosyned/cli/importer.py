@@ -12,7 +12,8 @@ from typing import BinaryIO
 import msgspec
 
 from mnemosyned.domain.errors import MalformedJson, MnemosynedError
-from mnemosyned.verbs.memories import Caller, Remember, RememberMany
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import parse
 
 BATCH = 500

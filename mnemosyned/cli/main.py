@@ -21,7 +21,8 @@ from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import say, say_json
-from mnemosyned.verbs.memories import VERBS, Recalled
+from mnemosyned.verbs.facade import VERBS
+from mnemosyned.verbs.memories import Recalled
 from mnemosyned.verbs.request import Request, fields_of, parse_text
 from mnemosyned.verbs.retention import Forget, Prune
 from mnemosyned.version import __version__
@@ -37,14 +38,13 @@ EXIT_NOTHING = 1
 EXIT_INTERRUPTED = 130
 HELP_COLUMNS = 100
 STDIN_BYTES_MAX = 64 << 20
-POSITIONAL = {"content", "query", "id", "message", "messages", "file"}
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
-OPTIONAL_ARGUMENTS = {("remember", "content"), ("forget", "id")}
-"""Positional, and yet may be left out: read from standard input, or said in options."""
-METAVARS = {"supersedes": "ID", "undo": "CYCLE|last", "after": "ID"}
-ASKS_FIRST = ("forget", "prune")
-"""What cannot be taken back is shown first, and done when it was confirmed."""
+FROM_STDIN = {"content"}
+"""Arguments that are read from standard input where they are left out."""
+METAVARS = {"supersedes": "ID", "after": "ID"}
+ASK_FIRST = (Forget, Prune)
+"""What cannot be undone is shown first, and done once it was confirmed."""
 
 
 class _Mnem(click.Group):
@@ -68,7 +68,7 @@ class _Mnem(click.Group):
         "max_content_width": HELP_COLUMNS,
     },
     epilog="Exit codes: 0 done; 1 nothing found, or part of it failed; 2 bad input; 3 no daemon "
-    "answers; 4 unknown id; 5 conflict, such as a sleep cycle under way; 6 the daemon failed.",
+    "answers; 4 unknown id; 5 conflict, such as a running sleep cycle; 6 the daemon failed.",
 )
 @click.option(
     "--socket", help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one."
@@ -86,30 +86,30 @@ def main() -> None:
         code = mnem(standalone_mode=False)
     except click.ClickException as error:
         if "--json" in sys.argv:
-            _tell_error(InvalidRequest(error.format_message()))
+            _print_error(InvalidRequest(error.format_message()))
         else:
             say(_usage(error), err=True)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
     except MnemosynedError as error:
-        _tell_error(error)
+        _print_error(error)
         code = EXIT_OF_KIND[error.kind]
     sys.exit(code)
 
 
 def _usage(error: click.ClickException) -> str:
-    """A mistake in the words of the command line, as click shows it."""
+    """A mistake on the command line, as click shows it."""
     shown = StringIO()
     error.show(file=shown)
     return shown.getvalue().removesuffix("\n")
 
 
-def _tell_error(error: MnemosynedError) -> None:
-    """In words, or for a program that asked for JSON in the form of the wire."""
+def _print_error(error: MnemosynedError) -> None:
+    """Print an error as words, or with --json in the form of the HTTP API."""
     if "--json" in sys.argv:
-        told = {"code": error.code, "message": error.message, "field": error.field}
-        say_json({"error": told}, err=True)
+        shown = {"code": error.code, "message": error.message, "field": error.field}
+        say_json({"error": shown}, err=True)
     else:
         say(f"mnem: {error.message}", err=True)
 
@@ -119,9 +119,9 @@ def _tell_error(error: MnemosynedError) -> None:
 
 def _command(name: str, verb: type[Request[Any]]) -> click.Command:
     """A shell command with the verb's fields as its arguments and options."""
-    params = [_parameter(name, field) for field in fields_of(verb)]
+    params = [_parameter(verb, field) for field in fields_of(verb)]
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
-    if name in ASKS_FIRST:
+    if verb in ASK_FIRST:
         params.append(
             click.Option(["--yes"], is_flag=True, help="Do it without asking.")
         )
@@ -129,45 +129,64 @@ def _command(name: str, verb: type[Request[Any]]) -> click.Command:
         name,
         params=params,
         callback=click.pass_context(_runner(verb)),
-        help=verb.__doc__,
+        help=_help(verb),
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
 
-def _parameter(command: str, field: msgspec.inspect.Field) -> click.Parameter:
-    """An option whose value stays a word here: the verb's own rules read it."""
-    kind, help_text = field.type, ""
-    while isinstance(kind, msgspec.inspect.Metadata):
-        help_text = help_text or (kind.extra_json_schema or {}).get("description", "")
-        kind = kind.type
-    name = field.name
-    optional = (command, name) in OPTIONAL_ARGUMENTS
-    if name in POSITIONAL and (field.required or optional):
-        metavar = f"{name.upper()}.json|-" if name in FILES else None
-        return click.Argument([name], required=not optional, metavar=metavar)
-    option = f"--{name.replace('_', '-')}"
-    if name in FILES:
-        return click.Option(
-            [option, name], metavar="FILE|-", help=f"{help_text}, as JSON"
-        )
+def _help(verb: type[Request[Any]]) -> str:
+    """The verb's docstring without its errors, which exit codes tell a shell."""
+    return str(verb.__doc__).partition("\n\n    Raises")[0]
+
+
+def _parameter(
+    verb: type[Request[Any]], field: msgspec.inspect.Field
+) -> click.Parameter:
+    """An argument or option whose value stays a word here: the verb's own rules read it."""
+    kind, description = _unwrapped(field.type)
+    if field.name in verb.__match_args__:
+        required = field.required and field.name not in FROM_STDIN
+        metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
+        return click.Argument([field.name], required=required, metavar=metavar)
+    names = [f"--{field.name.replace('_', '-')}", field.name]
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option(
-            [option, name], is_flag=True, default=None, help=_sentence(help_text)
+            names, is_flag=True, default=None, help=_sentence(description)
         )
-    default = field.default if isinstance(field.default, int | float | str) else None
+    if field.name in FILES:
+        return click.Option(
+            names, metavar="FILE|-", help=_sentence(f"{description}, as JSON")
+        )
+    choice = _choice(kind)
     return click.Option(
-        [option, name],
+        names,
+        required=field.required,
         multiple=_takes_list(kind),
-        type=_choice(kind) or str,
-        metavar=None if _choice(kind) else _metavar(name, kind),
-        help=_sentence(help_text)
-        + (f" [default: {default}]" if default not in (None, "") else ""),
+        type=choice or str,
+        metavar=None if choice else _metavar(field.name, kind),
+        help=_sentence(description) + _default(field),
     )
 
 
+def _unwrapped(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
+    """A type without its metadata, and the description that stood there."""
+    description = ""
+    while isinstance(kind, msgspec.inspect.Metadata):
+        extra = kind.extra_json_schema or {}
+        description = description or extra.get("description", "")
+        kind = kind.type
+    return kind, description
+
+
 def _sentence(text: str) -> str:
-    """A field's description as the other options have theirs."""
+    """A field's description with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _default(field: msgspec.inspect.Field) -> str:
+    """The default as a note to the help; empty where it says nothing."""
+    shown = isinstance(field.default, int | float | str) and field.default != ""
+    return f" [default: {field.default}]" if shown else ""
 
 
 def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
@@ -176,10 +195,7 @@ def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
 
 def _takes_list(kind: msgspec.inspect.Type) -> bool:
     return any(
-        isinstance(
-            member.type if isinstance(member, msgspec.inspect.Metadata) else member,
-            msgspec.inspect.ListType,
-        )
+        isinstance(_unwrapped(member)[0], msgspec.inspect.ListType)
         for member in _members(kind)
     )
 
@@ -188,6 +204,8 @@ def _choice(kind: msgspec.inspect.Type) -> click.Choice[str] | None:
     for member in _members(kind):
         if isinstance(member, msgspec.inspect.EnumType):
             return click.Choice([choice.value for choice in member.cls])
+        if isinstance(member, msgspec.inspect.LiteralType):
+            return click.Choice([str(value) for value in member.values])
     return None
 
 
@@ -211,25 +229,9 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
-        fields: dict[str, Any] = {}
-        for name, value in given.items():
-            if value is not None and value != ():
-                fields[name] = list(value) if isinstance(value, tuple) else value
-        if "content" in given and "content" not in fields:
-            fields["content"] = _standard_input(
-                'say what to remember: mnem remember "…"'
-            )
-        if "metadata" in fields:
-            fields["metadata"] = _object(
-                fields["metadata"], "--metadata", field="metadata"
-            )
-        if "file" in fields:  # the daemon has another working directory
-            fields["file"] = str(Path(fields["file"]).expanduser().absolute())
-        for name in FILES & fields.keys():
-            fields[name] = _listed(fields[name], field=name)
-        request = parse_text(verb, fields)
+        request = parse_text(verb, _fields(given))
         with _client(context) as client:
-            asks = isinstance(request, Forget | Prune) and not (yes or request.dry_run)
+            asks = isinstance(request, ASK_FIRST) and not (yes or request.dry_run)
             call: Callable[..., object] = confirmed if asks else called
             result = call(client, request)
         _show(result, as_json=as_json)
@@ -240,8 +242,26 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
     return run
 
 
+def _fields(given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a request from what was typed, with files and standard input read."""
+    fields: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value not in (None, ())
+    }
+    for name in (FROM_STDIN & given.keys()) - fields.keys():
+        fields[name] = _standard_input('say what to remember: mnem remember "…"')
+    if "metadata" in fields:
+        fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
+    if "file" in fields:  # the daemon has another working directory
+        fields["file"] = str(Path(fields["file"]).expanduser().absolute())
+    for name in FILES & fields.keys():
+        fields[name] = _listed(fields[name], field=name)
+    return fields
+
+
 def _show(result: object, *, as_json: bool) -> None:
-    """Print a result on standard output, and what is to be said beside it on standard error."""
+    """Print a result on standard output, and remarks about it on standard error."""
     if as_json:
         say_json(result)
         return
@@ -257,7 +277,7 @@ def _standard_input(otherwise: str) -> str:
     data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
     if len(data) > STDIN_BYTES_MAX:
         raise click.UsageError(
-            f"standard input exceeds {STDIN_BYTES_MAX:,} bytes; part it"
+            f"standard input exceeds {STDIN_BYTES_MAX:,} bytes; split it"
         )
     try:
         return data.decode().removesuffix("\n")
@@ -268,7 +288,7 @@ def _standard_input(otherwise: str) -> str:
 
 
 def _listed(file: str, *, field: str) -> object:
-    """The list in a file of JSON; of an object, such as a request to an API, the one so named."""
+    """Return the list in a JSON file; in an object, such as an API request, the list of that name."""
     if file == "-":
         text = _standard_input(f"{field} are JSON: name a file")
     else:
@@ -278,8 +298,8 @@ def _listed(file: str, *, field: str) -> object:
             raise InvalidRequest(
                 f"{file} cannot be read: {error}", field=field
             ) from error
-    found = _object(text, file, field=field)
-    return found.get(field) if isinstance(found, dict) else found
+    content = _object(text, file, field=field)
+    return content.get(field) if isinstance(content, dict) else content
 
 
 def _object(text: str, where: str, *, field: str) -> object:
@@ -294,8 +314,8 @@ def _client(context: click.Context) -> Client:
 
 
 def _configured_socket() -> str | None:
-    """The socket named in the daemon's own file, which is read only where there is one."""
-    # Loaded here: most clients find the daemon where it usually is.
+    """The socket named in the daemon's configuration file, if there is one."""
+    # Loaded here: most clients find the daemon on its usual socket.
     from mnemosyned.paths import config_dir  # noqa: PLC0415
 
     file = config_dir() / "mnemosyned.yaml"
@@ -315,7 +335,7 @@ for _name, _verb in VERBS.items():
     if _name == "prune":
         archive.add_command(_command(_name, _verb))
     elif _name != "remember_many":  # `import` is its command
-        mnem.add_command(_command(_name, _verb))
+        mnem.add_command(_command(_name.replace("_", "-"), _verb))
 mnem.add_command(_command("consolidate", VERBS["sleep"]))
 
 
@@ -329,7 +349,7 @@ mnem.add_command(_command("consolidate", VERBS["sleep"]))
     type=click.Choice(["refuse", "skip"]),
     default="refuse",
     show_default=True,
-    help="refuse: keep nothing if any line is bad; skip: keep the good ones.",
+    help="refuse: store nothing if any line is bad; skip: store the good ones.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -338,10 +358,10 @@ def import_file(
 ) -> int:
     """Remember every line of a file.
 
-    Each line is a JSON object with the fields of `remember`. The same file can be imported
-    again: what is known is not kept twice.
+    Each line is a JSON object with the fields of `remember`. A file can be imported again: known
+    lines are not stored twice.
     """
-    again = "what was imported so far is kept; import the file again for the rest"
+    again = "what was imported so far is stored; import the file again for the rest"
     with _client(context) as client, on_interrupt(again):
         report = None
         if bad_lines == "refuse":
@@ -351,7 +371,7 @@ def import_file(
     if as_json:
         say_json(msgspec.to_builtins(report))
     else:
-        _tell(report)
+        _print_import(report)
     return EXIT_OF_KIND[Kind.INVALID] if report.refused else 0
 
 
@@ -369,14 +389,14 @@ def _pass(file: str, client: Client, *, label: str, check_only: bool) -> ImportR
         return import_lines(opened, client, check_only=check_only, progress=bar.update)
 
 
-def _tell(report: ImportReport) -> None:
+def _print_import(report: ImportReport) -> None:
     for problem in report.refused[:PROBLEMS_SHOWN_MAX]:
         say(escape_invisible(problem, one_line=True), err=True)
     hidden = len(report.refused) - PROBLEMS_SHOWN_MAX
     if hidden > 0:
         say(f"… and {hidden:,} more bad lines", err=True)
     if report.refused and not report.stored + report.known:
-        say("nothing was kept; mend the lines, or use --bad-lines skip", err=True)
+        say("nothing was stored; fix these lines, or use --bad-lines skip", err=True)
     else:
         say(f"{report.stored:,} remembered, {report.known:,} already known")
 
@@ -388,7 +408,7 @@ def completion(shell: str) -> None:
 
     For bash: source <(mnem completion bash)
     """
-    found = get_completion_class(shell)
-    if found is None:
+    script = get_completion_class(shell)
+    if script is None:
         raise click.UsageError(f"no completion for {shell}")
-    say(found(mnem, {}, "mnem", "_MNEM_COMPLETE").source())
+    say(script(mnem, {}, "mnem", "_MNEM_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""What the shell shows of contexts, compactions and learnings."""
+"""Contexts, compactions and learnings as the shell shows them."""
 
 from __future__ import annotations
 
@@ -8,47 +8,65 @@ import click
 import msgspec
 
 from mnemosyned.terminal import LINE_CHARS, cut, indented, table, when, wrapped
-from mnemosyned.verbs.conversation import Assembled, Learned, LearningList, Shortened
+from mnemosyned.verbs.conversation import Assembled, Shortened
+from mnemosyned.verbs.learnings import (
+    EditedLearning,
+    Learned,
+    LearningList,
+    RemovedLearning,
+)
 
 
 def learned(result: Learned) -> str:
-    """The id of what was learned."""
+    """The id of a new learning."""
     return result.learning.id
 
 
 def on_learned(result: Learned) -> str:
-    """What was learned, and in the place of what."""
+    """The new learning, and the ids of those it replaces."""
     head = f"{result.learning.kind.value}: {result.learning.text}"
-    return "\n".join([head, *(f"   in the place of {id}" for id in result.superseded)])
+    return "\n".join([head, *(f"   replaces {id}" for id in result.superseded)])
 
 
 def learnings(result: LearningList) -> str:
-    """What holds, with where it was said."""
+    """The learnings, each with its kind, session, source and id."""
     lines = []
-    for one in result.learnings:
-        where = "  ".join(
-            part for part in (one.kind.value, one.session, one.source or "") if part
-        )
-        lines.append(
-            click.style(f"{when(one.created_at)}  {where}  {one.id}", dim=True)
-        )
-        lines.append(wrapped(one.text))
-        if one.memory:
-            lines.append(click.style(f"   said in {one.memory}", dim=True))
-        if one.superseded_by:
-            lines.append(click.style(f"   superseded by {one.superseded_by}", dim=True))
+    for learning in result.learnings:
+        origin = (learning.kind.value, learning.session, learning.source or "")
+        where = "  ".join(filter(None, origin))
+        head = f"{when(learning.created_at)}  {where}  {learning.id}"
+        lines.append(click.style(head, dim=True))
+        lines.append(wrapped(learning.text))
+        if learning.memory:
+            lines.append(click.style(f"   said in {learning.memory}", dim=True))
+        if learning.superseded_by:
+            note = f"   superseded by {learning.superseded_by}"
+            lines.append(click.style(note, dim=True))
     return "\n".join(lines)
 
 
 def on_learnings(result: LearningList) -> str:
-    """What an empty list means, and what is not finished."""
-    if result.note:
-        return f"not finished: {result.note}"
+    """A remark on an empty list."""
     return "" if result.learnings else "nothing was learned yet"
 
 
+def edited(result: EditedLearning) -> str:
+    """The id of a learning that was changed."""
+    return f"{result.id} was changed"
+
+
+def removed(result: RemovedLearning) -> str:
+    """The id of a learning that was deleted."""
+    return f"{result.id} was removed"
+
+
+def on_purge(result: EditedLearning | RemovedLearning) -> str:
+    """A remark on words that are not purged from the file yet."""
+    return f"not finished: {result.note}" if result.note else ""
+
+
 def assembled(result: Assembled) -> str:
-    """A context with what each part of it costs."""
+    """A context, and the tokens of each part."""
     parts = result.tokens
     names = (
         "system",
@@ -63,30 +81,30 @@ def assembled(result: Assembled) -> str:
     head = f"{result.total:,} of {parts.budget:,} tokens, by {parts.counter}"
     if result.over_budget:
         head += click.style("; over the budget", fg="red")
-    told = f"{len(result.kept):,} messages kept, {len(result.dropped):,} left out"
+    counts = f"{len(result.kept):,} messages kept, {len(result.dropped):,} left out"
     shown = (
         [click.style("system", bold=True), indented(result.system)]
         if result.system
         else []
     )
     return "\n".join(
-        [head, told, table(("part", "tokens"), rows), "", *shown, *_said(result)]
+        [head, counts, table(("part", "tokens"), rows), "", *shown, *_messages(result)]
     )
 
 
 def shortened(result: Shortened) -> str:
-    """A conversation made shorter, and where its words went."""
+    """A shortened conversation, and the ids of the words taken out."""
     if not result.changed:
         return (
             f"nothing to do: {result.tokens_before:,} tokens of {result.limit:,}, by "
-            f"{result.counter} (--force does it all the same)"
+            f"{result.counter} (--force shortens it anyway)"
         )
     head = (
         f"{result.tokens_before:,} tokens became {result.tokens_after:,} of {result.limit:,}, by "
         f"{result.counter}; {len(result.archived):,} messages were remembered"
     )
     if result.over_budget:
-        head += click.style("; what must stay is over the limit", fg="red")
+        head += click.style("; what cannot be left out exceeds the limit", fg="red")
     lines = [head]
     if result.fallback_reason:
         lines.append(wrapped(f"by rule: {result.fallback_reason}"))
@@ -94,11 +112,11 @@ def shortened(result: Shortened) -> str:
         click.style(f"   their words: mnem expand {id}", dim=True)
         for id in result.expand
     ]
-    return "\n".join([*lines, "", *_said(result)])
+    return "\n".join([*lines, "", *_messages(result)])
 
 
-def _said(result: Assembled | Shortened) -> Iterator[str]:
-    """A conversation's messages, each cut to what tells them apart."""
+def _messages(result: Assembled | Shortened) -> Iterator[str]:
+    """The messages of a conversation, each cut to one paragraph."""
     for message in result.messages:
         content = message.get("content")
         words = (

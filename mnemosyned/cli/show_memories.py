@@ -11,10 +11,13 @@ import click
 
 from mnemosyned.cli.show_conversation import (
     assembled,
+    edited,
     learned,
     learnings,
     on_learned,
     on_learnings,
+    on_purge,
+    removed,
     shortened,
 )
 from mnemosyned.cli.show_retention import (
@@ -55,16 +58,17 @@ from mnemosyned.terminal import (
     width,
     wrapped,
 )
-from mnemosyned.verbs.conversation import Assembled, Learned, LearningList, Shortened
-from mnemosyned.verbs.memories import (
-    Expanded,
-    Got,
-    Logged,
-    Recalled,
-    SleepStatus,
-    Stats,
+from mnemosyned.verbs.conversation import Assembled, Shortened
+from mnemosyned.verbs.learnings import (
+    EditedLearning,
+    Learned,
+    LearningList,
+    RemovedLearning,
 )
+from mnemosyned.verbs.memories import Expanded, Got, Recalled
 from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Restored
+from mnemosyned.verbs.sleep import Logged
+from mnemosyned.verbs.status import SleepStatus, Stats
 
 
 def render(result: object) -> str:
@@ -339,6 +343,8 @@ _REMARKS: dict[type, Callable[[Any], str]] = {
     Logged: on_logged,
     Learned: on_learned,
     LearningList: on_learnings,
+    EditedLearning: on_purge,
+    RemovedLearning: on_purge,
 }
 _RENDERERS: dict[type, Callable[[Any], str]] = {
     Acknowledged: _acknowledged,
@@ -354,6 +360,8 @@ _RENDERERS: dict[type, Callable[[Any], str]] = {
     Pruned: pruned,
     Learned: learned,
     LearningList: learnings,
+    EditedLearning: edited,
+    RemovedLearning: removed,
     Assembled: assembled,
     Shortened: shortened,
     Stats: _stats,

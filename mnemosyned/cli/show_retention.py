@@ -73,7 +73,7 @@ def _consequences(result: Forgotten) -> Iterator[str]:
 
 def pinned(result: Pinned) -> str:
     """Whether a memory stays."""
-    return f"{result.id} {'is pinned' if result.pinned else 'is not pinned any more'}"
+    return f"{result.id} {'is pinned' if result.pinned else 'is no longer pinned'}"
 
 
 def backed_up(result: BackedUp) -> str:

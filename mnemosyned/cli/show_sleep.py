@@ -25,7 +25,7 @@ from mnemosyned.terminal import (
     width,
     wrapped,
 )
-from mnemosyned.verbs.memories import Logged
+from mnemosyned.verbs.sleep import Logged
 
 GROUPS_SHOWN_MAX = 12
 LOG_LIMIT_MAX = 1_000
@@ -58,7 +58,7 @@ def cycle(report: CycleReport) -> str:
         limit = min(len(report.groups), LOG_LIMIT_MAX)
         lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
     if report.evicted:
-        lines.append(f"to take it back: mnem sleep --undo {report.cycle}")
+        lines.append(f"to take it back: mnem undo {report.cycle}")
     if report.problem:
         lines.append(
             click.style(

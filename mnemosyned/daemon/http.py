@@ -25,7 +25,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.logs import logger
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.memories import ALIASES, VERBS
+from mnemosyned.verbs.facade import ALIASES, VERBS
 from mnemosyned.verbs.request import Request, parse, parse_text
 
 PREFIX = "/v1/"

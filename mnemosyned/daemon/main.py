@@ -32,7 +32,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.terminal import say
-from mnemosyned.verbs.memories import Status
+from mnemosyned.verbs.status import Status
 from mnemosyned.version import __version__
 
 EXIT_FAILED = 1

@@ -1,22 +1,30 @@
-"""How `learn` and `learnings` are done: what agents state for good, shown and edited."""
+"""`LearningService`: the verbs that store, list, edit and remove learnings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service.intake import clean_learning_text
-from mnemosyned.verbs.conversation import Learn, Learned, LearningList, Learnings
+from mnemosyned.verbs.learnings import (
+    EditedLearning,
+    EditLearning,
+    Learn,
+    Learned,
+    LearningList,
+    Learnings,
+    RemovedLearning,
+    RemoveLearning,
+)
 from mnemosyned.verbs.request import names
 
 
 class LearningService:
-    """The verbs of what was learned for good, over one store."""
+    """The verbs of learnings over one store."""
 
     def __init__(
         self,
@@ -49,22 +57,22 @@ class LearningService:
         return Learned(learning, superseded)
 
     def learnings(self, request: Learnings) -> LearningList:
-        if (request.edit is None) != (request.text is None):
-            raise InvalidRequest("edit and text go together: which one, and its words")
-        if request.edit and request.text:
-            text = clean_learning_text(request.text, self._secrets(), field="text")
-            self._store.learnings.edit(request.edit, text)
-        if request.remove:
-            self._store.learnings.remove(request.remove)
-        note = ""
-        if request.edit or request.remove:
-            _, note = self._purge()
         return LearningList(
-            learnings=self._store.learnings.find(
+            self._store.learnings.find(
                 sources=names(request.source),
                 kind=request.kind,
                 superseded=request.superseded,
                 limit=request.limit,
-            ),
-            note=note,
+            )
         )
+
+    def edit(self, request: EditLearning) -> EditedLearning:
+        text = clean_learning_text(request.text, self._secrets(), field="text")
+        self._store.learnings.edit(request.id, text)
+        _, note = self._purge()
+        return EditedLearning(request.id, text, note)
+
+    def remove(self, request: RemoveLearning) -> RemovedLearning:
+        self._store.learnings.remove(request.id)
+        _, note = self._purge()
+        return RemovedLearning(request.id, note)

@@ -38,7 +38,6 @@ from mnemosyned.service.undo import Undoing
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale
-from mnemosyned.verbs.memories import Sleep
 from mnemosyned.verbs.request import names
 from mnemosyned.verbs.retention import (
     Forget,
@@ -49,7 +48,9 @@ from mnemosyned.verbs.retention import (
     Pruned,
     Restore,
     Restored,
+    Unpin,
 )
+from mnemosyned.verbs.sleep import Undo
 
 CHUNK = 100
 """So many memories go in one transaction; `remember` waits for no more."""
@@ -157,7 +158,7 @@ class Forgetting:
         """
         if request.after is not None and not request.dry_run:
             raise InvalidRequest(
-                "after goes with dry_run, and lists what comes next", field="after"
+                "after needs dry_run: it lists the rest of a preview", field="after"
             )
         try:
             ids, learned = self._meant(request)
@@ -291,19 +292,26 @@ class Forgetting:
     # ------------------------------------------------------ pin and restore
 
     def pin(self, request: Pin) -> Pinned:
-        if not self._store.retention.pin(request.id, pinned=not request.off):
-            found = self._store.memories.get(request.id)
-            if isinstance(found, Episode) or found.episode:
-                hint = (
-                    ""
-                    if isinstance(found, Episode)
-                    else "; `restore` brings it back, pinned"
-                )
+        return self._set_pinned(request.id, pinned=True)
+
+    def unpin(self, request: Unpin) -> Pinned:
+        return self._set_pinned(request.id, pinned=False)
+
+    def _set_pinned(self, id: str, *, pinned: bool) -> Pinned:
+        if not self._store.retention.pin(id, pinned=pinned):
+            found = self._store.memories.get(id)
+            if isinstance(found, Episode):
                 raise InvalidRequest(
-                    f"{request.id} is not in working memory, where pins hold{hint}",
+                    f"only working memories can be pinned; {id} is an episode",
                     field="id",
                 )
-        return Pinned(request.id, not request.off)
+            if found.episode:
+                raise InvalidRequest(
+                    f"only working memories can be pinned; {id} is archived. `restore` brings it "
+                    "back, pinned",
+                    field="id",
+                )
+        return Pinned(id, pinned)
 
     def restore(self, request: Restore) -> Restored:
         found = self._store.memories.get(request.id)
@@ -378,9 +386,7 @@ class Forgetting:
 
     # ----------------------------------------------------------------- undo
 
-    def undo(
-        self, request: Sleep, *, next_cycle: datetime | None = None
-    ) -> CycleReport:
+    def undo(self, request: Undo, *, next_cycle: datetime | None = None) -> CycleReport:
         """Put the originals of one cycle back; `Undoing` says how."""
         return self._undoing.undo(request, next_cycle=next_cycle)
 
@@ -394,9 +400,9 @@ def _choice(request: Forget) -> Choice:
         check_text(getattr(request, name), field=name)
     words = terms(request.query) if request.query else None
     if request.query and not words:
-        raise InvalidRequest("there is no word in the query to look for", field="query")
+        raise InvalidRequest("query has no word to search for", field="query")
     if request.person is not None and not request.person.strip():
-        raise InvalidRequest("there is no name in person", field="person")
+        raise InvalidRequest("person is empty", field="person")
     return Choice(
         terms=words,
         sessions=names(request.session),

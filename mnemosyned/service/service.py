@@ -42,26 +42,31 @@ from mnemosyned.sleep.capacity import Cap
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
-from mnemosyned.verbs.conversation import Compact, Context, Learn, Learnings, Shortened
+from mnemosyned.verbs.conversation import Compact, Context, Shortened
+from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import (
     Expand,
     Expanded,
     Get,
     Got,
-    Log,
-    Logged,
     Recall,
     Recalled,
     Remember,
     RememberedMany,
     RememberMany,
-    Sleep,
-    SleepStatus,
-    Stats,
-    Status,
 )
 from mnemosyned.verbs.request import Request, names
-from mnemosyned.verbs.retention import BackedUp, Backup, Forget, Pin, Prune, Restore
+from mnemosyned.verbs.retention import (
+    BackedUp,
+    Backup,
+    Forget,
+    Pin,
+    Prune,
+    Restore,
+    Unpin,
+)
+from mnemosyned.verbs.sleep import Log, Logged, Sleep, Undo
+from mnemosyned.verbs.status import SleepStatus, Stats, Status
 
 # Loaded by who has an embedding model.
 if TYPE_CHECKING:
@@ -156,8 +161,10 @@ class MemoryService:
             Get: self.get,
             Expand: self.expand,
             Sleep: self.sleep,
+            Undo: self.undo,
             Forget: forgetting.forget,
             Pin: forgetting.pin,
+            Unpin: forgetting.unpin,
             Restore: forgetting.restore,
             Prune: forgetting.prune,
             Backup: self.backup,
@@ -165,6 +172,8 @@ class MemoryService:
             Log: self.log,
             Learn: lessons.learn,
             Learnings: lessons.learnings,
+            EditLearning: lessons.edit,
+            RemoveLearning: lessons.remove,
             Context: self._conversations.context,
             Compact: self.compact,
         }
@@ -177,7 +186,9 @@ class MemoryService:
             )
         answer = self._verbs[type(request)]
         result: R
-        if isinstance(request, Sleep | Status | Forget):  # nobody gives way to these
+        if isinstance(
+            request, Sleep | Undo | Status | Forget
+        ):  # nobody gives way to these
             result = answer(request)
         else:
             with self._cycle.gate:
@@ -313,12 +324,6 @@ class MemoryService:
     # ---------------------------------------------------------------- sleep
 
     def sleep(self, request: Sleep) -> CycleReport:
-        if request.undo is not None:
-            scheduler = self._cap.scheduler
-            next_cycle = scheduler.next_cycle if scheduler else None
-            return self._forgetting.undo(request, next_cycle=next_cycle)
-        if request.keep_hours is not None:
-            raise InvalidRequest("keep_hours goes with undo", field="keep_hours")
         asked = CycleRequest(
             trigger=Trigger.EXPLICIT, session=request.session, force=request.force
         )
@@ -327,6 +332,11 @@ class MemoryService:
         report = self._cycle.run(asked)
         self._forgetting.tidy()
         return report
+
+    def undo(self, request: Undo) -> CycleReport:
+        scheduler = self._cap.scheduler
+        next_cycle = scheduler.next_cycle if scheduler else None
+        return self._forgetting.undo(request, next_cycle=next_cycle)
 
     def log(self, request: Log) -> Logged:
         return Logged(

@@ -13,7 +13,7 @@ from mnemosyned.domain.consolidation import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound
+from mnemosyned.domain.errors import CannotUndo, NotFound
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.store import MemoryStore
@@ -23,14 +23,12 @@ from mnemosyned.service.intake import check_text
 from mnemosyned.service.steps import in_steps
 from mnemosyned.sleep.context import CANDIDATES_MAX
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.verbs.memories import Sleep
+from mnemosyned.verbs.sleep import LAST_CYCLE, Undo
 
 UNDO_CHUNK = 8
 """So many episodes, each of up to `sleep.group_entries_max` memories."""
 HELD_MIN = timedelta(hours=1)
 """What an undo put back stays at least so long, however soon the next cycle is."""
-LAST = "last"
-"""As an undo's cycle: the newest of which something can be put back."""
 
 log = logger()
 
@@ -51,21 +49,15 @@ class Undoing:
         self._clock = clock
         self._mend = mend
 
-    def undo(
-        self, request: Sleep, *, next_cycle: datetime | None = None
-    ) -> CycleReport:
+    def undo(self, request: Undo, *, next_cycle: datetime | None = None) -> CycleReport:
         """Put the originals of one cycle back; what cannot be put back stays and is named.
 
         No cycle takes them again before the next scheduled one, or for as long as was asked.
         """
-        if request.session or request.force:
-            raise InvalidRequest(
-                "undo takes a whole cycle; leave session and force out"
-            )
-        check_text(request.undo, field="undo")
+        check_text(request.cycle, field="cycle")
         started = time.monotonic()
         with self._cycle.lease.exclusive():
-            cycle = self._to_undo(request.undo or "")
+            cycle = self._to_undo(request.cycle)
             entries = self._entries(cycle)
             held_until = self._held_until(request.keep_hours, next_cycle)
             returned = self._returned(
@@ -113,12 +105,13 @@ class Undoing:
 
     def _to_undo(self, cycle: str) -> str:
         """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
-        if cycle != LAST:
+        if cycle != LAST_CYCLE:
             return cycle
         last = self._store.undo.last_cycle()
         if last is None:
             raise CannotUndo(
-                "there is no cycle of which something could be put back", field="undo"
+                "no cycle can be undone: none has originals that could return to working memory",
+                field="cycle",
             )
         return last
 
@@ -150,7 +143,7 @@ class Undoing:
         entries = self._store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(
-                f"no cycle has the id {cycle!r}; `log` shows them", field="undo"
+                f"no cycle has the id {cycle!r}; `log` shows them", field="cycle"
             )
         moved = [entry for entry in entries if entry.episode and not entry.level]
         left = [entry for entry in moved if entry.undone_at is None]
@@ -160,6 +153,6 @@ class Undoing:
                 f"cycle {cycle} was undone already"
                 if undone
                 else f"cycle {cycle} moved nothing",
-                field="undo",
+                field="cycle",
             )
         return left

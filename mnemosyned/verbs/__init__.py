@@ -1,1 +1,1 @@
-"""What can be asked: the requests of every verb and their results."""
+"""Requests and results of every verb, and the methods made from them."""

@@ -1,16 +1,17 @@
-"""The verbs of an agent's window: contexts, compactions, and what was learned for good."""
+"""Verbs of an agent's context window: context and compact."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace
-from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import DEFAULT_SESSION
-from mnemosyned.verbs.request import Name, Names, PageSize, Request
+from mnemosyned.verbs.request import Name, Names, Request
+
+R = TypeVar("R")
 
 MESSAGES_MAX = 100_000
 TOKENS_MAX = 100_000_000
@@ -19,23 +20,20 @@ Tokens = Annotated[int, Meta(ge=0, le=TOKENS_MAX)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Few = Annotated[int, Meta(ge=0, le=MESSAGES_MAX)]
 Messages = Annotated[list[dict[str, Any]], Meta(max_length=MESSAGES_MAX)]
-"""Of a conversation, oldest first, as an API takes them: OpenAI's form, Anthropic's, or plain."""
-
-LEARNING_CHARS_MAX = 2_000
-Lesson = Annotated[str, Meta(max_length=LEARNING_CHARS_MAX)]
+"""A conversation, oldest message first, in the form of OpenAI's or Anthropic's API, or plain."""
 
 
 class Assembled(msgspec.Struct, frozen=True, kw_only=True):
-    """What should be in the window now; equal input gives an equal answer."""
+    """The model's context; equal input gives an equal answer."""
 
     system: str
-    """The system prompt with `## Relevant Memory` and `## Past Learnings`, where there are some."""
+    """The system prompt, with `## Relevant Memory` and `## Past Learnings` where there are any."""
     messages: list[Any]
-    """What an API is to be sent: summaries, what was kept of the history, the new message."""
+    """The messages to send to an API: summaries, the history that was kept, the new message."""
     tokens: Breakdown
     total: int
     over_budget: bool
-    """Whether what must be there is itself more than the budget."""
+    """Whether what cannot be left out exceeds the budget by itself."""
     kept: list[int]
     """Positions among the messages given, from 0."""
     dropped: list[int]
@@ -47,168 +45,132 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
     """Positions of tool calls and results that came in without their other half."""
 
 
-class Context(Request[Assembled], frozen=True, forbid_unknown_fields=True):
-    """Put together what should be in the model's window now, within a budget of tokens.
+class _Message(Request[R], frozen=True, forbid_unknown_fields=True):
+    message: Annotated[
+        str | dict[str, Any], Meta(description="the new message to the model")
+    ]
 
-    Memories are recalled for the new message, quoted with date, speaker and source; what users
-    said to hold is brought up without being asked. Nothing is stored.
+
+class Context(
+    _Message[Assembled], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """Assemble the model's context within a token budget.
+
+    Memories that match the new message are quoted with date, speaker and source; learnings are
+    always included. Nothing is stored.
+
+    Raises `InvalidRequest` where the budget does not add up.
     """
 
-    message: Annotated[
-        str | dict[str, Any], Meta(description="what is said to the model now")
-    ]
     messages: Annotated[
         Messages, Meta(description="the conversation so far, oldest first")
     ] = msgspec.field(default_factory=list)
-    system: Annotated[str, Meta(description="the system prompt to enrich")] = ""
+    system: Annotated[str, Meta(description="the system prompt to extend")] = ""
     tools: Annotated[
-        list[Any], Meta(description="definitions of the tools, to be counted")
+        list[Any], Meta(description="the tool definitions, for their tokens")
     ] = msgspec.field(default_factory=list)
     session: Annotated[
-        Names, Meta(description="recall from this session only, or these")
+        Names, Meta(description="recall from this session only; repeatable")
     ] = None
     source: Annotated[
         Names,
-        Meta(description="recall, and take learnings, from this source only, or these"),
+        Meta(description="memories and learnings of this source only; repeatable"),
     ] = None
     memory_place: Annotated[
         MemoryPlace,
         Meta(
-            description="system prompt, or before the new message, which caches prefer"
+            description="system: into the system prompt; message: before the new message, which "
+            "keeps prompt caches valid"
         ),
     ] = "system"
-    total: Annotated[Tokens | None, Meta(description="the whole window, in tokens")] = (
-        None
-    )
+    total: Annotated[
+        Tokens | None, Meta(description="the whole context window, in tokens")
+    ] = None
     system_reserve: Annotated[
-        Tokens | None, Meta(description="kept for the system prompt")
+        Tokens | None, Meta(description="tokens reserved for the system prompt")
     ] = None
     tools_reserve: Annotated[
-        Tokens | None, Meta(description="kept for tool definitions")
+        Tokens | None, Meta(description="tokens reserved for tool definitions")
     ] = None
     memory_fraction: Annotated[
-        Fraction | None, Meta(description="recalled memory's share")
+        Fraction | None, Meta(description="share of the rest for recalled memories")
     ] = None
     learnings_fraction: Annotated[
-        Fraction | None, Meta(description="the learnings' share")
+        Fraction | None, Meta(description="share of the rest for learnings")
     ] = None
     fresh_tail: Annotated[
-        Few | None, Meta(description="newest messages that always stay")
+        Few | None, Meta(description="newest messages that are always kept")
     ] = None
 
 
 class Shortened(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation made shorter, and how to get back what was taken out."""
+    """A shortened conversation, and the ids that bring back what was taken out."""
 
     changed: bool
     messages: list[Any]
-    """The kept ones as they were given; a summary has `metadata.kind == "summary"`."""
+    """Kept messages unchanged; a summary has `metadata.kind == "summary"`."""
     policy: str
     counter: str
-    """Who counted the tokens."""
+    """What counted the tokens."""
     tokens_before: int
     tokens_after: int
     limit: int
-    """What it was held to, in the counter's tokens."""
+    """The token limit that was applied, in the counter's tokens."""
     over_budget: bool
-    """Whether what must stay is itself more than the limit."""
+    """Whether what cannot be left out exceeds the limit by itself."""
     summaries: list[str] = msgspec.field(default_factory=list)
     """The text of each summary written."""
     expand: list[str] = msgspec.field(default_factory=list)
-    """Ids with which `expand` brings the exact words back: of each summary and stub."""
+    """The id of each summary and stub; `expand` shows the exact words."""
     archived: list[str] = msgspec.field(default_factory=list)
     """Ids of the memories that hold the messages taken out or stubbed, oldest first."""
     orphans: list[int] = msgspec.field(default_factory=list)
     """Positions of tool calls and results that came in without their other half."""
     fallback_reason: str = ""
-    """Why a rule wrote a summary that a model was asked for."""
+    """Why rules wrote a summary that a model was asked for."""
 
 
-class Compact(Request[Shortened], frozen=True, forbid_unknown_fields=True):
-    """Make a conversation shorter where it is near its limit, and lose nothing.
+class _Messages(Request[R], frozen=True, forbid_unknown_fields=True):
+    messages: Annotated[Messages, Meta(description="the conversation, oldest first")]
 
-    What is taken out is remembered, word for word; the answer says how to `expand` it.
+
+class Compact(
+    _Messages[Shortened], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """Shorten a conversation that nears its token limit.
+
+    Messages taken out are remembered word for word; the answer has the ids to `expand`.
+
+    Raises `InvalidRequest` and `StorageFailed`.
     """
 
     writes = True
 
-    messages: Annotated[Messages, Meta(description="the conversation, oldest first")]
     policy: Annotated[
         Literal["auto", "facts", "rounds"],
         Meta(
-            description="auto; facts: key facts instead of all but the newest; rounds: tell what "
-            "the agent did between the user's messages"
+            description="auto: summarize the oldest messages; facts: key facts in place of all but "
+            "the newest; rounds: summarize the agent's work between user messages"
         ),
     ] = "auto"
-    max_tokens: Annotated[Tokens | None, Meta(description="the window it must fit")] = (
-        None
-    )
+    max_tokens: Annotated[
+        Tokens | None, Meta(description="the context window to fit, in tokens")
+    ] = None
     threshold: Annotated[
-        Fraction | None, Meta(description="of max_tokens, where auto and facts begin")
+        Fraction | None,
+        Meta(description="share of max_tokens above which auto and facts begin"),
     ] = None
     keep_recent: Annotated[
-        Few | None, Meta(description="newest messages that stay")
+        Few | None, Meta(description="newest messages that are always kept")
     ] = None
     reported_tokens: Annotated[
-        Tokens | None, Meta(description="what your API said these messages take")
+        Tokens | None,
+        Meta(description="the token count your API reported for these messages"),
     ] = None
-    force: Annotated[bool, Meta(description="do it although it would fit")] = False
-    session: Annotated[Name, Meta(description="the conversation it is")] = (
+    force: Annotated[bool, Meta(description="shorten even if it fits")] = False
+    session: Annotated[Name, Meta(description="the session of the conversation")] = (
         DEFAULT_SESSION
     )
     source: Annotated[
         Name | None, Meta(description="whose it is: an agent, a tool")
     ] = None
-
-
-# ----------------------------------------------------------------- learnings
-
-
-class Learned(msgspec.Struct, frozen=True):
-    """The learning as it is kept."""
-
-    learning: Learning
-    superseded: list[str]
-    """Ids of older learnings that it contradicts and takes the place of."""
-
-
-class Learn(Request[Learned], frozen=True, forbid_unknown_fields=True):
-    """Keep a lesson for good: it goes into every context of its source.
-
-    What users say to hold ("always", "never", "call me") is kept without being asked.
-    """
-
-    writes = True
-
-    content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
-    kind: Annotated[LearningKind, Meta(description="what it is")] = LearningKind.LESSON
-    session: Annotated[Name, Meta(description="where it was learned")] = DEFAULT_SESSION
-    source: Annotated[
-        Name | None, Meta(description="whose it is: an agent, a tool")
-    ] = None
-
-
-class LearningList(msgspec.Struct, frozen=True):
-    """What holds, newest first."""
-
-    learnings: list[Learning]
-    note: str = ""
-    """What is not finished yet, such as the purge of former words on a full disk."""
-
-
-class Learnings(Request[LearningList], frozen=True, forbid_unknown_fields=True):
-    """Show what was learned for good, newest first; edit one, or remove it."""
-
-    writes = True
-
-    source: Annotated[Names, Meta(description="only of this source, or these")] = None
-    kind: Annotated[LearningKind | None, Meta(description="only of this kind")] = None
-    superseded: Annotated[
-        bool, Meta(description="also what newer ones took the place of")
-    ] = False
-    limit: Annotated[PageSize, Meta(description="how many at most")] = 100
-    edit: Annotated[
-        Name | None, Meta(description="the id of one to give other words")
-    ] = None
-    text: Annotated[Lesson | None, Meta(description="the other words")] = None
-    remove: Annotated[Name | None, Meta(description="the id of one to delete")] = None

@@ -1,4 +1,4 @@
-"""What every request is: its form, the types its fields share, and how it is held to them."""
+"""The base of every request: its form, the types its fields share, and how they are checked."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
 DEPTH_MAX = 100
-"""Levels of lists and objects in a field; Python's own limit is met at 400, within the work."""
+"""Levels of lists and objects in a field; Python's own limit would be met at 400, while it works."""
 _CONTAINERS = (dict, list)
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
-"""Of each request and result type; see `prepare`."""
+"""Decoders of each request and result type; see `prepare`."""
+_BINARY = (bytes, bytearray, memoryview)
 
 
 class Request(
@@ -55,10 +56,20 @@ class Request(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """One call of a verb; `R` is what it answers with. What is left at its default is not sent."""
+    """One call of a verb, answered with an `R`. Fields left at their default are not sent.
+
+    Its first field may be given by position and has a base class of its own: the others are
+    keyword-only, and msgspec makes them so class by class.
+    """
 
     writes: ClassVar[bool] = False
     """Whether the verb can change the store, and so is refused once the daemon is stopping."""
+
+
+class ById(Request[R], frozen=True, forbid_unknown_fields=True):
+    """A call that concerns one memory, episode or learning."""
+
+    id: Annotated[Name, Meta(description="its id")]
 
 
 def names(given: str | list[str] | None) -> tuple[str, ...]:
@@ -74,7 +85,7 @@ def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
 
 
 def result_type(verb: type[Request[R]]) -> type[R]:
-    """What a verb answers with."""
+    """The type of a verb's result."""
     base = verb.__dict__["__orig_bases__"][0]
     result: type[R] = get_args(base)[0]
     return result
@@ -126,7 +137,8 @@ def parse_text(
 
 
 def checked(request: Request[R]) -> Request[R]:
-    """The same request, held to the rules that a request over the socket is held to."""
+    """Check a request by the rules that a request over the socket has to pass, and return it."""
+    _check_text(request)
     try:
         return parse(type(request), msgspec.json.encode(request))
     except UnicodeEncodeError as error:
@@ -139,8 +151,23 @@ def checked(request: Request[R]) -> Request[R]:
         ) from error
 
 
+def _check_text(request: Request[Any], place: str = "") -> None:
+    """Refuse bytes, which msgspec would store as Base64. Raises `InvalidRequest`."""
+    for name in request.__struct_fields__:
+        value = getattr(request, name)
+        if isinstance(value, _BINARY):
+            raise InvalidRequest(
+                f"{place}{name} must be text, not {type(value).__name__}; decode it first",
+                field=place + name,
+            )
+        if isinstance(value, list) and value and isinstance(value[0], Request):
+            for index, member in enumerate(value):
+                if isinstance(member, Request):
+                    _check_text(member, f"{place}{name}[{index}].")
+
+
 def _check_depth(request: Request[Any], place: str = "") -> None:
-    """Hold JSON of the caller's own to `DEPTH_MAX` levels. Raises `InvalidRequest`."""
+    """Limit the caller's own JSON to `DEPTH_MAX` levels. Raises `InvalidRequest`."""
     for name in _nesting_fields(type(request)):
         value = getattr(request, name)
         if not value or not isinstance(value, _CONTAINERS):
@@ -192,7 +219,7 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
 def _invalid(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
-    """Read msgspec's sentence: what is wrong, and at which path."""
+    """Turn msgspec's message into an error that names the field at fault."""
     text = str(error)
     problem, _, path = text.partition(" - at `")
     field = path.rstrip("`").removeprefix("$").lstrip(".") or None
@@ -207,8 +234,8 @@ def _invalid(
 
 
 def _choices(verb: type[Request[Any]], field: str | None) -> list[str]:
-    """The words that may stand in a field; none where any may."""
-    kinds = [one.type for one in fields_of(verb) if one.name == field]
+    """The values a field is limited to; empty if any is allowed."""
+    kinds = [each.type for each in fields_of(verb) if each.name == field]
     while kinds:  # ends, as each step goes inside
         kind = kinds.pop()
         if isinstance(kind, msgspec.inspect.EnumType):

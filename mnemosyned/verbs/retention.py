@@ -1,15 +1,17 @@
-"""The verbs that forget, pin, restore, prune and back up: their requests, results and help."""
+"""Verbs that delete, pin, restore, prune and back up memories."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from mnemosyned.domain.retention import Foreseen
-from mnemosyned.verbs.request import Instant, Name, Names, Question, Request
+from mnemosyned.verbs.request import ById, Instant, Name, Names, Question, Request
+
+R = TypeVar("R")
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]
 Characters = Annotated[int, Meta(ge=0)]
@@ -19,93 +21,110 @@ Characters = Annotated[int, Meta(ge=0)]
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The receipt: how much is gone. It holds no content; a preview has a line for each memory."""
+    """The receipt, in numbers; only a preview has a line for each memory."""
 
     dry_run: bool
     memories: int
     working: int
     archived: int
     details: int
-    """Exact values that went with them."""
+    """Exact values deleted with them."""
     learnings: int
-    """What was learned from them, or says itself what is to be forgotten."""
+    """Learnings from these memories, or that match the filters themselves."""
     episodes_removed: int
     episodes_rewritten: int
     """Summaries of every level, rewritten from what remains."""
     lines: list[Foreseen]
-    """With `dry_run`, the memories that would go, 10,000 at most."""
+    """With `dry_run`, the memories that would be deleted, 10,000 at most."""
     further: int = 0
-    """With `dry_run`, how many come after those: `after`, with the id of the last, lists them."""
+    """With `dry_run`, the number of memories after those; `after`, with the last id, lists them."""
     untold: int
-    """With `dry_run`, pruned originals that stay, but lose what their summary says of them."""
+    """With `dry_run`, pruned originals that stay, but lose what their summary says about them."""
     file_bytes: int
-    """With `dry_run`, the size of the file, which is written anew: 100 MB take about a second."""
+    """With `dry_run`, the size of the file, which is rewritten: 100 MB take about a second."""
     complete: bool
-    """Whether the words are in no file of the database any more. False where the purge follows:
-    while others are served, or while another program reads the file."""
+    """Whether the words have left every file of the database. False while the purge waits for
+    other requests, or for another program that reads the file."""
     purge_in_s: float | None = None
-    """Seconds until the purge, where it waits because others are served; null otherwise."""
+    """Seconds until the purge, while it waits for other requests; null otherwise."""
     reason: str = ""
-    """Why it failed to be complete; empty where the purge waits its turn, or for another program
-    that reads the file."""
+    """Why the purge failed; empty where it is complete or only waits."""
     backups: list[str]
-    """Files beside the database that look like copies of it: nothing was forgotten in them."""
+    """Files next to the database that look like copies of it: nothing was deleted from them."""
 
 
-class Forget(Request[Forgotten], frozen=True, forbid_unknown_fields=True):
-    """Delete memories, and what was learned of them, from every tier, index, summary and log.
+class _Target(Request[R], frozen=True, forbid_unknown_fields=True):
+    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = (
+        None
+    )
 
-    Name one by its id (an episode's takes its originals along), or say which: those for which
-    everything said holds. The shell shows what would go and asks first, or needs --yes.
+
+class Forget(_Target[Forgotten], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Delete memories and all that was made from them.
+
+    Select one by id (an episode includes its originals) or by filters, which all must match.
+    Memories, learnings, index entries, summaries and log rows are deleted. The shell shows a
+    preview and asks first, or needs --yes.
+
+    Raises `NotFound`, `InvalidText`, `InvalidTime`, `NotPurged` and `PartlyDone`.
     """
 
     writes = True
 
-    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = (
-        None
-    )
     query: Annotated[
-        Question | None, Meta(description="those with all of these words")
+        Question | None, Meta(description="memories with all of these words")
     ] = None
-    session: Annotated[Names, Meta(description="those of this session, or these")] = (
-        None
-    )
-    source: Annotated[Names, Meta(description="those of this source, or these")] = None
+    session: Annotated[
+        Names, Meta(description="memories of this session; repeatable")
+    ] = None
+    source: Annotated[
+        Names, Meta(description="memories of this source; repeatable")
+    ] = None
     since: Annotated[
-        Instant | None, Meta(description="those that happened at or after")
+        Instant | None, Meta(description="what happened at or after this time")
     ] = None
-    until: Annotated[Instant | None, Meta(description="those that happened before")] = (
-        None
-    )
+    until: Annotated[
+        Instant | None, Meta(description="what happened before this time")
+    ] = None
     person: Annotated[
         Name | None,
-        Meta(description="those that mention this name, or were said by that person"),
+        Meta(description="memories that mention this name, or that this person said"),
     ] = None
-    dry_run: Annotated[bool, Meta(description="show what would go; forget nothing")] = (
+    dry_run: Annotated[bool, Meta(description="show the preview; delete nothing")] = (
         False
     )
     after: Annotated[
-        Name | None, Meta(description="with dry_run: list what comes after this memory")
+        Name | None,
+        Meta(description="with dry_run: list only what comes after this memory"),
     ] = None
 
 
-# ---------------------------------------------------------- keeping and pruning
+# ----------------------------------------------------- pin, unpin and restore
 
 
 class Pinned(msgspec.Struct, frozen=True):
-    """A working memory that stays, or may go again."""
+    """Whether a working memory is pinned now."""
 
     id: str
     pinned: bool
 
 
-class Pin(Request[Pinned], frozen=True, forbid_unknown_fields=True):
-    """Keep a memory in working memory, whatever its age."""
+class Pin(ById[Pinned], frozen=True, forbid_unknown_fields=True):
+    """Keep a memory in working memory, whatever its age.
+
+    Raises `NotFound`, and `InvalidRequest` for a memory that is archived.
+    """
 
     writes = True
 
-    id: Annotated[Name, Meta(description="the id of a working memory")]
-    off: Annotated[bool, Meta(description="let it go again")] = False
+
+class Unpin(ById[Pinned], frozen=True, forbid_unknown_fields=True):
+    """Let sleep consolidate a pinned memory again.
+
+    Raises `NotFound`, and `InvalidRequest` for a memory that is archived.
+    """
+
+    writes = True
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,22 +133,26 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     episode: str
     episode_removed: bool
-    """True where nothing was left of the episode; else it was rewritten without this one."""
+    """True if it was the episode's last original; otherwise the episode was rewritten."""
 
 
-class Restore(Request[Restored], frozen=True, forbid_unknown_fields=True):
+class Restore(ById[Restored], frozen=True, forbid_unknown_fields=True):
     """Bring an original back to working memory, pinned.
 
-    Its episode is rewritten without it. `mnem pin --off` lets sleep take it again.
+    Its episode is rewritten without it. `unpin` lets sleep consolidate it again.
+
+    Raises `NotFound`, `WordsPruned`, `BatchChanged`, and `InvalidRequest` for an id that is not
+    an archived original's.
     """
 
     writes = True
 
-    id: Annotated[Name, Meta(description="the id of an original")]
+
+# --------------------------------------------------------------------- prune
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What the archive's retention gave up, or would."""
+    """What the archive's retention deleted, or would delete."""
 
     dry_run: bool
     memories: int
@@ -137,33 +160,35 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     oldest: datetime | None
     newest: datetime | None
     more: bool
-    """Whether there is more than one call takes."""
+    """Whether there is more than one call prunes."""
     doubt: str = ""
-    """Why the clock by which originals are old is not believed; empty where it is."""
+    """Why the clock that tells the age of originals is not trusted; empty where it is."""
 
 
-class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
+class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Delete the words of old originals.
 
-    Which ones, the settings or the options say; by default the archive keeps everything. An
-    episode's originals go together. Summaries, exact details and provenance stay.
+    The settings or the options say how old; by default the archive keeps everything. All
+    originals of an episode are pruned together. Summaries, exact details and provenance stay.
+
+    Raises `ClockJumped` and `PartlyDone`.
     """
 
     writes = True
 
     keep_days: Annotated[
         Days | None,
-        Meta(description="originals older than so many days lose their words"),
+        Meta(description="prune originals older than this many days"),
     ] = None
     characters_max: Annotated[
         Characters | None,
-        Meta(description="beyond so many characters in all, the oldest do"),
+        Meta(description="prune the oldest beyond this many characters in all"),
     ] = None
-    dry_run: Annotated[bool, Meta(description="show what would go; prune nothing")] = (
+    dry_run: Annotated[bool, Meta(description="show the preview; prune nothing")] = (
         False
     )
     believe_clock: Annotated[
-        bool, Meta(description="the date is right, though the clock jumped ahead")
+        bool, Meta(description="trust the date, although the clock jumped ahead")
     ] = False
 
 
@@ -171,26 +196,28 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True):
 
 
 class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole copy of the memory, on disk."""
+    """A complete copy of the database, on disk."""
 
     file: str
     bytes: int
 
 
 class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
-    """Write a whole copy of the memory to a file, while everything goes on.
+    """Write a complete copy of the database to a file.
 
-    An earlier backup of that name is replaced once the new one is whole. Copying the database
-    itself while it is in use gives no backup: what was written last is not in that file yet.
+    Other requests go on meanwhile. An earlier backup of that name is replaced once the new one is
+    complete. A plain copy of the database file is no backup: its newest entries are in the
+    write-ahead log.
+
+    Raises `InvalidRequest` for a path that cannot be used, and `StorageFailed`.
     """
 
-    writes = (
-        True  # another file, but once the daemon is stopping there is no time for it
-    )
+    # It writes another file, but a daemon that is stopping has no time for it.
+    writes = True
 
     file: Annotated[
         str,
         Meta(
-            description="the path of the copy, absolute", min_length=1, max_length=4_096
+            description="the absolute path of the copy", min_length=1, max_length=4_096
         ),
     ]

@@ -243,7 +243,7 @@ def restore(story: Story, stage: Stage, line: Line) -> None:
     story.step(
         "Take something back",
         "One original comes back from the archive to working memory, where it stays. A whole sleep "
-        "is taken back with mnem sleep --undo.",
+        "is taken back with mnem undo.",
     )
     story.command("mnem", "restore", line.id)
     stage.mnem("restore", line.id)

@@ -9,7 +9,7 @@ import pytest
 
 import mnemosyned
 from mnemosyned.domain import errors
-from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.request import result_type
 
 ENGINE = ("sqlite3", "msgspec", "structlog", "apscheduler", "mnemosyned.service")

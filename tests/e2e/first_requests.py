@@ -18,8 +18,9 @@ from typing import Any
 from mnemosyned.client import Client
 from mnemosyned.library import Memory
 from mnemosyned.verbs.conversation import Compact, Context
-from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Status
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.status import Status
 
 SWITCH_S = 0.0001
 """Python's own interval is 5 ms: threads that switch this often meet what is half done."""

@@ -12,7 +12,7 @@ import msgspec
 from e2e.daemons import Daemon, Json
 
 from mnemosyned import Client, Memory, MnemosynedError
-from mnemosyned.verbs.memories import ALIASES, VERBS
+from mnemosyned.verbs.facade import ALIASES, VERBS
 
 POSITIONAL = {"content", "query", "id", "message", "messages", "file"}
 FILES = {"messages", "tools"}

@@ -17,7 +17,7 @@ from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_roo
 from e2e.programs import BIN
 from e2e.terminals import on_terminal, popen
 
-from mnemosyned.verbs.memories import ALIASES, VERBS
+from mnemosyned.verbs.facade import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
 
@@ -62,7 +62,9 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "sleep": ["sleep", "--dry-run"],
         "consolidate": ["consolidate", "--dry-run", "--force"],
         "forget": ["forget", "said", "--dry-run"],
+        "undo": ["undo", "--dry-run"],
         "pin": ["pin", "tea"],
+        "unpin": ["unpin", "tea"],
         "archive": ["archive", "prune", "--dry-run"],
         "status": ["status"],
         "backup": ["backup", str(file.with_name("copy.db"))],

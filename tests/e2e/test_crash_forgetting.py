@@ -188,12 +188,12 @@ def test_an_undo_that_was_killed_is_finished_by_repeating_it(
 
     for kill, moment in enumerate(moments(chance, halfway)):
         with killed_amid(
-            slept, tmp_path / f"{kill}", moment, "sleep", undo=cycle
+            slept, tmp_path / f"{kill}", moment, "undo", cycle=cycle
         ) as daemon:
             assert kept(daemon.database) == EVERYTHING
             ((left,),) = rows(daemon.database, "SELECT count(*) FROM archive")
             met.add(left)
-            answer = daemon.post("sleep", undo=cycle)
+            answer = daemon.post("undo", cycle=cycle)
 
             assert (
                 answer.error[0] == "cannot_undo" if not left else answer.status == 200

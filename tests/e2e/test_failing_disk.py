@@ -197,7 +197,7 @@ def test_an_undo_says_what_it_put_back(shim: Path, tmp_path: Path, error: int) -
             ((archived,),) = rows(daemon.database, "SELECT count(*) FROM archive")
 
         def undo(_: int) -> Answer:
-            return daemon.post("sleep", undo=cycle)
+            return daemon.post("undo", cycle=cycle)
 
         for _, answer in sweep(faults, error, prepare, undo):
             ((now,),) = rows(daemon.database, "SELECT count(*) FROM archive")

@@ -21,7 +21,7 @@ from e2e.daemons import WAIT_S, Daemon, environment, eventually, short_room
 from e2e.first_requests import FIRST, SWITCH_S
 
 from mnemosyned import Memory
-from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.facade import VERBS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 

@@ -129,7 +129,7 @@ def test_a_sleep_that_fills_the_disk_reports_what_it_did(
         assert report.body["promoted"] > 0
         assert report.body["failed"] > 0
         ballast.unlink()
-        back = daemon.post("sleep", undo=report.body["cycle"])
+        back = daemon.post("undo", cycle=report.body["cycle"])
         assert back.body["restored"] == report.body["evicted"] > 0
         assert len(kept(daemon.database)) == 1_000
 

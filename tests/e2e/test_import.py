@@ -15,7 +15,8 @@ from e2e.daemons import Daemon, kept
 from mnemosyned.cli.importer import BATCH, import_lines
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Acknowledged
-from mnemosyned.verbs.memories import Caller, RememberedMany, RememberMany
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import RememberedMany, RememberMany
 
 pytestmark = pytest.mark.e2e
 

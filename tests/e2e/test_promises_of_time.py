@@ -47,7 +47,7 @@ def test_what_an_undo_put_back_outlasts_the_age_trigger_a_stop_and_a_start(
     remember(daemon, "held", days_ago=3)
     daemon.mnem("sleep")
 
-    undone = daemon.mnem("sleep", "--undo", "last", "--keep-hours", "2").stdout.decode()
+    undone = daemon.mnem("undo", "--keep-hours", "2").stdout.decode()
     slept = daemon.mnem("sleep").stdout.decode()
     stopped = daemon.stop()
     after_stop = working(daemon.database)

@@ -14,7 +14,7 @@ from e2e.daemons import Daemon, Json, running
 from e2e.surfaces import InPython, InTheShell, OverHttp, Surface
 
 from mnemosyned import Memory
-from mnemosyned.verbs.memories import ALIASES, VERBS
+from mnemosyned.verbs.facade import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
 
@@ -106,8 +106,8 @@ def converse(call: Walker) -> None:
     call("learnings", source="cook", kind="instruction", superseded=False, limit=5)
     call("learnings", source=["cook", "waiter"], superseded=True)
     made = lesson["learning"]["id"]
-    call("learnings", edit=made, text="Taste twice before you salt.")
-    call("learnings", remove=made)
+    call("edit_learning", id=made, text="Taste twice before you salt.")
+    call("remove_learning", id=made)
     said = [
         {
             "role": "user" if n % 2 else "assistant",
@@ -210,7 +210,8 @@ def walk(call: Walker, room: Path) -> None:
     cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
     call("log", cycle=cycle)
     call("restore", id="step-1")
-    call("pin", id="step-1", off=True)
+    call("unpin", id="step-1")
+    call("pin", id="step-1")
     call("remember", content="Rome.", id="old", session="hall")
     new = {
         "supersedes": "old",
@@ -223,8 +224,8 @@ def walk(call: Walker, room: Path) -> None:
     call(
         "prune", keep_days=1, characters_max=1_000_000, dry_run=True, believe_clock=True
     )
-    call("sleep", undo=cycle, dry_run=True, keep_hours=0.5)
-    call("consolidate", undo=cycle, keep_hours=1)
+    call("undo", cycle=cycle, dry_run=True, keep_hours=0.5)
+    call("undo", cycle=cycle, keep_hours=1)
     call("forget", id="late")
     which = {
         "session": "kitchen",

@@ -11,11 +11,11 @@ from urllib.parse import quote_from_bytes, urlencode
 from fuzz.values import NUMBERS, any_text, any_time, anything, encoded, nested
 from msgspec import inspect
 
-from mnemosyned.verbs.memories import ALIASES, VERBS
+from mnemosyned.verbs.facade import ALIASES, VERBS
 
 Fields = dict[str, Any]
 
-IDS = ("id", "undo", "supersedes", "remove", "edit", "cycle")
+IDS = ("id", "supersedes", "cycle")
 KNOWN_MAX = 300
 PEOPLE = ("Ada", "Grace", "Zoë Müller", "李雷")
 WORDS = ("user", "assistant", "tool", "system", "Ada", "")

@@ -43,7 +43,8 @@ from mnemosyned.sleep.throttle import (
     ForegroundGate,
 )
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Sleep, Status
+from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
 
 
 class Slow(FakeSummarizer):

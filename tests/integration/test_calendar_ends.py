@@ -17,8 +17,9 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.verbs.conversation import Compact, Context
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany, Sleep
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
+from mnemosyned.verbs.sleep import Sleep, Undo
 
 DAYS, PER_DAY = 4, 9
 DAY = timedelta(days=1)
@@ -85,7 +86,7 @@ def test_they_are_slept_on_folded_undone_forgotten_and_pruned(
             assert isinstance(episode, Episode)
             above = episode.parent
 
-    undone = service.call(Sleep(undo=report.cycle))
+    undone = service.call(Undo(report.cycle))
     assert (undone.restored, render(undone) != "") == (DAYS * PER_DAY, True)
     sleep(service, force=True)
     assert render(service.call(Restore(ids[0])))

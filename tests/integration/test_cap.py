@@ -11,7 +11,8 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Remember, RememberMany, Sleep
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.sleep import Sleep
 
 
 @pytest.fixture(autouse=True)

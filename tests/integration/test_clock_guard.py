@@ -21,8 +21,10 @@ from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
+from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Prune
+from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
 
 YEAR = Retention(keep=timedelta(days=365))
 

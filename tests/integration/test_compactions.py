@@ -25,9 +25,11 @@ from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.conversation import Learnings
-from mnemosyned.verbs.memories import Expand, Recall, Remember, Sleep, Status
+from mnemosyned.verbs.learnings import Learnings
+from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
 
 UNIQUE = "Zqxjv48213Kwyz"
 

@@ -15,7 +15,8 @@ from mnemosyned.service.conversation import WindowSettings
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Shortened
-from mnemosyned.verbs.memories import Remember, Sleep
+from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.sleep import Sleep
 
 
 class Model(FakeSummarizer):

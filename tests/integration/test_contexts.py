@@ -9,9 +9,11 @@ from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.service.conversation import WindowSettings
 from mnemosyned.service.service import Limits, MemoryService
-from mnemosyned.verbs.conversation import Context, Learn, Learnings
-from mnemosyned.verbs.memories import Remember, Sleep
+from mnemosyned.verbs.conversation import Context
+from mnemosyned.verbs.learnings import Learn, Learnings
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Sleep
 
 UNIQUE = "Zqxjv48213Kwyz"
 
@@ -43,7 +45,10 @@ def test_memory_can_stand_before_the_new_message_instead(
 
     window = service.call(
         Context(
-            "And the harbour?", [said("Hello.")], "You help.", memory_place="message"
+            "And the harbour?",
+            messages=[said("Hello.")],
+            system="You help.",
+            memory_place="message",
         )
     )
 
@@ -64,7 +69,10 @@ def test_what_stands_in_the_window_is_not_quoted_beside_it(
     service.call(Remember("The harbour has two gates."))
 
     window = service.call(
-        Context("When does the harbour open?", [said("The harbour  opens at seven.")])
+        Context(
+            "When does the harbour open?",
+            messages=[said("The harbour  opens at seven.")],
+        )
     )
 
     assert "two gates" in window.system
@@ -85,7 +93,7 @@ def test_what_no_longer_fits_the_window_is_recalled_into_it(
     window = service.call(
         Context(
             "When does the harbour open?",
-            talk,
+            messages=talk,
             total=1_500,
             fresh_tail=2,
             system_reserve=100,
@@ -155,7 +163,7 @@ def test_a_budget_comes_from_the_settings_or_from_the_request(
 def test_equal_input_gives_an_equal_answer(service: MemoryService) -> None:
     for n in range(40):
         service.call(Remember(f"The harbour has gate {n}."))
-    request = Context("Which gates has the harbour?", [said("Hello.")])
+    request = Context("Which gates has the harbour?", messages=[said("Hello.")])
 
     assert service.call(request) == service.call(request)
 
@@ -197,7 +205,10 @@ def test_an_instruction_of_session_1_is_in_the_context_of_session_20(
 
     window = service.call(
         Context(
-            "What is the price of the ticket?", talk, "You are a clerk.", source="agent"
+            "What is the price of the ticket?",
+            messages=talk,
+            system="You are a clerk.",
+            source="agent",
         )
     )
 

@@ -16,7 +16,7 @@ from mnemosyned.domain.ports.records import Draft
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Sleep
+from mnemosyned.verbs.sleep import Sleep
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

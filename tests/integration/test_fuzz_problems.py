@@ -9,7 +9,7 @@ from fuzz.requests import Requests
 from fuzz.run import problem
 from soak.wire import Reply
 
-from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.facade import VERBS
 
 
 def error(code: str, message: str = "do something else") -> dict[str, Any]:

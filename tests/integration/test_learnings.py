@@ -9,7 +9,6 @@ from support.fakes import FakeClock, files_containing
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.errors import (
     EmptyContent,
-    InvalidRequest,
     NotFound,
     SecretRefused,
 )
@@ -20,9 +19,10 @@ from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import TokenEstimator
 from mnemosyned.service.service import Limits, MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.conversation import Learn, Learnings
-from mnemosyned.verbs.memories import Remember, RememberMany, Sleep
+from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
+from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Sleep
 
 UNIQUE = "Zqxjv48213Kwyz"
 
@@ -110,11 +110,13 @@ def test_a_secret_in_a_lesson_is_refused_where_secrets_are(
 def test_a_lesson_is_kept_edited_and_removed(service: MemoryService) -> None:
     kept = service.call(Learn("Taste first.", source="cook")).learning
 
-    edited = texts(service, edit=kept.id, text="Taste twice.")
-    removed = texts(service, remove=kept.id)
+    edited = service.call(EditLearning(kept.id, text="Taste twice."))
+    after_edit = texts(service)
+    removed = service.call(RemoveLearning(kept.id))
 
     assert (kept.kind, kept.memory) == (LearningKind.LESSON, None)
-    assert (edited, removed) == (["Taste twice."], [])
+    assert (edited.id, edited.text, removed.id) == (kept.id, "Taste twice.", kept.id)
+    assert (after_edit, texts(service)) == (["Taste twice."], [])
 
 
 def test_a_lesson_says_what_it_takes_the_place_of(
@@ -133,12 +135,12 @@ def test_a_lesson_says_what_it_takes_the_place_of(
 def test_what_cannot_be_learned_is_refused(service: MemoryService) -> None:
     with pytest.raises(EmptyContent):
         service.call(Learn("  \n"))
-    with pytest.raises(InvalidRequest, match="go together"):
-        service.call(Learnings(edit="x"))
-    with pytest.raises(InvalidRequest, match="go together"):
-        service.call(Learnings(text="x"))
     with pytest.raises(NotFound):
-        service.call(Learnings(remove="x"))
+        service.call(EditLearning("x", text="Taste twice."))
+    with pytest.raises(EmptyContent):
+        service.call(EditLearning("x", text=" "))
+    with pytest.raises(NotFound):
+        service.call(RemoveLearning("x"))
 
 
 def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
@@ -150,7 +152,7 @@ def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
     before = texts(service)
 
     service.call(Forget(kept.id))
-    service.call(Learnings(remove=lesson.id))
+    service.call(RemoveLearning(lesson.id))
 
     assert len(before) == 2
     assert texts(service) == []

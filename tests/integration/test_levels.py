@@ -24,8 +24,9 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Expand, Recall, Sleep
+from mnemosyned.verbs.memories import Expand, Recall
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Sleep
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -18,7 +18,8 @@ from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.terms import content_terms
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Sleep
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
+from mnemosyned.verbs.sleep import Sleep
 
 PLACES = 10
 Shown = list[frozenset[str]]

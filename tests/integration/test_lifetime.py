@@ -31,9 +31,10 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, Sleep
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
+from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore, Unpin
+from mnemosyned.verbs.sleep import Sleep, Undo
 
 R = TypeVar("R")
 
@@ -210,12 +211,12 @@ class Lifetime(RuleBasedStateMachine):
         }
         if cycle in self.undone:
             with pytest.raises(CannotUndo):
-                self.call(Sleep(undo=cycle))
+                self.call(Undo(cycle))
             return
         pruned = {self.episode(id).id for id, known in members.items() if known.pruned}
         back = [id for id in members if self.episode(id).id not in pruned]
 
-        report = self.call(Sleep(undo=cycle))
+        report = self.call(Undo(cycle))
 
         assert report.restored == len(back)
         assert (
@@ -258,9 +259,9 @@ class Lifetime(RuleBasedStateMachine):
             return
         if known.tier is Tier.ARCHIVE:
             with pytest.raises(InvalidRequest):
-                self.call(Pin(id, off=off))
+                self.call(Unpin(id) if off else Pin(id))
             return
-        self.call(Pin(id, off=off))
+        self.call(Unpin(id) if off else Pin(id))
         held_until = None if off else known.held_until
         self.known[id] = replace(known, pinned=not off, held_until=held_until)
 

@@ -16,8 +16,10 @@ from mnemosyned.config import Config
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.logs import ROOT, configure_logs, logger
-from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Sleep, Status
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
 
 Form = Literal["json", "console"]
 TOLD = "Zqxjv48213Kwyz"

@@ -9,7 +9,7 @@ import pytest
 
 from mnemosyned.config import keys, load_config
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, InvalidTime
-from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.request import parse, parse_text
 from mnemosyned.verbs.validation import plainly
 

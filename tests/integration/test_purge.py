@@ -21,8 +21,9 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.throttle import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.storage.sqlite import SqliteStore, open_store
 from mnemosyned.storage.sqlite.fulltext.segments import DEPTH_MAX, DEPTH_UNSAFE
-from mnemosyned.verbs.memories import Recall, Sleep
+from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Sleep
 
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 DEPTH_READABLE = 2_000

@@ -11,7 +11,8 @@ from support.fakes import NOON, FakeClock
 
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.memories import Recall, Remember, Sleep
+from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.sleep import Sleep
 
 
 def keep(service: MemoryService, id: str, content: str, **fields: Any) -> None:  # noqa: ANN401

@@ -18,7 +18,7 @@ from mnemosyned.domain.consolidation import (
     Trigger,
 )
 from mnemosyned.terminal import counted, when
-from mnemosyned.verbs.memories import Logged
+from mnemosyned.verbs.sleep import Logged
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 
@@ -89,14 +89,14 @@ def test_a_cycle_says_how_it_is_looked_at_and_taken_back() -> None:
     assert "3 memories became 1 episode," in shown
     assert "; 1 day written" in shown
     assert "mnem log --cycle the-cycle --limit 2" in shown
-    assert "mnem sleep --undo the-cycle" in shown
+    assert "mnem undo the-cycle" in shown
 
 
 def test_a_cycle_that_moved_nothing_offers_no_undo() -> None:
     shown = render(report(CycleStatus.DONE, group(GroupStatus.PROMOTED, level=2)))
 
     assert "1 week written" in shown
-    assert "--undo" not in shown
+    assert "mnem undo" not in shown
 
 
 def test_a_plan_shows_no_outcome() -> None:
@@ -105,7 +105,9 @@ def test_a_plan_shows_no_outcome() -> None:
     shown = render(report(CycleStatus.DONE, *groups, dry_run=True))
 
     assert shown.startswith("would consolidate 3 memories in 1 group and write 1 day\n")
-    assert not any(word in shown for word in ("planned", "after", "mnem log", "--undo"))
+    assert not any(
+        word in shown for word in ("planned", "after", "mnem log", "mnem undo")
+    )
 
 
 def test_an_undo_that_puts_nothing_back_is_still_told_as_an_undo() -> None:

@@ -17,8 +17,10 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
-from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
+from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore, Unpin
+from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.status import Status
 
 # ------------------------------------------------------------------- restore
 
@@ -60,7 +62,7 @@ def test_a_restored_memory_that_is_let_go_is_consolidated_once_more(
     run_cycle(cycle)
     service.call(Restore("a1"))
 
-    service.call(Pin("a1", off=True))
+    service.call(Unpin("a1"))
     run_cycle(cycle)
 
     assert episode_of(store, "a1").summary_of == ("a1",)
@@ -117,7 +119,7 @@ def test_an_undone_cycle_leaves_everything_as_it_was_before(
     order = working_ids(store)
     before = service.call(Recall("note getUserName 東京", limit=20)).hits
 
-    report = service.call(Sleep(undo=run_cycle(cycle)))
+    report = service.call(Undo(run_cycle(cycle)))
 
     assert (report.status, report.restored) == (CycleStatus.UNDONE, 7)
     assert {group.covers_from for group in report.groups} == {
@@ -142,16 +144,14 @@ def test_an_undo_is_in_the_log_and_cannot_be_repeated(
     first = run_cycle(cycle)
     clock.advance(minutes=5)
 
-    service.call(Sleep(undo=first))
+    service.call(Undo(first))
 
     (row,) = store.sleep.log(limit=9)
     assert (row.undone_at, row.summary_preview) == (clock.now(), "")
     with pytest.raises(CannotUndo, match="already"):
-        service.call(Sleep(undo=first))
+        service.call(Undo(first))
     with pytest.raises(NotFound):
-        service.call(Sleep(undo="never"))
-    with pytest.raises(InvalidRequest):
-        service.call(Sleep(undo=first, force=True))
+        service.call(Undo("never"))
 
 
 def test_a_dry_run_of_an_undo_changes_nothing(
@@ -160,7 +160,7 @@ def test_a_dry_run_of_an_undo_changes_nothing(
     remember_batch(store, *trio("a"))
     first = run_cycle(cycle)
 
-    report = service.call(Sleep(undo=first, dry_run=True))
+    report = service.call(Undo(first, dry_run=True))
 
     assert (report.candidates, report.restored) == (3, 0)
     assert [group.status for group in report.groups] == [GroupStatus.PLANNED]
@@ -177,8 +177,8 @@ def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
     service.call(Forget("a1"))
     service.call(Prune(keep_days=3))
 
-    planned = service.call(Sleep(undo=first, dry_run=True))
-    done = service.call(Sleep(undo=first))
+    planned = service.call(Undo(first, dry_run=True))
+    done = service.call(Undo(first))
 
     assert planned.status == done.status == CycleStatus.PARTIAL
     assert (planned.failed, done.failed) == (1, 1)
@@ -200,13 +200,13 @@ def test_the_last_cycle_need_not_be_named(
     newer = run_cycle(cycle)
     run_cycle(cycle)  # there was nothing to do
 
-    undone = [service.call(Sleep(undo="last")).cycle for _ in range(2)]
+    undone = [service.call(Undo("last")).cycle for _ in range(2)]
 
     assert undone == [newer, older]
     with pytest.raises(
         CannotUndo, match="no cycle"
     ):  # what was pruned cannot come back
-        service.call(Sleep(undo="last"))
+        service.call(Undo("last"))
 
 
 def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
@@ -219,9 +219,9 @@ def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
     clock.advance(days=30)
     run_cycle(cycle)
 
-    service.call(Sleep(undo=first))
+    service.call(Undo(first))
     amid = {row.level for row in store.sleep.log(limit=99) if row.undone_at is None}
-    service.call(Sleep(undo=second))
+    service.call(Undo(second))
 
     assert amid == {0, 1, 2, 3}
     assert all(row.undone_at for row in store.sleep.log(limit=99))
@@ -237,7 +237,7 @@ def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
     for at in range(3):
         service.call(Forget(f"b{at}"))
 
-    report = service.call(Sleep(undo=first))
+    report = service.call(Undo(first))
 
     assert (report.status, report.restored) == (CycleStatus.PARTIAL, 2)
     assert sorted(group.error or "" for group in report.groups) == [
@@ -254,7 +254,7 @@ def test_an_undo_leaves_a_group_with_pruned_originals_as_it_is(
     first = run_cycle(cycle)
     service.call(Prune(keep_days=3))
 
-    report = service.call(Sleep(undo=first))
+    report = service.call(Undo(first))
 
     assert (report.status, report.restored, report.failed) == (
         CycleStatus.PARTIAL,
@@ -281,7 +281,7 @@ def test_an_undo_rewrites_the_day_above_from_what_remains(
     day = episode_of(store, "a0").parent
     assert day
 
-    service.call(Sleep(undo=second))
+    service.call(Undo(second))
 
     found = store.memories.get(day)
     assert isinstance(found, Episode)
@@ -305,7 +305,7 @@ def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
     trigger: Trigger,
 ) -> None:
     remember_batch(store, *trio("a"))
-    report = service.call(Sleep(undo=run_cycle(cycle)))
+    report = service.call(Undo(run_cycle(cycle)))
     remember_batch(store, *trio("b", source="b"))
 
     at_once = cycle.run(CycleRequest(trigger=trigger))
@@ -326,23 +326,21 @@ def test_an_undo_holds_until_the_next_scheduled_cycle_or_as_long_as_told(
     with SleepScheduler(sleep=lambda _: None, relieve=lambda: None) as scheduler:
         scheduler.set_schedule(auto=True, interval=timedelta(hours=9), cron="0 3 * * *")
         service.use_scheduler(scheduler)
-        scheduled = service.call(Sleep(undo=run_cycle(cycle), dry_run=True)).held_until
-        told = service.call(Sleep(undo="last", keep_hours=9)).held_until
+        scheduled = service.call(Undo(run_cycle(cycle), dry_run=True)).held_until
+        told = service.call(Undo("last", keep_hours=9)).held_until
         assert scheduler.next_cycle
 
         assert scheduled == max(clock.now() + timedelta(hours=1), scheduler.next_cycle)
     assert told == tonight
-    with pytest.raises(InvalidRequest, match="goes with undo"):
-        service.call(Sleep(keep_hours=1))
 
 
 def test_a_cycle_that_ignores_age_and_a_pin_let_go_ignore_the_undo(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"), *trio("b", source="b"))
-    service.call(Sleep(undo=run_cycle(cycle)))
+    service.call(Undo(run_cycle(cycle)))
 
-    service.call(Pin("a0", off=True))
+    service.call(Unpin("a0"))
     let_go = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
     forced = service.call(Sleep(force=True))
 
@@ -353,7 +351,7 @@ def test_what_an_undo_holds_back_keeps_no_trigger_busy(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     remember_batch(store, *trio("a"))
-    service.call(Sleep(undo=run_cycle(cycle)))
+    service.call(Undo(run_cycle(cycle)))
 
     now = clock.now()
     held = store.sleep.activity(fresh=now, now=now, limit=9)
@@ -367,7 +365,7 @@ def test_what_was_put_back_is_known_when_it_is_said_again(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"))
-    service.call(Sleep(undo=run_cycle(cycle)))
+    service.call(Undo(run_cycle(cycle)))
 
     again = service.call(Remember("note a1", session=trio("a")[1].session, dedupe=True))
 
@@ -382,8 +380,8 @@ def test_an_undo_names_all_that_is_missing_of_a_group(
     service.call(Forget("a1"))
     service.call(Prune(keep_days=3))
 
-    planned = service.call(Sleep(undo=first, dry_run=True))
-    done = service.call(Sleep(undo=first))
+    planned = service.call(Undo(first, dry_run=True))
+    done = service.call(Undo(first))
 
     for report in (planned, done):
         (group,) = report.groups

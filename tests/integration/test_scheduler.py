@@ -16,7 +16,9 @@ from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.sleep.scheduler import SleepScheduler
-from mnemosyned.verbs.memories import Log, Remember, RememberMany, Status
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.sleep import Log
+from mnemosyned.verbs.status import Status
 
 SOON = timedelta(milliseconds=20)
 HOUR = timedelta(hours=1)

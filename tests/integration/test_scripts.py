@@ -3,7 +3,8 @@
 import pytest
 
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.memories import Recall, Remember, Sleep
+from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.sleep import Sleep
 
 TEXTS = {
     "chinese": ("我们周末在西湖边吃了面条", "西湖 面条"),

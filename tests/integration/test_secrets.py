@@ -19,9 +19,10 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
-from mnemosyned.verbs.memories import Expand, Get, Log, Recall, Remember, RememberMany
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Log
 
 SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."

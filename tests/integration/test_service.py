@@ -23,15 +23,14 @@ from mnemosyned.verbs.memories import (
     METADATA_BYTES_MAX,
     Expand,
     Get,
-    Log,
     Recall,
     Remember,
     RememberMany,
-    Sleep,
-    Status,
 )
 from mnemosyned.verbs.request import Request, checked
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.sleep import Log, Sleep
+from mnemosyned.verbs.status import Status
 
 TOKYO = "+09:00"
 BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [

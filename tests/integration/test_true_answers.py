@@ -19,9 +19,11 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.database.connections import Writer, open_writer
-from mnemosyned.verbs.conversation import Learn, Learnings
-from mnemosyned.verbs.memories import Remember, Sleep, Status
+from mnemosyned.verbs.learnings import Learn, Learnings, RemoveLearning
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget, Prune, Restore
+from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.status import Status
 
 FULL = "the disk is full: free space, then try again"
 
@@ -161,7 +163,7 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
         1,
     )
     assert report.cycle
-    assert service.call(Sleep(undo=report.cycle)).restored == 3
+    assert service.call(Undo(report.cycle)).restored == 3
 
 
 @pytest.mark.parametrize("step", ["flush", "pending"])
@@ -219,10 +221,10 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(
         with pytest.raises(
             PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"
         ):
-            service.call(Sleep(undo=cycle))
+            service.call(Undo(cycle))
 
     assert store.memories.working_count() == 3 * UNDO_CHUNK
-    assert service.call(Sleep(undo=cycle)).restored == 6
+    assert service.call(Undo(cycle)).restored == 6
 
 
 def test_a_prune_that_stops_halfway_counts_what_is_gone(
@@ -261,10 +263,10 @@ def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
     learned = service.call(Learn("Taste before you salt.")).learning
     monkeypatch.setattr(store.deletion, "purge_deleted", full)
 
-    left = service.call(Learnings(remove=learned.id))
+    removed = service.call(RemoveLearning(learned.id))
 
-    assert left.learnings == []
-    assert FULL in left.note
+    assert service.call(Learnings()).learnings == []
+    assert FULL in removed.note
     assert store.deletion.purge_due()
 
 
@@ -371,7 +373,7 @@ def test_people_read_what_is_not_finished(
     answers = [
         service.call(Sleep()),
         service.call(Forget("1")),
-        service.call(Learnings(remove=learned.id)),
+        service.call(RemoveLearning(learned.id)),
     ]
 
     for answer in answers:

@@ -22,8 +22,9 @@ from mnemosyned.domain.memory import MemoryRecord, content_hash
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore, open_store
-from mnemosyned.verbs.memories import Expand, Recall, Remember, Sleep
+from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
+from mnemosyned.verbs.sleep import Sleep, Undo
 
 SPEAKER, SESSION = "Zqxjvarathustra", "Zqxjvsession"
 WORDLESS_CONTENTS: tuple[object, ...] = (
@@ -98,7 +99,7 @@ def test_they_come_back_and_the_index_stays_whole_all_life_long(
     assert expand_all(service, *ids) == gone
     check_index(store.database)
 
-    assert service.call(Sleep(undo=slept.cycle)).restored == slept.evicted
+    assert service.call(Undo(slept.cycle)).restored == slept.evicted
     assert expand_all(service, *ids) == gone
     check_index(store.database)
 

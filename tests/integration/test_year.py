@@ -25,7 +25,8 @@ from mnemosyned.domain.search.query import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.policy import SleepPolicy
-from mnemosyned.verbs.memories import Recall, Remember, RememberMany, Status
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
+from mnemosyned.verbs.status import Status
 
 pytestmark = pytest.mark.slow
 

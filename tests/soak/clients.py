@@ -34,6 +34,7 @@ EXPECTED = {
     ("restore", "invalid_request"): "it is in working memory already",
     ("restore", "words_pruned"): "retention took its words",
     ("pin", "invalid_request"): "a cycle moved it to the archive",
+    ("unpin", "invalid_request"): "a cycle moved it to the archive",
     (
         "expand",
         "not_found",
@@ -292,13 +293,13 @@ class Client:
             if item["text"].startswith(f"{self._name} learned")
         ]
         for id in own[5:]:
-            self._call("learnings", "unlearn", remove=id)
+            self._call("remove_learning", id=id)
 
     # -------------------------------------------------------- moving and taking
 
     def _pin(self) -> None:
         if entry := self._own():
-            self._call("pin", id=entry.id, off=self._chance.random() < 0.7)
+            self._call("unpin" if self._chance.random() < 0.7 else "pin", id=entry.id)
 
     def _restore(self) -> None:
         if entry := self._own():
@@ -314,7 +315,7 @@ class Client:
             self._call("sleep", force=self._chance.random() < 0.3)
 
     def _undo(self) -> None:
-        self._call("sleep", "undo", undo="last")
+        self._call("undo")
 
     def _forget(self) -> None:
         entry = self._own()

@@ -18,8 +18,9 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Remember, Sleep
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
+from mnemosyned.verbs.sleep import Undo
 
 WORDS = {
     "words": "Zqxjv48213Kwyz",
@@ -114,7 +115,7 @@ def restored(parts: Parts) -> None:
 
 def undone(parts: Parts) -> None:
     slept(parts)
-    parts.service.call(Sleep(undo=parts.store.sleep.log(limit=1)[0].cycle))
+    parts.service.call(Undo(parts.store.sleep.log(limit=1)[0].cycle))
 
 
 def superseded(parts: Parts) -> None:

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.memories import Recalled, Remember, Status
+from mnemosyned.verbs.memories import Recalled, Remember
+from mnemosyned.verbs.status import Status
 
 WAIT_S = 10.0
 Open = Callable[..., MemoryService]

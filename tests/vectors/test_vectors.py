@@ -23,8 +23,10 @@ from mnemosyned.domain.retention import Retention
 from mnemosyned.service.retention import Forgetting
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.verbs.memories import Recall, Remember, Sleep, Status
+from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
+from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
 
 pytestmark = pytest.mark.numpy
 

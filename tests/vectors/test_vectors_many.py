@@ -14,8 +14,10 @@ from support.vector_service import (
 
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.vectors import indexer as module
-from mnemosyned.verbs.memories import Recall, Sleep, Status
+from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget, Restore
+from mnemosyned.verbs.sleep import Sleep, Undo
+from mnemosyned.verbs.status import Status
 
 pytestmark = pytest.mark.numpy
 
@@ -143,7 +145,7 @@ def test_after_a_sleep_that_is_undone_and_a_restored_original_the_vectors_still_
     (hit,) = service.call(Recall(query="car")).hits
     assert [line.id for line in hit.lines] == ids[:1]
 
-    service.call(Sleep(undo=asleep.cycle))
+    service.call(Undo(asleep.cycle))
     assert [hit.id for hit in service.call(Recall(query="car")).hits] == ids[:1]
 
     service.call(Sleep(force=True))

@@ -1,0 +1,64 @@
+"""The verb `status`: what the daemon reports about itself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from mnemosyned.domain.consolidation import Progress
+from mnemosyned.domain.memory import Tier, TierTotals
+from mnemosyned.domain.ports.models import EmbedderStatus, SummarizerStatus
+from mnemosyned.verbs.request import Request
+
+
+class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """When the daemon slept, and when it will."""
+
+    auto: bool
+    schedule: str
+    last_cycle: datetime | None
+    next_cycle: datetime | None
+    running: bool
+    due: int
+    """Memories old enough for the next cycle."""
+    progress: Progress | None = None
+    """Progress of the running cycle; null when none runs."""
+    waits_for: str = ""
+    """Why the last scheduled cycle was postponed; empty if it was not."""
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the store and the daemon."""
+
+    version: str
+    schema_version: int
+    database: str
+    """The path of the database file, or `:memory:`."""
+    bytes_on_disk: int
+    tiers: dict[Tier, TierTotals]
+    wm_max: int
+    sleep: SleepStatus
+    summarizer: SummarizerStatus
+    counter: str
+    """What counts the tokens of contexts."""
+    embedder: EmbedderStatus
+    pid: int
+    uptime_s: float
+    longest_write_ms: float
+    """The longest time that one commit has blocked other writers since the start."""
+    purge_due: bool = False
+    """Whether words of forgotten memories are still to be purged from the file."""
+    problems: list[str] = msgspec.field(default_factory=list)
+    """What is wrong now, and what to do about it. The watchdog restarts a daemon that has some."""
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """What the owner should know about the database file; empty where all is well."""
+    clock: str = ""
+    """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
+
+
+class Status(Request[Stats], frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Show counts, sizes, cycles and the summarizer.
+
+    Raises `StorageFailed`.
+    """
