@@ -33,7 +33,7 @@ from mnemosyned.config import Config
 from mnemosyned.verbs.request import result_type
 from mnemosyned.models import endpoint, llama_worker
 from mnemosyned.summarizers import parallel_worker as worker
-from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.facade import VERBS
 
 for verb in VERBS.values():
     use(verb)

@@ -170,7 +170,7 @@ def test_a_preview_goes_on_only_from_what_would_go(
 
     with pytest.raises(InvalidRequest, match="leave after out") as strange:
         service.call(Forget(query="ibex", dry_run=True, after="2"))
-    with pytest.raises(InvalidRequest, match="goes with dry_run") as alone:
+    with pytest.raises(InvalidRequest, match="after needs dry_run") as alone:
         service.call(Forget(query="ibex", after="1"))
 
     assert (strange.value.field, alone.value.field) == ("after", "after")
