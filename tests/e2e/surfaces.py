@@ -14,7 +14,6 @@ from e2e.daemons import Daemon, Json
 from mnemosyned import Client, Memory, MnemosynedError
 from mnemosyned.verbs.facade import ALIASES, VERBS
 
-POSITIONAL = {"content", "query", "id", "message", "messages", "file"}
 FILES = {"messages", "tools"}
 COMMANDS = {"prune": ["archive", "prune"]}
 """Where the shell's words for a verb are others than its name."""
@@ -110,21 +109,15 @@ class InTheShell:
 
 
 def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
-    required = {
-        field.name
-        for field in msgspec.structs.fields(VERBS[ALIASES.get(name, name)])
-        if field.required
-    }
-    required |= {"id"} if name == "forget" else set()
     options = [
-        *COMMANDS.get(name, [name]),
+        *COMMANDS.get(name, [name.replace("_", "-")]),
         "--json",
         *(["--yes"] if name in ASK_FIRST else []),
     ]
     last = ["--"]
     for field, value in fields.items():
         option = f"--{field.replace('_', '-')}"
-        if field in POSITIONAL & required:
+        if field in VERBS[ALIASES.get(name, name)].__match_args__:
             last.append(value)
         elif value is True:
             options.append(option)

@@ -22,10 +22,18 @@ from mnemosyned.verbs.facade import ALIASES, VERBS
 pytestmark = pytest.mark.e2e
 
 COMMANDS = sorted(
-    {*VERBS, *ALIASES, "import", "completion", "archive"} - {"remember_many", "prune"}
+    (
+        {name.replace("_", "-") for name in (*VERBS, *ALIASES)}
+        | {"import", "completion", "archive"}
+    )
+    - {"remember-many", "prune"}
 )
-PRINTING = [name for name in COMMANDS if name not in ("completion", "restore")]
-"""What prints when it is called twice: a memory is restored but once."""
+PRINTING = [
+    name
+    for name in COMMANDS
+    if name not in ("completion", "remove-learning", "restore")
+]
+"""What prints when it is called twice."""
 COLOR = b"\x1b["
 
 
@@ -47,7 +55,7 @@ def episode(filled: Daemon) -> str:
     return found
 
 
-def words_of(command: str, episode: str, file: Path) -> list[str]:
+def words_of(command: str, episode: str, lesson: str, file: Path) -> list[str]:
     file.write_text('{"content": "from a file", "id": "from-a-file"}\n')
     talk = file.with_name("talk.json")
     talk.write_text(
@@ -73,6 +81,7 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
         "compact": ["compact", str(talk)],
         "learn": ["learn", "taste first"],
         "learnings": ["learnings", "--superseded"],
+        "edit-learning": ["edit-learning", lesson, "--text", "taste twice"],
     }[command]
 
 
@@ -83,7 +92,8 @@ def words_of(command: str, episode: str, file: Path) -> list[str]:
 def test_what_is_printed_is_plain_or_json(
     filled: Daemon, episode: str, tmp_path: Path, command: str
 ) -> None:
-    words = words_of(command, episode, tmp_path / "m.jsonl")
+    lesson = filled.post("learn", content="Taste first.").body["learning"]["id"]
+    words = words_of(command, episode, lesson, tmp_path / "m.jsonl")
     filled.post("remember", id="said", content="said")
 
     printed = filled.mnem(*words, anew=True)
@@ -365,10 +375,10 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
     [
         (["recall", "tea"], b""),
         (["sleep", "--dry-run"], b""),
-        (["sleep"], b"mnem: the cycle goes on in the daemon; "),
+        (["sleep"], b"mnem: the cycle continues in the daemon; "),
         (
             ["forget", "tea", "--yes"],
-            b"mnem: the daemon finishes what it was asked to do",
+            b"mnem: the daemon finishes this request",
         ),
     ],
 )
@@ -425,7 +435,7 @@ def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) ->
     done = mnem(command, "--help", home=tmp_path)
 
     shown = done.stdout.decode()
-    verb = VERBS.get(ALIASES.get(command, command))
+    verb = VERBS.get(ALIASES.get(command, command.replace("-", "_")))
     fields = [field.name for field in msgspec.structs.fields(verb)] if verb else []
     assert done.returncode == 0
     for name in fields:
@@ -458,7 +468,7 @@ def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
     ("typed", "expected"),
     [
         ("mnem rec", {"recall"}),
-        ("mnem re", {"recall", "remember", "restore"}),
+        ("mnem re", {"recall", "remember", "remove-learning", "restore"}),
         ("mnem recall --li", {"--limit"}),
         ("mnem recall --tier ", {"archive", "episodic", "working"}),
         ("mnem completion z", {"zsh"}),
