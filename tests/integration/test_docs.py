@@ -14,7 +14,7 @@ from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
 from mnemosyned.cli.main import mnem
 from mnemosyned.daemon.http import STATUS_OF_KIND
 from mnemosyned.domain.errors import by_code
-from mnemosyned.verbs.memories import VERBS
+from mnemosyned.verbs.facade import VERBS
 
 README_BYTES_MAX = 6_144
 CONTRIBUTING = PROJECT / "CONTRIBUTING.md"
