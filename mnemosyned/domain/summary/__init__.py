@@ -1,1 +1,1 @@
-"""What a summary keeps, and what a model's summary may say."""
+"""Summaries of memories: extraction by rule, and checks of a model's text."""

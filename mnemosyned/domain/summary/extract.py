@@ -1,4 +1,4 @@
-"""What to keep of a group of memories: the sentences that say most, and keywords for the rest."""
+"""Extraction: the most informative sentences of a group of memories, and keywords for the rest."""
 
 from __future__ import annotations
 
@@ -22,37 +22,45 @@ from mnemosyned.domain.text.tokenizer import (
     tokens,
 )
 
-# Chosen on conversations 1-5 of LoCoMo; retention is flat around all of them.
-SHARE = 0.35
-"""Of the room, what is left to keywords."""
-SHARES_SMALL = (0.3, 0.2, 0.1)
-SMALL_CHARS = 320
-"""With less room than this, several shares are tried: one sentence more can say the most."""
-KEYWORD_GAIN = 0.8
-"""What a word counts without its sentence."""
 
-QUESTION = 0.7
-PLAIN = 0.85
-"""A sentence without a name, a value or a cue."""
-BARE = 0.2
-LISTING = 0.35
-LISTING_TOLD = 0.6
-"""A row or command that tells of an event, such as a failure."""
-CLIPPED = 0.7
-PROSE_STOP_SHARE = 0.15
-"""Prose has its share of little words; log lines, tables and code have fewer. So have notes and
-appointments ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractWeights:
+    """Weights of extraction, chosen on conversations 1-5 of LoCoMo; retention is flat around them.
 
-SENTENCE_COST_CHARS = 16
-LENGTH_POWER = 0.55
-"""A sentence's worth is judged per character, or only the longest would be kept; yet to a power
-below one and with some characters added, or the shortest remark would beat every statement."""
+    A sentence's worth is divided by its length, or only the longest would be kept: to a power
+    below one and with some characters added, or the shortest remark would beat every statement.
+    """
 
-BARE_WORDS = 3
-"""With fewer words a sentence is an exclamation; scripts without spaces are not judged so."""
+    keyword_share: float = 0.35
+    """Share of the room left to keywords."""
+    small_keyword_shares: tuple[float, ...] = (0.3, 0.2, 0.1)
+    """Shares tried in a small room, where one more sentence can say the most."""
+    small_chars: int = 320
+    """Room below which it counts as small."""
+    keyword: float = 0.8
+    """Worth of a word without its sentence."""
+    question: float = 0.7
+    plain: float = 0.85
+    """Factor of a sentence without a name, a value or a cue."""
+    exclamation: float = 0.2
+    """Factor of a sentence with fewer than `exclamation_words`."""
+    exclamation_words: int = 3
+    listing: float = 0.35
+    """Factor of a table row, command or log line."""
+    eventful_listing: float = 0.6
+    """Factor of a row or command that reports an event, such as a failure."""
+    clipped: float = 0.7
+    """Factor of a sentence cut short."""
+    prose_stop_share: float = 0.15
+    """Share of stop words below which a line may be a listing. Notes and appointments have few
+    too ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
+    sentence_cost_chars: int = 16
+    length_power: float = 0.55
+    new_worth_min: float = 2.5
+    """Worth a sentence must add: more than two ordinary words, or one exact value."""
 
-FRESH_MIN = 2.5
-"""A sentence must add more than two ordinary words, or one exact value."""
+
+WEIGHTS = ExtractWeights()
 
 CHARS_MIN = 160
 CHARS_MAX = 12_000
@@ -64,11 +72,11 @@ ROLES_SHOWN_MAX = 6
 UNNAMED_ROLES = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
 )
-"""Roles that a heading need not tell: every group has them, or the lines show them."""
+"""Roles left out of a heading: every group has them, or the lines show them."""
 
 KEYWORDS = "Keywords: "
 VALUES = EXACT_KINDS - {TokenKind.IDENTIFIER}
-"""Kinds that can make a statement of two words; code has identifiers everywhere."""
+"""Kinds that make a statement of two words; not identifiers, which are everywhere in code."""
 
 _STOP = TokenKind.STOP  # found faster than an attribute of an Enum
 
@@ -76,96 +84,114 @@ UNSPACED = ("。", "！", "？")
 QUESTION_MARKS = ("?", "？", "؟")
 SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 _SIGNS = re.compile(r"[{}<>=|$\\\[\]]|::|->|\(\)")
-"""What code and commands have, and prose has not."""
+"""Signs of code and commands."""
 _STAMP = re.compile(r"\[?(?:\w{3}\s\d+|\d{4}-\d\d-\d\d)[T\s]\d\d:\d\d:\d\d")
-"""How a log line begins."""
+"""Timestamp at the beginning of a log line."""
 _CLAUSE = re.compile(r"[,;:、，；：](?:\s+|(?<=[、，；：]))|\s[–—]\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """What was kept of a group."""
+    """Extract of a group."""
 
     heading: str
-    """The days it covers and who spoke."""
+    """Days covered, and speakers."""
     lines: tuple[str, ...]
     """Sentences in their original order."""
     keywords: tuple[str, ...]
-    """What the lines leave out, in the order in which it was said."""
+    """Keywords that the lines leave out, in the order of the source."""
 
     @property
     def text(self) -> str:
-        """Everything, as an episode shows it."""
+        """Whole text, as an episode shows it."""
         last = KEYWORDS + SEPARATOR.join(self.keywords) if self.keywords else ""
         return "\n".join(part for part in (self.heading, *self.lines, last) if part)
 
 
 class _Unit(NamedTuple):
-    """A sentence that may be kept."""
+    """Sentence that may be kept."""
 
     at: int
-    """Where it stands among all sentences of the group."""
+    """Position among all sentences of the group."""
     memory: int
     role: str
     text: str
     starts_line: bool
     stems: tuple[str, ...]
-    """Each word once; in a fixed order, as sums of fractions depend on it."""
+    """Stems of the words, each once; in a fixed order, on which sums of fractions depend."""
     emphasis: float
     clipped: bool = False
 
 
 def extract(
-    memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC
+    memories: Sequence[MemoryRecord],
+    *,
+    ratio: float,
+    zone: tzinfo = UTC,
+    weights: ExtractWeights = WEIGHTS,
 ) -> Extract:
     """Keep about `ratio` of the group's characters, heading and keywords included.
 
-    Very short groups may keep more than that, but the result is never longer than its sources;
-    very long ones keep at most `CHARS_MAX`. `zone` is where "yesterday" was said.
+    Very short groups may keep more, but the result is never longer than its sources; very long
+    ones keep at most `CHARS_MAX`. `zone` is the time zone of the memories, for "yesterday".
     """
     size = sum(len(memory.content) for memory in memories)
     budget = min(max(int(size * ratio), CHARS_MIN), CHARS_MAX)
     if size <= budget:
         return Extract(
-            "", tuple(_render_lines(_everything_that_fits(memories, size))), ()
+            "", tuple(_render_lines(_everything_that_fits(memories, size, weights))), ()
         )
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
-    heading = _heading(memories, roles if budget > SMALL_CHARS else (), zone)
+    named = roles if budget > weights.small_chars else ()
+    heading = _heading(memories, named, zone)
     if len(heading) > budget // 3:
         heading = ""
-    units, known = _split_units(memories, zone=zone, named=len(roles) > 1)
+    units, known = _split_units(
+        memories, zone=zone, named=len(roles) > 1, weights=weights
+    )
     known.discount(roles)
+    group = _Group(heading, units, known, weights)
     room = budget - len(heading) - 1
-    if room >= SMALL_CHARS:
-        return _fill(units, known, room=room, share=SHARE, heading=heading)[0]
+    if room >= weights.small_chars:
+        return _fill(group, room=room, share=weights.keyword_share)[0]
     tried = [
-        _fill(units, known, room=room, share=share, heading=heading)
-        for share in SHARES_SMALL
+        _fill(group, room=room, share=share) for share in weights.small_keyword_shares
     ]
-    return max(tried, key=lambda one: _total_gain(known, *one))[0]
+    return max(tried, key=lambda filled: _total_gain(group, *filled))[0]
 
 
-def _fill(
-    units: Sequence[_Unit], known: Vocabulary, *, room: int, share: float, heading: str
-) -> tuple[Extract, float]:
-    """The best lines, with keywords as far as there is room beside them; what the lines add."""
-    gain, kept = _choose(units, known.worth, chars_max=int(room * (1 - share)))
+class _Group(NamedTuple):
+    """A group taken apart, ready to be selected from."""
+
+    heading: str
+    units: Sequence[_Unit]
+    known: Vocabulary
+    weights: ExtractWeights
+
+
+def _fill(group: _Group, *, room: int, share: float) -> tuple[Extract, float]:
+    """Fill the room with the best lines and with keywords; return the gain of the lines too."""
+    heading, units, known, weights = group
+    chars_max = int(room * (1 - share))
+    gain, kept = _choose(units, known.worth, chars_max=chars_max, weights=weights)
     lines = _render_lines(kept)
     body = sum(map(len, lines)) + len(lines)
-    told = {token.stem for token in tokens(heading)}
-    told.update(*[unit.stems for unit in kept])
-    found = select_keywords(
+    covered = {token.stem for token in tokens(heading)}
+    covered.update(*[unit.stems for unit in kept])
+    missing = select_keywords(
         known,
-        covered=told,
+        covered=covered,
         chars_max=min(room - body, body) - len(KEYWORDS) - len(SEPARATOR),
     )
-    return Extract(heading, tuple(lines), found), gain
+    return Extract(heading, tuple(lines), missing), gain
 
 
-def _total_gain(known: Vocabulary, kept: Extract, gain: float) -> float:
-    """What an extract tells, its keywords included."""
-    named = dict.fromkeys([token.stem for token in tokens(" ".join(kept.keywords))])
-    return gain + KEYWORD_GAIN * sum([known.worth.get(word, 0.0) for word in named])
+def _total_gain(group: _Group, extract: Extract, gain: float) -> float:
+    """Return the gain of an extract, its keywords included."""
+    words = tokens(" ".join(extract.keywords))
+    worth = group.known.worth
+    stems = dict.fromkeys([token.stem for token in words])
+    return gain + group.weights.keyword * sum([worth.get(stem, 0.0) for stem in stems])
 
 
 def _heading(
@@ -175,21 +201,27 @@ def _heading(
         in_zone(memory.created_at, zone).date()
         for memory in (memories[0], memories[-1])
     ]
-    telling = not UNNAMED_ROLES.issuperset(map(str.lower, roles))
-    who = ", ".join(roles[:ROLES_SHOWN_MAX]) if telling else ""
+    informative = not UNNAMED_ROLES.issuperset(map(str.lower, roles))
+    who = ", ".join(roles[:ROLES_SHOWN_MAX]) if informative else ""
     return " · ".join(part for part in (dates.format_period(*days), who) if part)
 
 
-def _everything_that_fits(memories: Sequence[MemoryRecord], size: int) -> list[_Unit]:
-    """Everything that fits into the size of a group too short to be summarized."""
-    units, known = _split_units(memories, zone=None, named=False)
-    return _choose(units, known.worth, chars_max=size + 1)[1]
+def _everything_that_fits(
+    memories: Sequence[MemoryRecord], size: int, weights: ExtractWeights
+) -> list[_Unit]:
+    """Return all sentences that fit, for a group too short to be summarized."""
+    units, known = _split_units(memories, zone=None, named=False, weights=weights)
+    return _choose(units, known.worth, chars_max=size + 1, weights=weights)[1]
 
 
 def _split_units(
-    memories: Sequence[MemoryRecord], *, zone: tzinfo | None, named: bool
+    memories: Sequence[MemoryRecord],
+    *,
+    zone: tzinfo | None,
+    named: bool,
+    weights: ExtractWeights,
 ) -> tuple[list[_Unit], Vocabulary]:
-    """Every sentence once, with its relative dates resolved if there is a zone to do it in."""
+    """Split memories into distinct sentences; resolve their relative dates where a zone is given."""
     known = Vocabulary()
     seen: set[str] = set()
     units: list[_Unit] = []
@@ -209,7 +241,7 @@ def _split_units(
             text = dates.annotate_relative_dates(sentence, said) if said else sentence
             stamp = _STAMP.match(text)
             words = tokens(text[stamp.end() :] if stamp else text)
-            weight = _emphasis(sentence, words, stamped=stamp is not None)
+            weight = _emphasis(sentence, words, weights, stamped=stamp is not None)
             weight *= 0.5 + memory.importance
             stems = known.add(words)
             units.append(
@@ -218,31 +250,41 @@ def _split_units(
     return units, known
 
 
-def _emphasis(sentence: str, words: Sequence[Token], *, stamped: bool) -> float:
-    """How much more, or less, a sentence matters than the words in it."""
-    factor = emphasis(words)
+def _emphasis(
+    sentence: str, words: Sequence[Token], weights: ExtractWeights, *, stamped: bool
+) -> float:
+    """Return the factor by which a sentence matters more, or less, than its words."""
     kinds = [word.kind for word in words]
+    factor = emphasis(words)
     if stamped:
-        factor *= LISTING
-    elif kinds.count(_STOP) < PROSE_STOP_SHARE * len(words) and _is_listing(
+        factor *= weights.listing
+    elif kinds.count(_STOP) < weights.prose_stop_share * len(words) and _is_listing(
         sentence, kinds
     ):
-        factor *= LISTING_TOLD if factor > 1 else LISTING
-    elif (
-        factor == 1
-        and EXACT_KINDS.isdisjoint(kinds)
-        and True not in [word.capital for word in words[1:]]
-    ):
-        factor *= PLAIN
+        factor *= weights.eventful_listing if factor > 1 else weights.listing
+    elif factor == 1 and _is_plain(words, kinds):
+        factor *= weights.plain
     if sentence.endswith(QUESTION_MARKS):
-        factor *= QUESTION
-    if len(words) < BARE_WORDS and sentence.isascii() and VALUES.isdisjoint(kinds):
-        factor *= BARE
+        factor *= weights.question
+    if len(words) < weights.exclamation_words and _is_exclamation(sentence, kinds):
+        factor *= weights.exclamation
     return factor
 
 
+def _is_plain(words: Sequence[Token], kinds: Sequence[TokenKind]) -> bool:
+    """Whether a sentence has neither an exact value nor, after its first word, a name."""
+    return EXACT_KINDS.isdisjoint(kinds) and True not in [
+        word.capital for word in words[1:]
+    ]
+
+
+def _is_exclamation(sentence: str, kinds: Sequence[TokenKind]) -> bool:
+    """Whether a few words say nothing; scripts without spaces are not judged by words."""
+    return sentence.isascii() and VALUES.isdisjoint(kinds)
+
+
 def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
-    """Whether a line of few little words is a row, a command or a log line, not a note."""
+    """Whether a line with few stop words is a table row, a command or a log line, not a note."""
     if _SIGNS.search(sentence):
         return True
     exact = sum(kind in EXACT_KINDS for kind in kinds)
@@ -252,68 +294,83 @@ def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
 
 
 class _Selection:
-    """Sentences kept greedily while there is room: whatever adds most for its length."""
+    """Greedy selection of sentences while there is room, by gain for their length."""
 
-    def __init__(self, worth: Mapping[str, float], *, chars_max: int) -> None:
+    def __init__(
+        self, worth: Mapping[str, float], weights: ExtractWeights, *, chars_max: int
+    ) -> None:
         self.room = chars_max
+        self._weights = weights
         self.kept: list[_Unit] = []
         self.gain = 0.0
         self._worth = dict(worth)
-        """What each word still adds: nothing once it is told."""
+        """Remaining worth of each stem: 0 once it is covered."""
         self._speakers: set[int] = set()
         self._clips = 0
 
     def value(self, unit: _Unit) -> float:
-        """What a sentence adds for its length to what is covered already."""
+        """Return what a sentence adds, for its length, to those kept."""
         fresh = sum(map(self._worth.__getitem__, unit.stems))
-        if fresh < FRESH_MIN:
+        weights = self._weights
+        if fresh < weights.new_worth_min:
             return 0.0
-        length: float = (len(unit.text) + SENTENCE_COST_CHARS) ** LENGTH_POWER
+        chars = len(unit.text) + weights.sentence_cost_chars
+        length: float = chars**weights.length_power
         return unit.emphasis * fresh / length
 
     def cost(self, unit: _Unit) -> int:
-        """The characters it takes, with the name of its speaker."""
+        """Return the characters it takes, with the name of its speaker."""
         named = unit.role and unit.memory not in self._speakers
         return len(unit.text) + 1 + (len(unit.role) + 2 if named else 0)
 
     def keep(self, unit: _Unit) -> None:
-        """Take it in."""
+        """Add a sentence to the selection."""
         self.room -= self.cost(unit)
         self.gain += unit.emphasis * sum(map(self._worth.__getitem__, unit.stems))
         self.kept.append(unit)
         self._worth.update(dict.fromkeys(unit.stems, 0.0))
         self._speakers.add(unit.memory)
 
-    def clipped(self, unit: _Unit) -> _Unit | None:
-        """The first clauses of a sentence too long to keep whole, if they fit."""
+    def clip(self, unit: _Unit) -> _Unit | None:
+        """Return the first clauses of a sentence too long to keep whole, if they fit."""
         if self._clips >= CLIPS_MAX or unit.clipped:
             return None
         self._clips += 1
         size = len(unit.text) - (self.cost(unit) - self.room) - 1
         stop = max(
-            (at.start() for at in _CLAUSE.finditer(unit.text, 0, size + 1)), default=0
+            (clause.start() for clause in _CLAUSE.finditer(unit.text, 0, size + 1)),
+            default=0,
         )
-        return _cut(unit, stop) if stop >= CLIP_CHARS_MIN else None
+        return _cut(unit, stop, self._weights) if stop >= CLIP_CHARS_MIN else None
+
+    def keep_beginning(self, unit: _Unit) -> None:
+        """Keep the beginning of a sentence, where none fits whole."""
+        self.keep(_shorten(unit, self.room, self._weights))
 
 
 def _choose(
-    units: Sequence[_Unit], worth: Mapping[str, float], *, chars_max: int
+    units: Sequence[_Unit],
+    worth: Mapping[str, float],
+    *,
+    chars_max: int,
+    weights: ExtractWeights,
 ) -> tuple[float, list[_Unit]]:
-    """Greedily, whatever adds most to what is covered already; and what all of it is worth.
+    """Select greedily what adds most to the sentences kept; return the total gain too.
 
-    What a sentence adds can only shrink while others are kept, so a heap of stale values is
-    enough: the top is valued afresh, and is the best if it stays on top.
+    The value of a sentence can only shrink while others are kept, so a heap of stale values is
+    enough: the top is valued again, and is the best if it stays on top.
     """
-    selection = _Selection(worth, chars_max=chars_max)
+    selection = _Selection(worth, weights, chars_max=chars_max)
     pool = list(units)
     heap = sorted([(-selection.value(unit), unit.at) for unit in units])[:UNITS_MAX]
-    first = pool[heap[0][1]] if heap else None
+    if not heap:
+        return selection.gain, []
+    first = pool[heap[0][1]]
     while heap:
         stale, at = heappop(heap)
         unit = pool[at]
         if selection.cost(unit) > selection.room:
-            part = selection.clipped(unit)
-            if part:
+            if part := selection.clip(unit):
                 pool.append(part)
                 heappush(heap, (-selection.value(part), len(pool) - 1))
             continue
@@ -324,34 +381,38 @@ def _choose(
             selection.keep(unit)
         else:
             break
-    if first and not selection.kept:
-        selection.keep(_shorten(first, chars_max))
-    return selection.gain, sorted(selection.kept, key=lambda unit: unit.at)
+    if not selection.kept:
+        selection.keep_beginning(first)
+    return selection.gain, sorted(selection.kept, key=_position)
 
 
-def _cut(unit: _Unit, stop: int) -> _Unit:
+def _position(unit: _Unit) -> int:
+    return unit.at
+
+
+def _cut(unit: _Unit, stop: int, weights: ExtractWeights) -> _Unit:
     text = f"{unit.text[:stop].rstrip(' ,;:、，；：')}…"
     words = tokens(text)
-    said = {word.stem for word in words}
+    left = {word.stem for word in words}
+    stamped = _STAMP.match(text) is not None
     return unit._replace(
         text=text,
-        stems=tuple([root for root in unit.stems if root in said]),
-        emphasis=_emphasis(text, words, stamped=_STAMP.match(text) is not None)
-        * CLIPPED,
+        stems=tuple([stem for stem in unit.stems if stem in left]),
+        emphasis=_emphasis(text, words, weights, stamped=stamped) * weights.clipped,
         clipped=True,
     )
 
 
-def _shorten(unit: _Unit, chars_max: int) -> _Unit:
-    """The beginning of the only sentence there is, cut between words if it has any."""
+def _shorten(unit: _Unit, chars_max: int, weights: ExtractWeights) -> _Unit:
+    """Return the beginning of the only sentence, cut between words if it has any."""
     room = max(chars_max - len(unit.role) - len(": …\n"), 1)
     head = unit.text[:room]
     cut = head.rfind(" ")
-    return _cut(unit, cut if cut > room // 2 else room)
+    return _cut(unit, cut if cut > room // 2 else room, weights)
 
 
 def _render_lines(kept: Iterable[_Unit]) -> list[str]:
-    """Sentences of one line together; the speaker named where it changes."""
+    """Join the sentences of one line; name the speaker where it changes."""
     lines: list[str] = []
     previous: _Unit | None = None
     for unit in kept:

@@ -1,4 +1,4 @@
-"""How telling each word of a group of sentences is, and the keywords that its extract lacks."""
+"""Worth of the words of a group of sentences, and keywords for those its extract lacks."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ BY_KIND = {
 } | dict.fromkeys(EXACT_KINDS - {TokenKind.NUMBER, TokenKind.TIME}, EXACT)
 
 WORTH_MIN = 1.2
-"""What a keyword is worth at least where only few have room: names and values."""
+"""Minimum worth of a keyword where room is short: names and values."""
 ROOMY_CHARS = 120
-"""With less room than this, ordinary words are no keywords."""
+"""Room below which ordinary words are no keywords."""
 ROOM_MIN = 6
-"""With less room than this, nothing is looked for to fill it."""
+"""Room too small for any keyword."""
 
 SHORT_CHARS = 4
 WEAK = 0.7
@@ -46,16 +46,16 @@ do times and numbers without a unit."""
 SURFACE_CHARS_MAX = 80
 WORD_POWER = 0.5
 VALUE_POWER = 0.25
-"""How much length counts against a keyword: a long value is one all the same."""
+"""Exponent of a value's length, by which its worth is divided; small, as values may be long."""
 
 CONNECTORS_MAX = 2
 COPULA_REACH = 6
-"""How far before "is" a label stands: "the code of the back gate is 4711"."""
+"""Distance of a label before "is": "the code of the back gate is 4711"."""
 NEVER_KEYWORDS = frozenset(
     {TokenKind.STOP, TokenKind.COMMON, TokenKind.UNIT, TokenKind.TITLE}
 )
 BESIDE = frozenset({TokenKind.UNIT, TokenKind.CALENDAR})
-"""Kinds that make one value with the number beside them."""
+"""Kinds that make one value with the number next to them."""
 
 SEPARATOR = ", "
 
@@ -75,26 +75,26 @@ _WORD = TokenKind.WORD
 
 class _Candidate(NamedTuple):
     rank: float
-    """Its worth for its size, negated: the best comes first."""
+    """Worth for its size, negated: the best sorts first."""
     sentence: int
     place: int
     tokens: tuple[Token, ...]
-    """The word or value, with its label before it and its unit beside it."""
+    """Tokens of the word or value, with its label and its unit."""
     size: int
 
 
 class Vocabulary:
-    """What the words of a group of sentences are worth, and where each is said first."""
+    """Worth and first occurrence of the words of a group of sentences."""
 
     def __init__(self) -> None:
         self.worth: dict[str, float] = {}
-        """Of every stem but the little words': exact values and names most, everyday words least"""
+        """Worth of each stem but stop words: exact values and names most, everyday words least."""
         self.first: dict[str, tuple[Sequence[Token], int, int]] = {}
-        """For every stem that may be a keyword: its sentence, that one's number, and the place."""
+        """First occurrence of each stem that may be a keyword: sentence, its number, and the place."""
         self._sentences = 0
 
     def add(self, words: Sequence[Token]) -> tuple[str, ...]:
-        """Take in one more sentence, and give its stems, each once and in order."""
+        """Add a sentence; return its stems, each once and in order."""
         worth, first = self.worth, self.first
         stems: list[str] = []
         labelled = secret = False
@@ -108,13 +108,11 @@ class Vocabulary:
             root = token.stem
             stems.append(root)
             if kind is _WORD:
-                value = NAME if place and token.capital else ORDINARY
-                if secret and _is_secret(words, place):
-                    value = SECRET
+                value = _word_worth(words, place, secret=secret)
+            elif kind in EXACT_KINDS:
+                value = _exact_worth(words, place, BY_KIND[kind], labelled=labelled)
             else:
                 value = BY_KIND[kind]
-                if kind in EXACT_KINDS:
-                    value = _exact_worth(words, place, value, labelled=labelled)
             if value > worth.get(root, 0.0):
                 worth[root] = value
             if root not in first and (kind is _WORD or kind not in NEVER_KEYWORDS):
@@ -123,16 +121,23 @@ class Vocabulary:
         return tuple(dict.fromkeys(stems))
 
     def discount(self, names: Iterable[str]) -> None:
-        """Let names that the reader sees anyway, such as the speakers', be worth nothing."""
+        """Set the worth of names that the reader sees anyway, such as speakers, to 0."""
         self.worth.update(
             [(light_stem(part), 0.0) for name in names for part in name.split()]
         )
 
 
+def _word_worth(words: Sequence[Token], place: int, *, secret: bool) -> float:
+    """Return the worth of an ordinary word; `secret` where a label of secrets precedes it."""
+    if secret and _is_secret(words, place):
+        return SECRET
+    return NAME if place and words[place].capital else ORDINARY
+
+
 def _exact_worth(
     words: Sequence[Token], place: int, value: float, *, labelled: bool
 ) -> float:
-    """What an exact value counts where it stands; `value` is what its kind does."""
+    """Return the worth of an exact value in its place; `value` is that of its kind."""
     label = _label_position(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRETS else LABELLED
@@ -145,7 +150,7 @@ def _exact_worth(
 
 
 def _measured_worth(words: Sequence[Token], place: int) -> float:
-    """What a number counts for the unit or month beside it, the better of two."""
+    """Return the worth of a number for the unit or month next to it, the better of two."""
     measured = 0.0
     for beside in words[place - 1 if place else 0 : place + 2]:
         if beside.kind in BESIDE:
@@ -158,7 +163,7 @@ _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
 def _label_position(words: Sequence[Token], place: int) -> int | None:
-    """Where the label of this value stands: `code` in "the code is 4711"."""
+    """Find the label of a value: `code` in "the code is 4711"."""
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
     for at in range(place - 1, max(place - 1 - reach, -1), -1):
@@ -181,9 +186,9 @@ def _is_secret(words: Sequence[Token], place: int) -> bool:
 def select_keywords(
     known: Vocabulary, *, covered: AbstractSet[str], chars_max: int
 ) -> tuple[str, ...]:
-    """The most telling words not yet covered, as they were written: exact values, then the rest.
+    """Select the most valuable words not yet covered, as written: exact values, then the rest.
 
-    A value brings its label and unit. Neighbors become one phrase ("support group"), which
+    A value includes its label and unit. Neighbors become one phrase ("support group"), which
     reads better and costs no more.
     """
     if chars_max <= 0:
@@ -204,7 +209,7 @@ def select_keywords(
 
 
 def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
-    """The best of them as far as there is room, in the order in which they were said."""
+    """Select the best that fit, in the order of the source."""
     chosen: list[_Candidate] = []
     candidates.sort()
     for candidate in candidates:
@@ -219,54 +224,57 @@ def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]
 
 
 def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
-    """The exact values, and ordinary words with a label that makes values of them."""
-    found: list[_Candidate] = []
+    """Return candidates for exact values, and for ordinary words that a label makes values."""
+    candidates: list[_Candidate] = []
     for root, value in known.worth.items():
         if value < MEASURE or root in seen or root not in known.first:
             continue
         words, sentence, place = known.first[root]
-        kind = words[place].kind
-        if value < LABELLED and kind not in EXACT_KINDS:
+        if value < LABELLED and words[place].kind not in EXACT_KINDS:
             continue
         span = _value_span(words, place, labelled=value >= LABELLED)
         size = _size(span)
         if not _is_informative(span, size):
             continue
-        seen.update([one.stem for one in span])
-        weak = kind is _TIME or (kind is _NUMBER and len(span) == 1)
-        rank = -value * (WEAK if weak else 1) / (size + len(SEPARATOR)) ** VALUE_POWER
-        found.append(_Candidate(rank, sentence, place, span, size))
-    return found
+        seen.update([token.stem for token in span])
+        if _is_weak(words[place].kind, span):
+            value *= WEAK  # noqa: PLW2901
+        rank = -value / (size + len(SEPARATOR)) ** VALUE_POWER
+        candidates.append(_Candidate(rank, sentence, place, span, size))
+    return candidates
+
+
+def _is_weak(kind: TokenKind, span: Sequence[Token]) -> bool:
+    """Whether it is a time, or a number without a unit, which says little alone."""
+    return kind is _TIME or (kind is _NUMBER and len(span) == 1)
 
 
 def _word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_Candidate]:
-    """All other words, as far as they are not too long for any room there is."""
-    found: list[_Candidate] = []
+    """Return candidates for all other words that fit the room."""
+    candidates: list[_Candidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
         if root in seen or value < worth_min or value <= 0:
             continue
-        kind = words[place].kind
+        word = words[place]
         span = _name_span(words, place)
         size = _size(span)
-        if size > chars_max:
+        if size > chars_max or not _is_informative(span, size):
             continue
-        if not _is_informative(span, size):
-            continue
-        short = value <= ORDINARY and len(words[place].surface) <= SHORT_CHARS
-        if short or kind is _TIME or (kind is _NUMBER and len(span) == 1):
+        short = value <= ORDINARY and len(word.surface) <= SHORT_CHARS
+        if short or _is_weak(word.kind, span):
             value *= WEAK
         rank = -value / (size + len(SEPARATOR)) ** WORD_POWER
-        found.append(_Candidate(rank, sentence, place, span, size))
-    return found
+        candidates.append(_Candidate(rank, sentence, place, span, size))
+    return candidates
 
 
 def _value_span(
     words: Sequence[Token], place: int, *, labelled: bool
 ) -> tuple[Token, ...]:
-    """A value with the label before it and the months and units beside it: "2 h 50 min"."""
+    """Return a value with its label and the months and units next to it: "2 h 50 min"."""
     label = _label_position(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     if (
@@ -285,7 +293,7 @@ def _value_span(
 
 
 def _name_span(words: Sequence[Token], place: int) -> tuple[Token, ...]:
-    """A word, with the title before it if it is a name."""
+    """Return a word, with the title before it if it is a name."""
     titled = place > 0 and words[place].capital and words[place - 1].kind is _TITLE
     return tuple(words[place - titled : place + 1])
 
@@ -307,7 +315,7 @@ def _extends_value(words: Sequence[Token], place: int) -> bool:
 
 
 def _is_informative(span: Sequence[Token], size: int) -> bool:
-    """A small number says nothing by itself, and a blob nothing to anyone."""
+    """Whether it says something by itself: no small number, and no blob."""
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )
