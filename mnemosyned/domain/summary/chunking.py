@@ -1,4 +1,4 @@
-"""Groups larger than a model's window: parts that fit, in order, with nothing left out."""
+"""Splitting of groups larger than a model's window into parts that fit, in order and complete."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import datetime
 from mnemosyned.domain.memory import MemoryRecord
 
 CHARS_PER_TOKEN_MAX = 16
-"""More characters than this for each token of the window are not offered to the counter."""
+"""Characters per token of the window beyond which a text is not even counted."""
 EARLY = 4
-"""A pause in the first fourth of what fits is too early to cut at."""
+"""Fraction of the text that fits, 1/4, in which no cut is made."""
 
 _SENTENCE = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？｡．]+[」』”’）】]*|\n+")
 _SPACE = re.compile(r"\s+")
@@ -22,17 +22,17 @@ _JOINERS = "\u200d\ufe0e\ufe0f"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A memory as a model is shown it: whole, or a stretch of one too long for the window."""
+    """Memory as shown to a model: whole, or a part of one too long for the window."""
 
     memory: str
-    """The id of the memory it is of."""
+    """Id of its memory."""
     text: str
     created_at: datetime
     role: str = ""
 
 
 def whole_piece(memory: MemoryRecord) -> Piece:
-    """The piece that a memory makes where it need not be split."""
+    """Return an unsplit memory as a piece."""
     return Piece(memory.id, memory.content, memory.created_at, memory.role)
 
 
@@ -42,33 +42,34 @@ def split_to_fit(
     count_tokens: Callable[[Piece], int],
     tokens_max: int,
 ) -> list[list[Piece]]:
-    """The memories in their order, in parts of at most so many tokens and of like size.
+    """Split memories, in order, into parts of similar size with at most `tokens_max` tokens.
 
-    `count_tokens` says what a piece takes as it will be shown. A memory is split only where it
-    alone exceeds a part; should not even one character of it fit, it goes character by character.
+    `count_tokens` counts a piece as it will be shown. A memory is split only where it alone
+    exceeds a part; where not even one character fits, it is split into single characters.
     """
     originals = [whole_piece(memory) for memory in memories]
     sized = [
         (piece, size)
-        for one in originals
-        for piece, size in _split_piece(one, count_tokens, max(tokens_max, 1))
+        for original in originals
+        for piece, size in _split_piece(original, count_tokens, max(tokens_max, 1))
     ]
-    found = _pack(sized, max(tokens_max, 1))
-    if not all_covered(originals, found):
+    parts = _pack(sized, max(tokens_max, 1))
+    if not all_covered(originals, parts):
         raise AssertionError("A part of the group would be left out of its summary.")
-    return found
+    return parts
 
 
-def all_covered(originals: Iterable[Piece], found: Iterable[Sequence[Piece]]) -> bool:
-    """Whether every memory stands in the parts with all its text, in order."""
+def all_covered(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) -> bool:
+    """Whether the parts hold every memory with all its text, in order."""
     texts: dict[str, list[str]] = {}
-    for part in found:
+    for part in parts:
         for piece in part:
             texts.setdefault(piece.memory, []).append(piece.text)
     return all(
-        one.memory in texts
-        and _without_space("".join(texts[one.memory])) == _without_space(one.text)
-        for one in originals
+        original.memory in texts
+        and _without_space("".join(texts[original.memory]))
+        == _without_space(original.text)
+        for original in originals
     )
 
 
@@ -77,24 +78,24 @@ def _without_space(text: str) -> str:
 
 
 def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piece]]:
-    """Pieces side by side while they fit, evenly, as a last part of one line says little."""
+    """Pack pieces into parts of even size, as a last part of one line would say little."""
     total = sum(size for _, size in sized)
     fair = -(-total // max(-(-total // tokens_max), 1))
-    found: list[list[Piece]] = []
+    parts: list[list[Piece]] = []
     filled = 0
     for piece, size in sized:
-        if not found or filled + size > tokens_max or filled >= fair:
-            found.append([])
+        if not parts or filled + size > tokens_max or filled >= fair:
+            parts.append([])
             filled = 0
-        found[-1].append(piece)
+        parts[-1].append(piece)
         filled += size
-    return found
+    return parts
 
 
 def _split_piece(
     piece: Piece, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> Iterator[tuple[Piece, int]]:
-    """The piece with its size, or the stretches of it that fit."""
+    """Yield the piece with its size, or the parts of it that fit."""
     size = (
         count_tokens(piece)
         if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX
@@ -112,15 +113,15 @@ def _split_piece(
         stop = _cut_position(
             rest, _longest_prefix(piece, head, count_tokens, tokens_max)
         )
-        one = replace(piece, text=rest[:stop].strip())
-        yield one, count_tokens(one)
+        part = replace(piece, text=rest[:stop].strip())
+        yield part, count_tokens(part)
         rest = rest[stop:].lstrip()
 
 
 def _longest_prefix(
     piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> int:
-    """How many characters of a text fit, at least one."""
+    """Return the number of characters of a text that fit, at least one."""
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -132,11 +133,11 @@ def _longest_prefix(
 
 
 def _cut_position(text: str, stop: int) -> int:
-    """Where to cut at the latest: behind a sentence, else a word, else a whole character."""
+    """Return the position to cut at: after a sentence, else a word, else a whole character."""
     if stop >= len(text):
         return len(text)
     for shape in (_SENTENCE, _SPACE):
-        ends = [at.end() for at in shape.finditer(text, stop // EARLY, stop)]
+        ends = [match.end() for match in shape.finditer(text, stop // EARLY, stop)]
         if ends:
             return ends[-1]
     while stop > 1 and (text[stop] in _JOINERS or unicodedata.combining(text[stop])):

@@ -1,11 +1,11 @@
-"""What a model wrapped around its summary, taken off: reasoning, greetings, template marks."""
+"""Removal of what models wrap around a summary: reasoning, greetings, template marks."""
 
 from __future__ import annotations
 
 import re
 
 ROUNDS_MAX = 6
-"""Wrappings come one inside the other: a fence in a preamble in quotation marks."""
+"""Maximum nesting of wrappings: a fence in a preamble in quotation marks."""
 PREAMBLE_CHARS_MAX = 160
 
 _THOUGHT = re.compile(
@@ -20,7 +20,7 @@ _TURN = re.compile(
     r"(?:<\|(?:im_start|start_header_id|user|system)\|>|<start_of_turn>|\[INST\]|<｜User｜>).*\Z",
     re.DOTALL,
 )
-"""Where the model went on to write the next turn of the conversation itself."""
+"""Beginning of a next turn of the conversation, written by the model itself."""
 _TEMPLATE = re.compile(
     r"<\|[^|<>\n]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>|</?s>|<(?:bos|eos|pad|unk|end_of_turn)>"
     r"|<start_of_turn>(?:model)?|\[/?INST\]|<</?SYS>>|</?(?:memory|summary)\b[^>\n]*>",
@@ -84,7 +84,7 @@ _PAIRS = {
 
 
 def clean_answer(output: str) -> str:
-    """The summary alone; empty where the answer held nothing else."""
+    """Return the summary alone; empty where the answer holds none."""
     text = _OPENING.sub("", output.strip())
     text = _THOUGHT_END.sub("", _THOUGHT.sub("", text)).strip()
     text = _TEMPLATE.sub("", _TURN.sub("", _OPENING.sub("", text))).strip()
@@ -97,13 +97,13 @@ def clean_answer(output: str) -> str:
 
 
 def trim_to_sentence(text: str) -> str:
-    """A text that was cut short, up to its last whole sentence if that leaves most of it."""
-    ends = [at.end() for at in _SENTENCE_END.finditer(text)]
+    """Trim a text cut short to its last whole sentence, if that leaves most of it."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
 
 def _unwrap(text: str) -> str:
-    """The text with its outermost wrapping off."""
+    """Remove the outermost wrapping."""
     text = _RULE.sub("", text).strip()
     fence = _FENCE.match(text)
     if fence:
@@ -137,7 +137,7 @@ def _introduces(rest: str) -> bool:
 
 
 _CONTINUES = re.compile(r"\A[a-zа-яäöüéñ]")
-"""A small letter: "Sure, they said" is a sentence of the summary."""
+"""Lower-case letter: "Sure, they said" is a sentence of the summary."""
 
 _ITSELF = re.compile(
     r"summar|overview|recap|consolidat|condensed|concise|compress|memor|key (?:facts|points)"

@@ -1,4 +1,4 @@
-"""The dates that a text mentions, in the forms that people and models write them."""
+"""Dates that a text mentions, in the forms that people and models write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAP_YEAR = 2024
 _AMBIGUOUS = frozenset(
     ("may", "march", "mar", "mars", "mai", "sat", "sun", "wed", "mon", "sep")
 )
-"""In lower case, and alone, other words."""
+"""Names of months and weekdays that are other words in lower case."""
 
 _NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
 _D = r"(?P<d>\d{1,2})(?:st|nd|rd|th|er|\.|º|ª)?"
@@ -127,7 +127,7 @@ _NEARBY: tuple[tuple[re.Pattern[str], int, int], ...] = tuple(
         ),
     )
 )
-"""Words for days near the one on which they were said: the first and the last that they mean."""
+"""Words for days relative to the day of the text, with the first and last day they mean."""
 _LAST_MONTH = re.compile(
     r"\b(?:last|past|previous) month\b|(?:letzten|vorigen) Monat|mes pasado|mois dernier"
     r"|прошлом месяце|先月|上个月",
@@ -152,33 +152,33 @@ _NEXT_YEAR = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A date as far as a text gives it, and where it stands."""
+    """Date as far as a text gives it, with its position."""
 
     text: str
     start: int
     end: int
     readings: tuple[tuple[int | None, int | None, int | None], ...]
-    """Year, month and day; several where 5/8/2023 may be either of two days."""
+    """Year, month and day; several where 5/8/2023 may be two days."""
     weekday: int | None = None
 
 
 @dataclass(slots=True)
 class SourceDates:
-    """The days, months and years that a group of sources speaks of."""
+    """Days, months and years that a group of sources mentions."""
 
     days: set[date] = field(default_factory=set)
     months: set[tuple[int, int]] = field(default_factory=set)
     years: set[int] = field(default_factory=set)
     yearless: set[tuple[int | None, int | None]] = field(default_factory=set)
-    """Every month and day, and every month alone."""
+    """Month and day, or month alone, of every date."""
     bare: set[tuple[int | None, int | None]] = field(default_factory=set)
-    """What of `yearless` the sources give no year for."""
+    """Members of `yearless` that the sources give without a year."""
     weekdays: set[int] = field(default_factory=set)
     said_in: set[int] = field(default_factory=set)
-    """Years in which something was said, one before and one after."""
+    """Years of the sources, with one before and one after."""
 
     def add(self, text: str, said: datetime) -> None:
-        """Take in what was said at a time."""
+        """Add a text and its time."""
         today = said.date()
         self._days(today, 0, 0)
         self.said_in.update((today.year - 1, today.year, today.year + 1))
@@ -191,7 +191,7 @@ class SourceDates:
         self._relative(text, today)
 
     def has(self, mention: Mention) -> bool:
-        """Whether the sources speak of this date, as exactly as it is given."""
+        """Whether the sources mention this date, at least as exactly."""
         if mention.weekday is not None:
             return mention.weekday in self.weekdays
         return any(self._has(*reading) for reading in mention.readings)
@@ -222,14 +222,14 @@ class SourceDates:
     def _days(
         self, today: date, first: int, last: int, *, only: int | None = None
     ) -> None:
-        """Take in the days of the calendar from `first` to `last`, counted from today."""
+        """Add the days from `first` to `last`, counted from today."""
         for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
-            one = day_at(today, step)
-            if one and (only is None or one.weekday() == only):
-                self.days.add(one)
-                self.weekdays.add(one.weekday())
-                self.yearless.add((one.month, one.day))
-                self._month(one.year, one.month)
+            day = day_at(today, step)
+            if day and (only is None or day.weekday() == only):
+                self.days.add(day)
+                self.weekdays.add(day.weekday())
+                self.yearless.add((day.month, day.day))
+                self._month(day.year, day.month)
 
     def _month(self, year: int, month: int) -> None:
         self.months.add((year, month))
@@ -251,7 +251,7 @@ class SourceDates:
                 self.years.add(today.year + sign)
 
     def _step(self, today: date, match: re.Match[str], sign: int) -> None:
-        """Take in "three weeks ago" to within a week, and months and years as such."""
+        """Add "three weeks ago" to within a week; months and years as such."""
         groups = match.groupdict()
         written = (groups["n"] or groups["n2"]).lower()
         amount = sign * (int(written) if written.isdigit() else COUNTS[written])
@@ -280,14 +280,14 @@ def _months_on(today: date, amount: int) -> tuple[int, int]:
 
 
 def find_mentions(text: str) -> list[Mention]:
-    """Every date in a text, the fullest reading of each stretch, in order."""
+    """Find every date in a text, the fullest reading of each, in order."""
     found: list[Mention] = []
     taken = bytearray(len(text))
     for mention in _candidate_mentions(text):
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             found.append(mention)
-    return sorted(found, key=lambda one: one.start)
+    return sorted(found, key=lambda mention: mention.start)
 
 
 def _candidate_mentions(text: str) -> Iterator[Mention]:
@@ -303,13 +303,13 @@ def _candidate_mentions(text: str) -> Iterator[Mention]:
 
 
 def _slashed_dates(text: str) -> Iterator[Mention]:
-    """`5/8/2023`, in both readings."""
+    """Yield dates such as `5/8/2023`, in both readings."""
     for match in _SLASHED.finditer(text):
-        one, two, year = int(match[1]), int(match[3]), int(match[4])
+        first, second, year = int(match[1]), int(match[3]), int(match[4])
         year += 2000 if year < 100 else 0
         readings = [
             (year, month, day)
-            for month, day in ((two, one), (one, two))
+            for month, day in ((second, first), (first, second))
             if _valid_date(year, month, day)
         ]
         if readings:
@@ -317,7 +317,7 @@ def _slashed_dates(text: str) -> Iterator[Mention]:
 
 
 def _months_and_weekdays(text: str) -> Iterator[Mention]:
-    """Months and weekdays by themselves."""
+    """Yield months and weekdays that occur alone."""
     for match in _ALONE.finditer(text):
         name = match[1].lower()
         if match[1][0].isupper() and not (
@@ -341,6 +341,6 @@ def _from_match(match: re.Match[str]) -> Iterator[Mention]:
 
 
 def _begins_sentence(text: str, at: int) -> bool:
-    """Whether a sentence begins here, where a capital says nothing."""
+    """Whether a sentence begins here, where a capital means nothing."""
     before = text[:at].rstrip()
     return not before or before[-1] in '.!?…:\n"“•-*'

@@ -1,4 +1,4 @@
-"""What someone else wrote of a group, framed as an episode: a heading before it, keywords after."""
+"""Episode text around a model's prose: a heading before it, keywords after it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_key
 from mnemosyned.domain.text.tokenizer import Token, TokenKind, sentences, tokens
 
 PROSE_WORTH_MIN = 0.25
-"""Of what the extract's sentences tell, what the prose itself must: below that it is filler."""
+"""Minimum worth of the prose as a share of the extract's; prose below it is filler."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedEpisode:
-    """An episode's text, and whether it says as much as an extract of the same group."""
+    """Episode text, and whether it says as much as an extract of the same group."""
 
     text: str
     informative: bool
@@ -34,33 +34,33 @@ def compose_episode(
     chars_max: int,
     zone: tzinfo = UTC,
 ) -> ComposedEpisode:
-    """The prose under the extract's heading, with a keyword line for what it leaves out.
+    """Put the prose under the extract's heading, with a line of keywords that it leaves out.
 
-    Every word of the extract that the prose does not have is a keyword, so that a search finds at
-    least as much, whoever wrote the prose: up to `chars_max`, and other keywords up to `chars_aim`.
-    Where there is no room for all of them, the episode is not informative.
+    Every word of the extract that the prose lacks becomes a keyword, so that search finds at least
+    as much: up to `chars_max`, and other keywords up to `chars_aim`. Where there is no room for
+    all of them, the episode is not informative.
     """
     known = _vocabulary(memories, zone)
     prose = prose.strip()
-    told = _stems(f"{extract.heading}\n{prose}")
+    covered = _stems(f"{extract.heading}\n{prose}")
     wanted = {token.stem: token for token in _content_words(extract)}
     taken = len(extract.heading) + len(prose) + len(KEYWORDS) + len(SEPARATOR)
-    missing = {root: token for root, token in wanted.items() if root not in told}
-    named = _missing_keywords(known, told, missing, chars_max=chars_max - taken)
+    missing = {root: token for root, token in wanted.items() if root not in covered}
+    named = _missing_keywords(known, covered, missing, chars_max=chars_max - taken)
     taken += len(SEPARATOR.join(named)) + len(SEPARATOR)
-    told |= _stems(SEPARATOR.join(named))
-    named += select_keywords(known, covered=told, chars_max=chars_aim - taken)
+    covered |= _stems(SEPARATOR.join(named))
+    named += select_keywords(known, covered=covered, chars_max=chars_aim - taken)
     text = Extract(extract.heading, tuple(prose.splitlines()), named).text
-    told_by_rule = _worth(known, _stems("\n".join(extract.lines)))
+    rule_worth = _worth(known, _stems("\n".join(extract.lines)))
     return ComposedEpisode(
         text,
         informative=wanted.keys() <= _stems(text)
-        and _worth(known, _stems(prose)) >= PROSE_WORTH_MIN * told_by_rule,
+        and _worth(known, _stems(prose)) >= PROSE_WORTH_MIN * rule_worth,
     )
 
 
 def _content_words(extract: Extract) -> Iterator[Token]:
-    """The words of an extract that are no mere function words, as it has them."""
+    """Yield the words of an extract that are not stop words, as written."""
     for text in ("\n".join(extract.lines), SEPARATOR.join(extract.keywords)):
         yield from (
             token for token in _tokens(text) if token.kind is not TokenKind.STOP
@@ -69,14 +69,14 @@ def _content_words(extract: Extract) -> Iterator[Token]:
 
 def _missing_keywords(
     known: Vocabulary,
-    told: AbstractSet[str],
+    covered: AbstractSet[str],
     missing: Mapping[str, Token],
     *,
     chars_max: int,
 ) -> tuple[str, ...]:
-    """Keywords for what is missing: as they read best, then whatever was left by itself."""
+    """Return keywords for missing words: as phrases where possible, the rest alone."""
     others = known.first.keys() - missing.keys()
-    found = list(select_keywords(known, covered=told | others, chars_max=chars_max))
+    found = list(select_keywords(known, covered=covered | others, chars_max=chars_max))
     room = chars_max - sum(len(word) + len(SEPARATOR) for word in found)
     named = _stems(SEPARATOR.join(found))
     for root, token in missing.items():
@@ -90,7 +90,7 @@ def _missing_keywords(
 
 
 def _surface(known: Vocabulary, token: Token) -> str:
-    """A word as it was said; a bare number with what it counts."""
+    """Return a word as written; a bare number with the word it counts."""
     if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
     words, _, place = known.first[token.stem]
@@ -99,7 +99,7 @@ def _surface(known: Vocabulary, token: Token) -> str:
 
 
 def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """The words of the group with what they are worth, relative dates made absolute."""
+    """Return the words of the group with their worth, relative dates made absolute."""
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:

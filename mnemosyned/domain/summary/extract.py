@@ -256,17 +256,14 @@ def _emphasis(
     """Return the factor by which a sentence matters more, or less, than its words."""
     kinds = [word.kind for word in words]
     factor = emphasis(words)
-    if stamped:
-        factor *= weights.listing
-    elif kinds.count(_STOP) < weights.prose_stop_share * len(words) and _is_listing(
-        sentence, kinds
-    ):
-        factor *= weights.eventful_listing if factor > 1 else weights.listing
+    if stamped or _is_listing(sentence, kinds, weights):
+        eventful = factor > 1 and not stamped
+        factor *= weights.eventful_listing if eventful else weights.listing
     elif factor == 1 and _is_plain(words, kinds):
-        factor *= weights.plain
+        factor = weights.plain
     if sentence.endswith(QUESTION_MARKS):
         factor *= weights.question
-    if len(words) < weights.exclamation_words and _is_exclamation(sentence, kinds):
+    if len(words) < weights.exclamation_words and _says_nothing(sentence, kinds):
         factor *= weights.exclamation
     return factor
 
@@ -278,13 +275,17 @@ def _is_plain(words: Sequence[Token], kinds: Sequence[TokenKind]) -> bool:
     ]
 
 
-def _is_exclamation(sentence: str, kinds: Sequence[TokenKind]) -> bool:
+def _says_nothing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
     """Whether a few words say nothing; scripts without spaces are not judged by words."""
     return sentence.isascii() and VALUES.isdisjoint(kinds)
 
 
-def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
+def _is_listing(
+    sentence: str, kinds: Sequence[TokenKind], weights: ExtractWeights
+) -> bool:
     """Whether a line with few stop words is a table row, a command or a log line, not a note."""
+    if kinds.count(_STOP) >= weights.prose_stop_share * len(kinds):
+        return False
     if _SIGNS.search(sentence):
         return True
     exact = sum(kind in EXACT_KINDS for kind in kinds)
@@ -365,7 +366,17 @@ def _choose(
     heap = sorted([(-selection.value(unit), unit.at) for unit in units])[:UNITS_MAX]
     if not heap:
         return selection.gain, []
-    first = pool[heap[0][1]]
+    best = pool[heap[0][1]]
+    _fill_greedily(selection, pool, heap)
+    if not selection.kept:
+        selection.keep_beginning(best)
+    return selection.gain, sorted(selection.kept, key=_position)
+
+
+def _fill_greedily(
+    selection: _Selection, pool: list[_Unit], heap: list[tuple[float, int]]
+) -> None:
+    """Keep the best unit of the heap while there is room; clip one that is too long."""
     while heap:
         stale, at = heappop(heap)
         unit = pool[at]
@@ -381,9 +392,6 @@ def _choose(
             selection.keep(unit)
         else:
             break
-    if not selection.kept:
-        selection.keep_beginning(first)
-    return selection.gain, sorted(selection.kept, key=_position)
 
 
 def _position(unit: _Unit) -> int:

@@ -1,4 +1,4 @@
-"""Whether a model's summary may be believed: everything exact in it stands in its sources."""
+"""Check of a model's summary: every exact value in it must occur in its sources."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SENTENCE_WORDS_MIN = 3
 GRAM = 3
 GRAMS_MIN = 12
 GRAMS_DISTINCT_MIN = 0.6
-"""Of the groups of three words in a row, what must occur once; good prose has .95."""
+"""Minimum share of distinct groups of three words; good prose has .95."""
 SOURCE_SHARE = 0.8
 ROW_MAX = 4
 ROW_WORDS_MAX = 8
 
 
 class Fault(StrEnum):
-    """What is wrong with a summary."""
+    """Kind of fault in a summary."""
 
     EMPTY = "empty"
     TOO_LONG = "too_long"
@@ -61,21 +61,21 @@ UNGROUNDED = frozenset(
         Fault.NAME,
     )
 )
-"""Faults whose item is a value that no source has."""
+"""Faults whose item is a value that no source contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One reason to refuse a summary."""
+    """One reason to reject a summary."""
 
     kind: Fault
     item: str
-    """The value at fault, as the summary has it: a memory's text may be in it, so no log has it."""
+    """Value at fault, as written. It may hold a memory's text, so it is never logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroundingResult:
-    """What the check came to."""
+    """Result of the check."""
 
     problems: tuple[Problem, ...] = ()
 
@@ -86,7 +86,7 @@ class GroundingResult:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of problem, each once: what a log and an error may say."""
+        """Kinds of the problems, each once, for logs and errors."""
         return tuple(dict.fromkeys(str(problem.kind) for problem in self.problems))
 
 
@@ -121,11 +121,11 @@ _TRAILING = ".,;:!?…)]}>\"'`*_»”’、。，；：！？"
 _GRAM = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _EXEMPT_NUMBER_WORDS = frozenset(("two", "first", "second", "half", "both", "pair", "couple", "hundred",
                      "thousand", "dozen", "twice", "double"))  # fmt: skip
-"""Number words that rather link or count what is there than state a figure."""
+"""Number words that link or count rather than state a figure."""
 
 
 class Sources:
-    """What a group of memories says, made ready to look things up in."""
+    """Index of the words, numbers and dates of a group of memories."""
 
     def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
         self.pieces = pieces
@@ -135,7 +135,7 @@ class Sources:
 
     @cached_property
     def calendar(self) -> SourceDates:
-        """The dates said, meant or told by a timestamp."""
+        """Dates that the sources state, imply or have as timestamps."""
         found = SourceDates()
         for piece in self.pieces:
             found.add(piece.text, in_zone(piece.created_at, self._zone))
@@ -143,7 +143,7 @@ class Sources:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """Every number in every reading, with the times of day of the memories."""
+        """Numbers in all readings, with the times of day of the memories."""
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
         for piece in self.pieces:
             said = in_zone(piece.created_at, self._zone)
@@ -159,7 +159,7 @@ class Sources:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Every word in the forms in which a name may come back."""
+        """Words in all forms in which a name may recur."""
         return frozenset(
             form
             for text in (self.text, *self.roles)
@@ -168,32 +168,30 @@ class Sources:
 
     @cached_property
     def folded(self) -> str:
-        """All of it in lower case, to find exact values in."""
+        """Whole text in lower case, to find exact values in."""
         return f"{self.text}\n{' '.join(self.roles)}".casefold()
 
     def quote(self, value: str) -> bool:
-        """Whether an exact value stands here as a whole, in whatever case."""
+        """Whether an exact value occurs here as a whole, in any case."""
         wanted = value.casefold()
-        at = self.folded.find(wanted)
-        while at >= 0:
-            before, after = (
-                self.folded[at - 1 : at],
-                self.folded[at + len(wanted) :][:1],
-            )
+        start = self.folded.find(wanted)
+        while start >= 0:
+            stop = start + len(wanted)
+            before, after = self.folded[start - 1 : start], self.folded[stop : stop + 1]
             if not _are_joined(before, wanted[0]) and not _are_joined(
                 after, wanted[-1]
             ):
                 return True
-            at = self.folded.find(wanted, at + 1)
+            start = self.folded.find(wanted, start + 1)
         return False
 
 
 def check_grounding(
     summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> GroundingResult:
-    """Judge a summary by its sources: by its shape, its language, and all that is exact in it.
+    """Check a summary against its sources: shape, language and all exact values.
 
-    `zone` is where the sources were said, and so which day "yesterday" was.
+    `zone` is the time zone of the sources, which decides the day of "yesterday".
     """
     text = _normalized(summary).strip()
     if not text or not any(char.isalnum() for char in text):
@@ -225,30 +223,47 @@ def _shape_problems(text: str, known: Sources) -> Iterator[Problem]:
 
 
 def _value_problems(text: str, known: Sources) -> Iterator[Problem]:
-    """Every exact value that is not grounded. What is read once is not read again as less."""
-    rest = text
-    for kind, shape in _EXACT:
-        for match in shape.finditer(rest):
-            value = match[0].rstrip(_TRAILING)
-            grounded = _is_stated(kind, value, known)
-            if not grounded and kind is Fault.IDENTIFIER and _is_composed(value, known):
-                continue
-            if not grounded:
-                yield Problem(kind, value)
-            rest = _blank_out(rest, match.start(), match.start() + len(value))
-    for mention in find_mentions(rest):
+    """Yield every exact value that is not grounded.
+
+    A value is blanked out once it is read, so that no part of it is read as another kind.
+    """
+    unread = _Unread(text)
+    yield from _exact_problems(unread, known)
+    for mention in find_mentions(unread.text):
         if not known.calendar.has(mention) and not known.quote(mention.text):
             yield Problem(Fault.DATE, mention.text)
-        rest = _blank_out(rest, mention.start, mention.end)
-    yield from (
-        Problem(Fault.NUMBER, figure) for figure in _ungrounded_numbers(rest, known)
-    )
-    for name in unknown_names(rest, known.words, known.folded):
+        unread.blank_out(mention.start, mention.end)
+    for number in _ungrounded_numbers(unread.text, known):
+        yield Problem(Fault.NUMBER, number)
+    for name in unknown_names(unread.text, known.words, known.folded):
         yield Problem(Fault.NAME, name)
 
 
+def _exact_problems(unread: _Unread, known: Sources) -> Iterator[Problem]:
+    """Yield addresses, paths and identifiers that are not grounded."""
+    for kind, shape in _EXACT:
+        for match in shape.finditer(unread.text):
+            value = match[0].rstrip(_TRAILING)
+            if not _is_stated(kind, value, known):
+                if kind is Fault.IDENTIFIER and _is_composed(value, known):
+                    continue
+                yield Problem(kind, value)
+            unread.blank_out(match.start(), match.start() + len(value))
+
+
+class _Unread:
+    """Text whose values are blanked out as they are read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def blank_out(self, start: int, stop: int) -> None:
+        blank = " " * (stop - start)
+        self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
+
+
 def _is_stated(kind: Fault, value: str, known: Sources) -> bool:
-    """Whether an exact value stands in the sources as it is; an URL with or without its scheme."""
+    """Whether an exact value occurs in the sources; a URL with or without its scheme."""
     return (
         not value
         or known.quote(value)
@@ -257,7 +272,7 @@ def _is_stated(kind: Fault, value: str, known: Sources) -> bool:
 
 
 def _ungrounded_numbers(text: str, known: Sources) -> Iterator[str]:
-    """The numbers, in figures or words, that no source has."""
+    """Yield the numbers, in figures or words, that no source contains."""
     for figure, readings in numbers(text):
         if known.numbers.isdisjoint(readings):
             yield figure
@@ -271,16 +286,12 @@ def _ungrounded_numbers(text: str, known: Sources) -> Iterator[str]:
 
 
 def is_repetitive(text: str, source: str = "") -> bool:
-    """Whether a text says the same again and again, as a model does that has lost its way.
+    """Whether a text repeats itself, as a model does that loops.
 
-    It may repeat itself a little more than its source, such as a list of like entries.
+    It may repeat itself a little more than its source, such as a list of similar entries.
     """
     words = _GRAM.findall(text.casefold())
-    told = Counter(one.casefold().strip(" .!?-*•") for one, _ in sentences(text))
-    if any(
-        count > SAME_SENTENCES_MAX and len(_GRAM.findall(one)) >= SENTENCE_WORDS_MIN
-        for one, count in told.items()
-    ):
+    if _repeats_sentence(text):
         return True
     least = min(
         GRAMS_DISTINCT_MIN,
@@ -291,14 +302,25 @@ def is_repetitive(text: str, source: str = "") -> bool:
     return any(_has_run(words, size) for size in range(1, ROW_WORDS_MAX + 1))
 
 
+def _repeats_sentence(text: str) -> bool:
+    counts = Counter(
+        sentence.casefold().strip(" .!?-*•") for sentence, _ in sentences(text)
+    )
+    return any(
+        count > SAME_SENTENCES_MAX
+        and len(_GRAM.findall(sentence)) >= SENTENCE_WORDS_MIN
+        for sentence, count in counts.items()
+    )
+
+
 def _distinct_share(words: Sequence[str]) -> float:
-    """Of the groups of words in a row, the share that there would be without repetition."""
+    """Return the share of distinct groups of consecutive words."""
     grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
 def _has_run(words: Sequence[str], size: int) -> bool:
-    """Whether a group of so many words stands four times in a row."""
+    """Whether a group of `size` words occurs four times in a row."""
     run = 0
     for at in range(size, len(words)):
         run = run + 1 if words[at] == words[at - size] else 0
@@ -308,8 +330,8 @@ def _has_run(words: Sequence[str], size: int) -> bool:
 
 
 def _is_composed(value: str, known: Sources) -> bool:
-    """Whether a compound such as `5-year-old` is made of what the sources say."""
-    figures = {one.lstrip("0") or "0" for one in re.findall(r"\d+", value)}
+    """Whether a compound such as `5-year-old` is made of words and numbers of the sources."""
+    figures = {digits.lstrip("0") or "0" for digits in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
         return False
     plain = "-" in value and not re.search(r"[A-Z].*\d|\d.*[A-Z]", value)
@@ -321,15 +343,12 @@ def _without_scheme(url: str) -> str:
     return re.sub(r"^(?:https?://)?(?:www\.)?|/$", "", url, flags=re.IGNORECASE) or url
 
 
-def _are_joined(one: str, other: str) -> bool:
-    """Whether two neighboring characters belong to one value; scripts without spaces have none."""
-    return one.isalnum() and other.isalnum() and one.isascii() and other.isascii()
-
-
-def _blank_out(text: str, start: int, stop: int) -> str:
-    return f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
+def _are_joined(first: str, second: str) -> bool:
+    """Whether two neighboring characters belong to one value, in scripts with spaces."""
+    joined = first + second
+    return joined.isascii() and first.isalnum() and second.isalnum()
 
 
 def _normalized(text: str) -> str:
-    """One way to write what Unicode writes in many: full-width figures, curly apostrophes."""
+    """Normalize variants of characters: full-width figures, curly apostrophes."""
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")

@@ -115,7 +115,7 @@ class Vocabulary:
                 value = BY_KIND[kind]
             if value > worth.get(root, 0.0):
                 worth[root] = value
-            if root not in first and (kind is _WORD or kind not in NEVER_KEYWORDS):
+            if root not in first and _may_be_keyword(kind):
                 first[root] = words, self._sentences, place
         self._sentences += 1
         return tuple(dict.fromkeys(stems))
@@ -125,6 +125,10 @@ class Vocabulary:
         self.worth.update(
             [(light_stem(part), 0.0) for name in names for part in name.split()]
         )
+
+
+def _may_be_keyword(kind: TokenKind) -> bool:
+    return kind is _WORD or kind not in NEVER_KEYWORDS
 
 
 def _word_worth(words: Sequence[Token], place: int, *, secret: bool) -> float:

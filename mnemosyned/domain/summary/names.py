@@ -1,9 +1,9 @@
-"""The proper names of a text that another text does not know."""
+"""Proper names of a text that its sources do not contain."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set as AbstractSet
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
@@ -13,18 +13,18 @@ from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
 from mnemosyned.domain.text.tokenizer import light_stem
 
 TITLED_SHARE = 0.7
-"""Of a line's longer words, what is written with a capital in a title."""
+"""Minimum share of capitalized words, among the longer ones, in a title."""
 TITLED_WORDS_MIN = 3
 SENTENCE_ENDS = (".", "!", "?", "…")
-"""A title ends with none of them."""
+"""Marks that no title ends with."""
 ENDING_CHARS_MAX = 3
-"""Letters that a declined name differs by: Анна, Анны; Petr, Petrem."""
+"""Maximum length of a case ending of a name: Анна, Анны; Petr, Petrem."""
 STEM_CHARS_MIN = 3
 MISSPELLED_CHARS_MIN = 7
-"""In shorter names, two letters that change places make another one: Brian, Brain."""
+"""Minimum length of a name to accept transposed letters in: Brian is not Brain."""
 
 AS_NAME = "@"
-"""Stands before what the sources write with a capital."""
+"""Prefix of forms that the sources write with a capital."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:[-'.&][^\W\d_]+)*|\d+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*")
@@ -62,9 +62,9 @@ _SPEECH_VERBS = frozenset(
     сказал сказала говорит спросил спросила хочет живёт работает предложил предложила
     """.split()
 )
-"""What people do: a capitalized word before one of these is somebody."""
+"""Verbs of people: a capitalized word before one of these is a name."""
 _PLACE_PREPOSITIONS = frozenset("in nach aus at from near to".split())
-_GERMAN_TITLES = frozenset("herr herrn frau dr prof".split())
+_ALL_TITLES = TITLES | frozenset("herr herrn frau dr prof".split())
 _CONJUNCTIONS = frozenset("and und y et и e og & with mit con avec с".split())
 _NOUN_ENDINGS = (
     "ung", "ungen", "heit", "keit", "schaft", "tion", "tionen", "tät", "ment", "nis", "ing", "tum",
@@ -77,7 +77,7 @@ _THING_ENDINGS = (
     "ing", "ly", "ion", "ment", "ness", "ity", "ship", "ance", "ence", "age", "ism", "ist", "er",
     "or", "ed", "s", "one", "body",
 )  # fmt: skip
-"""How ordinary words end that open sentences: "Painting helps", "Negotiation ended"."""
+"""Endings of ordinary words at the beginning of sentences: "Painting helps", "Negotiation ended"."""
 _GERMAN_THINGS = frozenset(
     """
     zukunft arbeit ordnung absprache hause haus bezug kraft form zusammenhang anlehnung frage folge
@@ -87,41 +87,57 @@ _GERMAN_THINGS = frozenset(
 )
 
 
+_NOT_NAMES = frozenset().union(
+    MONTHS, WEEKDAYS, ORDINARY, STOP_WORDS, COMMON_WORDS, FOREIGN_COMMON
+)
+_CYRILLIC_ENDINGS = tuple("а я ы и у ю е ой ей ом ем".split())
+
+
 class _Word(NamedTuple):
     text: str
     start: int
     end: int
     opens: bool
-    """It begins a sentence, a clause after a colon or an item of a list."""
+    """Whether it begins a sentence, a clause after a colon or an item of a list."""
 
     @property
     def capital(self) -> bool:
         return self.text[0].isupper()
 
+    @property
+    def folded(self) -> str:
+        return self.text.casefold()
+
 
 def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
-    """Each name in a text that is not among the known forms of words.
+    """Yield each name in a text that is not among the known forms of words.
 
-    A capital marks a name in most languages but opens sentences too, and German nouns: there
-    only what stands as a person or place does counts. `folded` is what is known, as running
-    text in lower case, for scripts without spaces.
+    A capital marks a name in most languages, but also the first word of a sentence and any German
+    noun: those count only in the position of a person or place. `folded` is the known text in
+    lower case, for scripts without spaces.
     """
-    tongue = count_stop_words(text)
-    german = bool(tongue) and tongue.get("de") == max(tongue.values())
+    counts = count_stop_words(text)
+    german = bool(counts) and counts.get("de") == max(counts.values())
     for line in text.split("\n"):
-        words = list(_words(line))
-        titled = _is_title(words) and not line.rstrip().endswith(SENTENCE_ENDS)
-        for at, word in enumerate(words):
-            if not word.capital or _is_known(word.text, known):
-                continue
-            sure = not (german or word.opens or titled)
-            if sure or _is_name_in_context(words, at, known, german=german):
-                yield word.text
+        yield from _names_in_line(line, known, german=german)
     yield from _unspaced_names(text, folded)
 
 
+def _names_in_line(
+    line: str, known: AbstractSet[str], *, german: bool
+) -> Iterator[str]:
+    words = list(_words(line))
+    titled = _is_title(words) and not line.rstrip().endswith(SENTENCE_ENDS)
+    for at, word in enumerate(words):
+        if not word.capital or _is_known(word.text, known):
+            continue
+        sure = not (german or word.opens or titled)
+        if sure or _is_name_in_context(words, at, known, german=german):
+            yield word.text
+
+
 def name_forms(text: str) -> Iterator[str]:
-    """The forms in which the words of a text may come back in another, in lower case."""
+    """Yield the forms in which the words of a text may recur in another, in lower case."""
     previous: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0]
@@ -144,14 +160,14 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _root(word: str) -> Iterator[str]:
-    """The word without its ending, unless so little is left that other words have it too."""
+    """Yield the stem of a word, unless it is too short to be distinctive."""
     root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
 
 
 def _parts(word: str) -> list[str]:
-    """The words that `McKinsey-Report` or `iOS` is made of, the possessive left out."""
+    """Split `McKinsey-Report` or `iOS` into its words, without a possessive."""
     found = _PART.findall(word.removesuffix("'s"))
     return [part.casefold() for part in found if len(part) > 1]
 
@@ -169,23 +185,16 @@ def _words(line: str) -> Iterator[_Word]:
 
 
 def _is_title(words: list[_Word]) -> bool:
-    """Whether a line is a heading with Capitals Throughout."""
+    """Whether a line is a title in Capitalized Words."""
     long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
     capitals = sum(word.capital for word in long)
     return len(long) >= TITLED_WORDS_MIN and capitals >= TITLED_SHARE * len(long)
 
 
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
-    """Whether a capitalized word is no name, or one that is known."""
-    forms = set(_forms(word))
+    """Whether a capitalized word is no name, or a known one."""
     lower = word.casefold().removesuffix("'s")
-    if not forms.isdisjoint(known) or lower in MONTHS or lower in WEEKDAYS:
-        return True
-    if (
-        lower in ORDINARY
-        or lower in STOP_WORDS
-        or lower in COMMON_WORDS | FOREIGN_COMMON
-    ):
+    if lower in _NOT_NAMES or not set(_forms(word)).isdisjoint(known):
         return True
     parts = _parts(word)
     if len(parts) > 1 and all(_is_ordinary(part) or part in known for part in parts):
@@ -194,9 +203,9 @@ def _is_known(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
-    """Whether a known name is this one but for two letters in the wrong order: Francsico.
+    """Whether a known name is this one with two letters transposed: Francsico.
 
-    No more than that: with another letter it may well be another name, as Marvin is not Martin.
+    A name with another letter may be another name, as Marvin is not Martin.
     """
     return len(word) >= MISSPELLED_CHARS_MIN and any(
         f"{AS_NAME}{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" in known
@@ -212,7 +221,7 @@ def _is_ordinary(word: str) -> bool:
 
 
 def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
-    """Whether a known word differs by its ending alone, as names do in many languages."""
+    """Whether a known name differs by its ending alone, as names do in many languages."""
     if len(word) <= STEM_CHARS_MIN:
         return f"{AS_NAME}{word}s" in known
     for cut in range(1, ENDING_CHARS_MAX + 1):
@@ -221,48 +230,65 @@ def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
             break
         if f"{AS_NAME}{root}" in known:
             return True
-    cyrillic = any("а" <= char <= "я" for char in word)
-    endings = (
-        ("а", "я", "ы", "и", "у", "ю", "е", "ой", "ей", "ом", "ем")
-        if cyrillic
-        else ("s", "n")
-    )
-    roots = (word, word[:-1], word[:-2]) if cyrillic else (word,)
     return any(
         f"{AS_NAME}{root}{ending}" in known
-        for root in roots
+        for root, endings in _inflected_roots(word)
         if len(root) >= STEM_CHARS_MIN
         for ending in endings
     )
 
 
+def _inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield possible roots of a name, each with the endings its other forms may have."""
+    if any("а" <= char <= "я" for char in word):
+        for cut in range(3):
+            yield word[: len(word) - cut], _CYRILLIC_ENDINGS
+    else:
+        yield word, ("s", "n")
+
+
 def _is_name_in_context(
     words: list[_Word], at: int, known: AbstractSet[str], *, german: bool
 ) -> bool:
-    """Whether a capitalized word that may be an ordinary one stands where a name does."""
+    """Whether a capitalized word that may be an ordinary one has the position of a name."""
     word = words[at]
-    before = words[at - 1] if at and not word.opens else None
-    after = words[at + 1] if at + 1 < len(words) and not words[at + 1].opens else None
-    if before and before.text.casefold() in (_GERMAN_TITLES | TITLES):
+    before, after = _neighbors(words, at)
+    if before and before.folded in _ALL_TITLES:
         return True
-    if german and word.text.casefold().endswith(_NOUN_ENDINGS):
+    if german and _is_german_noun(word):
         return False
-    if german and word.text.casefold() in _GERMAN_THINGS:
-        return False
-    acts = word.text.endswith("'s") or (
-        after and after.text.casefold() in _SPEECH_VERBS
-    )
-    if acts and not (
-        german and before and not before.capital and not _is_conjunction(before)
-    ):
+    if _acts(word, after) and (not german or _may_precede_subject(before)):
         return True
-    if after and after.capital and not _is_known(after.text, known):
+    if _is_unknown_name(after, known):
         return True
-    return (
-        _is_german_name(words, at, before, after, known)
-        if german
-        else _is_sentence_subject(words, at, after)
-    )
+    if german:
+        return _is_german_name(words, at, before, after, known)
+    return _is_sentence_subject(words, at, after)
+
+
+def _neighbors(words: Sequence[_Word], at: int) -> tuple[_Word | None, _Word | None]:
+    """Return the words before and after a word in the same clause."""
+    before = words[at - 1] if at and not words[at].opens else None
+    after = words[at + 1] if at + 1 < len(words) else None
+    return before, None if after is None or after.opens else after
+
+
+def _is_german_noun(word: _Word) -> bool:
+    return word.folded.endswith(_NOUN_ENDINGS) or word.folded in _GERMAN_THINGS
+
+
+def _is_unknown_name(word: _Word | None, known: AbstractSet[str]) -> bool:
+    return word is not None and word.capital and not _is_known(word.text, known)
+
+
+def _acts(word: _Word, after: _Word | None) -> bool:
+    """Whether a word owns something or does what people do."""
+    return word.text.endswith("'s") or bool(after and after.folded in _SPEECH_VERBS)
+
+
+def _may_precede_subject(before: _Word | None) -> bool:
+    """Whether a German noun after this word, if any, may be a name without an article."""
+    return before is None or before.capital or _is_conjunction(before)
 
 
 def _is_german_name(
@@ -275,21 +301,21 @@ def _is_german_name(
     """Whether a German noun is a place after "in" without an article, or joined to a person."""
     if before is None:
         return False
-    if before.text.casefold() in _PLACE_PREPOSITIONS:
+    if before.folded in _PLACE_PREPOSITIONS:
         return after is None or not after.capital
     return _is_conjunction(before) and at > 1 and _is_known_person(words[at - 2], known)
 
 
 def _is_sentence_subject(words: list[_Word], at: int, after: _Word | None) -> bool:
-    """Whether a sentence opens with somebody, by what follows."""
+    """Whether a sentence begins with a name, by the words that follow."""
     if after is None or not words[at].opens:
         return False
     joined = _is_conjunction(after) and _next_capital(words, at + 2)
-    return joined or _is_followed_by_verb(words[at].text.casefold(), after.text)
+    return joined or _is_followed_by_verb(words[at].folded, after.text)
 
 
 def _is_followed_by_verb(lower: str, after: str) -> bool:
-    """Whether an English sentence opens with somebody, by the verb that follows."""
+    """Whether an English sentence begins with a name, by the verb that follows."""
     if lower.endswith(_THING_ENDINGS) or not after.islower():
         return False
     return after in _AUXILIARIES or (
@@ -300,7 +326,7 @@ def _is_followed_by_verb(lower: str, after: str) -> bool:
 
 
 def _is_conjunction(word: _Word) -> bool:
-    return word.text.casefold() in _CONJUNCTIONS
+    return word.folded in _CONJUNCTIONS
 
 
 def _next_capital(words: list[_Word], at: int) -> bool:
@@ -308,12 +334,12 @@ def _next_capital(words: list[_Word], at: int) -> bool:
 
 
 def _is_known_person(word: _Word, known: AbstractSet[str]) -> bool:
-    """Whether a word before "und" is a name rather than a German noun: it is a role's."""
-    return word.capital and f"{AS_NAME}{word.text.casefold()}" in known
+    """Whether a word before "und" is a known name rather than a German noun."""
+    return word.capital and f"{AS_NAME}{word.folded}" in known
 
 
 def _unspaced_names(text: str, folded: str) -> Iterator[str]:
-    """Names in scripts without capitals, told by what is put behind them."""
+    """Yield names in scripts without capitals, recognized by the suffix after them."""
     for match in _CJK_NAME.finditer(text):
         run = match[1]
         least = 1 if len(run) == 1 else 2

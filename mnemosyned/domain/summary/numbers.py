@@ -1,4 +1,4 @@
-"""The numbers of a text, in figures and in words, with the ways in which they may be read."""
+"""Numbers of a text, in figures and in words, with their possible readings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBER_WORDS = {
     "double": 2, "triple": 3, "both": 2, "pair": 2, "一": 1, "二": 2, "三": 3, "四": 4, "五": 5,
 }  # fmt: skip
 FIGURE_CHARS_MAX = 20
-"""What is longer is a code, and stands for itself."""
+"""Length above which a number is a code with no reading but itself."""
 
 _DIGITS = re.compile(r"\d+(?:[.,:'’·]\d+)*")
 _SCALE = re.compile(
@@ -37,7 +37,7 @@ _WORDS = re.compile(r"[^\W\d_]+")
 
 
 def numbers(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Every number in figures, with the ways in which it may be read: 1,000 is 1000 or 1.0."""
+    """Return every number in figures with its readings: 1,000 is 1000 or 1.0."""
     plain = unicodedata.normalize("NFKC", text)
     return [
         (
@@ -60,19 +60,24 @@ def _readings(written: str, after: str) -> Iterator[str]:
     half = _HALF_DAY.match(after)
     if half and written.isdigit():
         yield from clock_readings(f"{written}:00", half)
+    yield from _value_readings(written, _SCALE.match(after))
+
+
+def _value_readings(written: str, scale: re.Match[str] | None) -> Iterator[str]:
+    """Yield the values of a number, plain and multiplied by the word after it."""
     values = [_normalized(written)]
     if _THOUSANDS.fullmatch(written):
         values.append(_normalized(re.sub(r"\D", "", written)))
     for value in values:
         yield value
-        scale = _SCALE.match(after)
         if scale:
-            unit = (scale[1] or scale[2]).lower()
-            yield (
-                _format_number(float(value) * _SCALES.get(unit, 1e6))
-                if _is_float(value)
-                else value
-            )
+            yield _scaled(value, (scale[1] or scale[2]).lower())
+
+
+def _scaled(value: str, unit: str) -> str:
+    if not _is_float(value):
+        return value
+    return _format_number(float(value) * _SCALES.get(unit, 1e6))
 
 
 def _normalized(written: str) -> str:
@@ -96,7 +101,7 @@ def _format_number(value: float) -> str:
 
 
 def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
-    """A time of day by 24 hours; by either half of the day where none is named."""
+    """Yield a time of day by 24 hours; both halves of the day where none is named."""
     head, _, rest = written.partition(":")
     hour = int(head)
     if half and hour <= 12:
@@ -107,7 +112,7 @@ def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[
 
 
 def number_words(text: str) -> Iterator[tuple[str, str]]:
-    """Every number written as a word, with its value."""
+    """Yield every number written as a word, with its value."""
     for match in _WORDS.finditer(text):
         value = NUMBER_WORDS.get(match[0].lower())
         if value is not None:

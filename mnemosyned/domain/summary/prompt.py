@@ -1,4 +1,4 @@
-"""What a model is asked when it summarizes, and what is taken of its answer."""
+"""Prompts for summaries, and neutralization of the text quoted in them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MARKUP = (
     r"|<(?=</?SYS>>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS)\])"
 )
 _MARKUP_PATTERN = re.compile(_MARKUP, re.IGNORECASE)
-"""Where a text would open or close one of our blocks, or a turn of a chat template."""
+"""Markup that would open or close one of our blocks, or a turn of a chat template."""
 _REPLACEMENTS = {"<": "‹", ">": "›", "[": "⟦"}
 _ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 
@@ -55,7 +55,7 @@ _ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 def summary_messages(
     pieces: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
-    """The request to summarize memories, each given with its time and role."""
+    """Write the request to summarize memories, each with its time and role."""
     blocks = "\n".join(
         render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
     )
@@ -63,7 +63,7 @@ def summary_messages(
 
 
 def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Message]:
-    """The request to make one summary of partial ones, in their order."""
+    """Write the request to make one summary of partial ones, in their order."""
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
@@ -76,7 +76,7 @@ def retry_messages(
     ungrounded: Sequence[str],
     otherwise: Sequence[str] = (),
 ) -> list[Message]:
-    """The same request once more, naming what was wrong with the first answer.
+    """Repeat a request, naming the faults of the first answer.
 
     `ungrounded` are values that no source has, `otherwise` words for what else was wrong, such
     as "too long". The first answer itself is left out: it would take up room, and be copied.
@@ -94,7 +94,7 @@ def retry_messages(
 
 
 def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
-    """A memory as the model sees it: between marks that its own text cannot write."""
+    """Render a memory between tags that its own text cannot contain."""
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
     role = _ATTRIBUTE.sub(" ", strip_invisible(piece.role)).strip()[:ROLE_CHARS_MAX]
@@ -103,15 +103,15 @@ def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
 
 
 def render_partial_summary(text: str, part: int) -> str:
-    """A partial summary as the model sees it."""
+    """Render a partial summary between tags."""
     return f'<summary part="{part}">\n{neutralize(text)}\n</summary>'
 
 
 def neutralize(text: str) -> str:
-    """A text that neither ends its block nor begins a turn of the conversation.
+    """Neutralize a text, so that it neither ends its block nor begins a turn of the conversation.
 
-    Only what would do so changes, so that code and mark-up stay readable; what is not seen goes,
-    and every kind of line break is a line feed.
+    Only markup that would do so changes, so that code stays readable; invisible characters are
+    removed, and every kind of line break becomes a line feed.
     """
     text = strip_invisible(text).strip()
     if not any(mark in text for mark in _REPLACEMENTS):
@@ -120,12 +120,12 @@ def neutralize(text: str) -> str:
 
 
 def neutralize_line(text: str) -> str:
-    """The same on one line, as a name or a rule is shown."""
+    """Neutralize a text and put it on one line, as a name or a rule is shown."""
     return " ".join(neutralize(text).split())
 
 
 def quote_item(item: str) -> str:
-    """An offending item as it is named to the model: short, and no instruction."""
+    """Quote an ungrounded value for the model: short, and no instruction."""
     return f'"{_ATTRIBUTE.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
