@@ -102,7 +102,7 @@ if TYPE_CHECKING:
         TierTotals as TierTotals,
     )
     from mnemosyned.domain.retention import (
-        Foreseen as Foreseen,
+        ForgetPreview as ForgetPreview,
     )
     from mnemosyned.domain.search.query import (
         Hit as Hit,

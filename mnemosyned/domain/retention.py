@@ -14,7 +14,7 @@ from mnemosyned.domain.text.terms import Terms, has_unspaced_script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ForgetFilter:
     """Which memories are meant: those for which all that is given holds."""
 
     terms: Terms | None = None
@@ -53,8 +53,8 @@ class Removal:
     details: int = 0
     """Exact values that went with them."""
     learnings: int = 0
-    untold: int = 0
-    """Foreseen: pruned originals that stay, and lose what their summary says of them."""
+    pruned_losing_summary: int = 0
+    """Pruned originals that stay, but lose their summary; only counted by a preview."""
     removed: frozenset[int] = frozenset()
     """The episodes that nothing was left of, as the store knows them."""
     emptied: frozenset[int] = frozenset()
@@ -67,7 +67,8 @@ class Removal:
             archived=self.archived + other.archived,
             details=self.details + other.details,
             learnings=self.learnings + other.learnings,
-            untold=self.untold + other.untold,
+            pruned_losing_summary=self.pruned_losing_summary
+            + other.pruned_losing_summary,
             removed=removed,
             emptied=(self.emptied | other.emptied) - removed,
         )
@@ -94,7 +95,7 @@ class Prunable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class ForgetPreview:
     """A memory that would go, as a preview shows it."""
 
     id: str
@@ -106,10 +107,10 @@ class Foreseen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Emptied:
+class StaleSummary:
     """An emptied summary and what it is to be rewritten from."""
 
-    mark: int
+    token: int
     """Which emptying it is; a later one has another."""
     episode: Episode
     originals: tuple[MemoryRecord, ...] = ()

@@ -23,7 +23,13 @@ from mnemosyned.domain.errors import (
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import Choice, Foreseen, Prunable, Removal, Retention
+from mnemosyned.domain.retention import (
+    ForgetFilter,
+    ForgetPreview,
+    Prunable,
+    Removal,
+    Retention,
+)
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.text.snippets import snippet
@@ -251,7 +257,7 @@ class Forgetting:
             choice
         ), self._store.deletion.select_learnings(choice)
 
-    def _preview(self, ids: Sequence[str]) -> list[Foreseen]:
+    def _preview(self, ids: Sequence[str]) -> list[ForgetPreview]:
         lines = []
         for id in ids:
             with suppress(NotFound):  # forgotten by somebody else meanwhile
@@ -267,7 +273,7 @@ class Forgetting:
         dry_run: bool = False,
         complete: bool = True,
         reason: str = "",
-        lines: Sequence[Foreseen] = (),
+        lines: Sequence[ForgetPreview] = (),
         further: int = 0,
     ) -> Forgotten:
         return Forgotten(
@@ -281,7 +287,7 @@ class Forgetting:
             episodes_rewritten=len(removal.emptied),
             lines=list(lines),
             further=further,
-            untold=removal.untold,
+            untold=removal.pruned_losing_summary,
             file_bytes=file_bytes(self._database) if dry_run else 0,
             complete=complete,
             purge_in_s=None if complete or reason else self.purger.wait_s(),
@@ -395,7 +401,7 @@ def _nothing() -> None:
     """Nobody keeps copies."""
 
 
-def _choice(request: Forget) -> Choice:
+def _choice(request: Forget) -> ForgetFilter:
     for name in ("query", "person"):
         check_text(getattr(request, name), field=name)
     words = terms(request.query) if request.query else None
@@ -403,7 +409,7 @@ def _choice(request: Forget) -> Choice:
         raise InvalidRequest("query has no word to search for", field="query")
     if request.person is not None and not request.person.strip():
         raise InvalidRequest("person is empty", field="person")
-    return Choice(
+    return ForgetFilter(
         terms=words,
         sessions=names(request.session),
         sources=names(request.source),
@@ -426,9 +432,9 @@ def _after(ids: list[str], id: str | None) -> list[str]:
     return ids[ids.index(id) + 1 :]
 
 
-def _foreseen(memory: MemoryRecord) -> Foreseen:
+def _foreseen(memory: MemoryRecord) -> ForgetPreview:
     text = " ".join(mask_memory(memory).content.split())
-    return Foreseen(
+    return ForgetPreview(
         id=memory.id,
         tier=memory.tier,
         created_at=memory.created_at,

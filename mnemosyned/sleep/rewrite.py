@@ -11,7 +11,7 @@ from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import Emptied
+from mnemosyned.domain.retention import StaleSummary
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.logs import logger
@@ -48,7 +48,7 @@ def rewrite_stale(
                 break
             try:
                 store.rollups.rewrite(
-                    stale.mark, _rewritten(stale, lease.rule_based, policy)
+                    stale.token, _rewritten(stale, lease.rule_based, policy)
                 )
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
@@ -61,7 +61,9 @@ def rewrite_stale(
     return rewritten
 
 
-def _rewritten(stale: Emptied, summarizer: Summarizer, policy: RollupPolicy) -> Episode:
+def _rewritten(
+    stale: StaleSummary, summarizer: Summarizer, policy: RollupPolicy
+) -> Episode:
     """Return the summary as it reads after the loss."""
     if stale.children:
         return _rewritten_rollup(stale, summarizer, policy)
@@ -69,7 +71,7 @@ def _rewritten(stale: Emptied, summarizer: Summarizer, policy: RollupPolicy) -> 
 
 
 def _rewritten_rollup(
-    stale: Emptied, summarizer: Summarizer, policy: RollupPolicy
+    stale: StaleSummary, summarizer: Summarizer, policy: RollupPolicy
 ) -> Episode:
     """Return a day, week or month rewritten from the summaries below it."""
     children = stale.children
@@ -86,7 +88,7 @@ def _rewritten_rollup(
     )
 
 
-def _rewritten_episode(stale: Emptied, summarizer: Summarizer) -> Episode:
+def _rewritten_episode(stale: StaleSummary, summarizer: Summarizer) -> Episode:
     """Return an episode rewritten from the originals that are left of it."""
     originals = stale.originals
     summary = _summarize(_speaking(originals, stale), stale, summarizer)
@@ -113,7 +115,7 @@ def _with_summary(
     )
 
 
-def _speaking(parts: Sequence[MemoryRecord], stale: Emptied) -> list[MemoryRecord]:
+def _speaking(parts: Sequence[MemoryRecord], stale: StaleSummary) -> list[MemoryRecord]:
     """Return the parts that a summary may cover and that have any text left."""
     details = stale.episode.details
     readable = [_with_values(memory, details) for memory in parts if memory.lasting]
@@ -121,7 +123,7 @@ def _speaking(parts: Sequence[MemoryRecord], stale: Emptied) -> list[MemoryRecor
 
 
 def _summarize(
-    memories: Sequence[MemoryRecord], stale: Emptied, summarizer: Summarizer
+    memories: Sequence[MemoryRecord], stale: StaleSummary, summarizer: Summarizer
 ) -> Summary:
     """Return a summary by rule; word for word if that fails, because forgetting must not."""
     if not memories:

@@ -18,7 +18,7 @@ from typing import Self
 from mnemosyned.domain.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
 from mnemosyned.domain.ports.models import Embedder, EmbedderState, EmbedderStatus
 from mnemosyned.domain.ports.vectors import EmbeddingInput, VectorStore
-from mnemosyned.domain.search.query import Found, Match, Nearness, Query
+from mnemosyned.domain.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.domain.search.semantic import spoken
 from mnemosyned.logs import logger
 from mnemosyned.vectors.index import VectorIndex
@@ -135,8 +135,8 @@ class Vectors:
         return question
 
     def near(
-        self, question: Question | None, query: Query, found: Found
-    ) -> tuple[Found, str]:
+        self, question: Question | None, query: Query, found: SearchCandidates
+    ) -> tuple[SearchCandidates, str]:
         """What was found with nearness to it, and a note where words alone had to do."""
         vector = question.vector() if question else None
         index = self._index
@@ -149,7 +149,7 @@ class Vectors:
         nearest = index.nearest(vector, NEAREST, least=self._similarity_min)
         more = self._further(query, [seq for seq in nearest if seq not in cosines])
         cosines |= {match.position: nearest[match.position] for match in more}
-        nearness = Nearness(cosines, alone_min=self._similarity_min)
+        nearness = Nearness(cosines, vector_only_min=self._similarity_min)
         return replace(found, memories=[*found.memories, *more], nearness=nearness), ""
 
     def _further(self, query: Query, nearest: Sequence[int]) -> list[Match]:

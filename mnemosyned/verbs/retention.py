@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.retention import Foreseen
+from mnemosyned.domain.retention import ForgetPreview
 from mnemosyned.verbs.request import ById, Instant, Name, Names, Question, Request
 
 R = TypeVar("R")
@@ -34,7 +34,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     episodes_removed: int
     episodes_rewritten: int
     """Summaries of every level, rewritten from what remains."""
-    lines: list[Foreseen]
+    lines: list[ForgetPreview]
     """With `dry_run`, the memories that would be deleted, 10,000 at most."""
     further: int = 0
     """With `dry_run`, the number of memories after those; `after`, with the last id, lists them."""

@@ -345,7 +345,7 @@ def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
     }
     emptied = store.rollups.next_stale()
     assert emptied
-    store.rollups.rewrite(emptied.mark, replace(emptied.episode, content="shorter"))
+    store.rollups.rewrite(emptied.token, replace(emptied.episode, content="shorter"))
     assert count_by_tier(store) == {
         "working": (1, 2),
         "episodic": (1, 7),

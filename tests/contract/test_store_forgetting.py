@@ -60,7 +60,7 @@ def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(
     assert [memory.id for memory in emptied.originals] == ["1", "3"]
 
     store.rollups.rewrite(
-        emptied.mark, replace(emptied.episode, content="what is left")
+        emptied.token, replace(emptied.episode, content="what is left")
     )
 
     assert get_episode(store, "e").content == "what is left"
@@ -79,5 +79,5 @@ def test_a_rewriting_that_knows_too_much_is_refused(store: MemoryStore) -> None:
     store.deletion.forget(["3"])
 
     with pytest.raises(BatchChanged):
-        store.rollups.rewrite(early.mark, replace(early.episode, content="1 and 3"))
+        store.rollups.rewrite(early.token, replace(early.episode, content="1 and 3"))
     assert get_episode(store, "e").content == ""

@@ -9,7 +9,13 @@ from support.fakes import NOON, memory
 from mnemosyned.domain.consolidation import make_episode
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.query import Hit, Parts, Place, Query, Shown
+from mnemosyned.domain.search.query import (
+    Documents,
+    Hit,
+    Query,
+    RankedResult,
+    ScoreBreakdown,
+)
 from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
 from mnemosyned.domain.text.terms import Terms, terms
 
@@ -30,7 +36,9 @@ def query(text: str = "bike", *, explain: bool = False) -> Query:
 
 
 def hit_of(said: MemoryRecord, question: str = "bike") -> Hit:
-    return hits(query(question), [Place(1.0, memory=1)], Shown({1: said}, {}))[0]
+    return hits(
+        query(question), [RankedResult(1.0, memory=1)], Documents({1: said}, {})
+    )[0]
 
 
 def test_a_hit_tells_where_and_when_it_was_said() -> None:
@@ -43,9 +51,9 @@ def test_a_hit_tells_where_and_when_it_was_said() -> None:
 
 def test_an_episode_is_shown_by_the_line_that_matched() -> None:
     original = memory("1", "the bike is in the cellar", role="user")
-    place = Place(1.0, episode=5, lines=((7, 0.5),))
+    place = RankedResult(1.0, episode=5, lines=((7, 0.5),))
 
-    hit = hits(query(), [place], Shown({7: original}, {5: EPISODE}))[0]
+    hit = hits(query(), [place], Documents({7: original}, {5: EPISODE}))[0]
 
     assert hit.snippet == "the bike is in the cellar"
     assert hit.content == "the bike was stolen"
@@ -56,7 +64,7 @@ def test_an_episode_is_shown_by_the_line_that_matched() -> None:
 
 
 def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
-    hit = hits(query(), [Place(1.0, episode=5)], Shown({}, {5: EPISODE}))[0]
+    hit = hits(query(), [RankedResult(1.0, episode=5)], Documents({}, {5: EPISODE}))[0]
 
     assert hit.snippet == "the bike was stolen"
     assert hit.lines == ()
@@ -64,21 +72,21 @@ def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
 
 def test_what_was_forgotten_meanwhile_is_left_out() -> None:
     places = [
-        Place(2.0, memory=1),
-        Place(1.5, episode=4),
-        Place(1.0, episode=5, lines=((2, 1.0),)),
+        RankedResult(2.0, memory=1),
+        RankedResult(1.5, episode=4),
+        RankedResult(1.0, episode=5, lines=((2, 1.0),)),
     ]
 
-    answer = hits(query(), places, Shown({}, {5: EPISODE}))
+    answer = hits(query(), places, Documents({}, {5: EPISODE}))
 
     assert [(hit.id, hit.lines) for hit in answer] == [("e", ())]
 
 
 def test_a_hit_explains_its_score_on_request() -> None:
-    place = Place(1.5, memory=1, parts=Parts(words=1.0, time=0.5))
+    place = RankedResult(1.5, memory=1, parts=ScoreBreakdown(words=1.0, time=0.5))
 
     def explained(*, explain: bool) -> object:
-        shown = Shown({1: memory("1", "the bike")}, {})
+        shown = Documents({1: memory("1", "the bike")}, {})
         return hits(query(explain=explain), [place], shown)[0].explanation
 
     assert explained(explain=True) == {"words": 1.0, "time": 0.5}

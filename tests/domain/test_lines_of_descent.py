@@ -1,17 +1,17 @@
 """One place for what an episode, its day, its week and its month all tell."""
 
 from mnemosyned.domain.search.dedup import one_of_each_line
-from mnemosyned.domain.search.query import Place
+from mnemosyned.domain.search.query import RankedResult
 
 EPISODE, OTHER, DAY, NEXT_DAY, WEEK = 1, 2, 10, 11, 20
 ABOVE = {EPISODE: DAY, OTHER: DAY, DAY: WEEK, NEXT_DAY: WEEK}
 
 
-def place(score: float, episode: int, *, told: bool = False) -> Place:
-    return Place(score, episode=episode, lines=((99, score),) if told else ())
+def place(score: float, episode: int, *, told: bool = False) -> RankedResult:
+    return RankedResult(score, episode=episode, lines=((99, score),) if told else ())
 
 
-def kept(*places: Place) -> list[int | None]:
+def kept(*places: RankedResult) -> list[int | None]:
     return [one.episode for one in one_of_each_line(places, ABOVE)]
 
 
@@ -37,6 +37,6 @@ def test_places_beside_each_other_keep_theirs() -> None:
 
 
 def test_memories_by_themselves_are_left_alone() -> None:
-    alone = Place(3.0, memory=7)
+    alone = RankedResult(3.0, memory=7)
 
     assert one_of_each_line([alone, place(2, DAY)], ABOVE) == [alone, place(2, DAY)]

@@ -3,22 +3,22 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from mnemosyned.domain.search.query import Nearness, Parts
+from mnemosyned.domain.search.query import Nearness, ScoreBreakdown
 from mnemosyned.domain.search.semantic import MEANING_SHARE, spoken, with_meaning
 
 
-def order(worth: dict[int, Parts]) -> list[int]:
+def order(worth: dict[int, ScoreBreakdown]) -> list[int]:
     return sorted(worth, key=lambda position: -sum(worth[position]))
 
 
 def test_without_a_vector_nothing_changes() -> None:
-    worth = {1: Parts(words=3.0), 2: Parts(words=1.0, session=0.5)}
+    worth = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=1.0, session=0.5)}
 
     assert with_meaning(worth, Nearness()) == worth
 
 
 def test_of_two_that_words_find_alike_the_nearer_comes_first() -> None:
-    worth = {1: Parts(words=3.0), 2: Parts(words=2.9)}
+    worth = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=2.9)}
 
     blended = with_meaning(worth, Nearness({1: 0.2, 2: 0.6}))
 
@@ -27,22 +27,26 @@ def test_of_two_that_words_find_alike_the_nearer_comes_first() -> None:
 
 
 def test_what_is_near_without_a_word_in_common_stands_below_the_best_by_words() -> None:
-    nearness = Nearness({1: 0.1, 2: 0.9, 3: 0.3}, alone_min=0.4)
+    nearness = Nearness({1: 0.1, 2: 0.9, 3: 0.3}, vector_only_min=0.4)
 
-    blended = with_meaning({1: Parts(words=3.0)}, nearness)
+    blended = with_meaning({1: ScoreBreakdown(words=3.0)}, nearness)
 
     assert order(blended) == [1, 2]
 
 
 def test_where_no_word_matches_only_the_near_are_an_answer() -> None:
-    nearness = Nearness({1: 0.39, 2: 0.41, 3: 0.8}, alone_min=0.4)
+    nearness = Nearness({1: 0.39, 2: 0.41, 3: 0.8}, vector_only_min=0.4)
 
     assert order(with_meaning({}, nearness)) == [3, 2]
-    assert with_meaning({}, Nearness({1: 0.39}, alone_min=0.4)) == {}
+    assert with_meaning({}, Nearness({1: 0.39}, vector_only_min=0.4)) == {}
 
 
 def test_what_has_no_vector_yet_does_not_sink_for_it() -> None:
-    worth = {1: Parts(words=3.0), 2: Parts(words=2.5), 3: Parts(words=2.0)}
+    worth = {
+        1: ScoreBreakdown(words=3.0),
+        2: ScoreBreakdown(words=2.5),
+        3: ScoreBreakdown(words=2.0),
+    }
 
     blended = with_meaning(worth, Nearness({1: 0.5, 3: 0.5}))
 
@@ -50,7 +54,7 @@ def test_what_has_no_vector_yet_does_not_sink_for_it() -> None:
 
 
 def test_nearness_below_nothing_takes_nothing_away() -> None:
-    worth = {1: Parts(words=3.0), 2: Parts(words=2.0)}
+    worth = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=2.0)}
 
     assert with_meaning(worth, Nearness({1: -0.4, 2: -0.1})) == worth
 
@@ -63,10 +67,10 @@ def test_nearness_below_nothing_takes_nothing_away() -> None:
 def test_nothing_of_much_less_worth_passes_the_best_by_words(
     worth: dict[int, float], cosines: dict[int, float]
 ) -> None:
-    given = {position: Parts(words=value) for position, value in worth.items()}
+    given = {position: ScoreBreakdown(words=value) for position, value in worth.items()}
     best = max(worth, key=worth.__getitem__)
 
-    blended = with_meaning(given, Nearness(cosines, alone_min=0.0))
+    blended = with_meaning(given, Nearness(cosines, vector_only_min=0.0))
 
     slack = 1e-9 * worth[best]
     for position, parts in blended.items():

@@ -10,7 +10,14 @@ from support.fakes import NOON
 from mnemosyned.domain.dates.questions import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.dedup import ALIKE_MAX, crowded
-from mnemosyned.domain.search.query import LINES_MAX, Corpus, Found, Match, Place, Query
+from mnemosyned.domain.search.query import (
+    LINES_MAX,
+    Corpus,
+    Match,
+    Query,
+    RankedResult,
+    SearchCandidates,
+)
 from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.text.terms import terms
 
@@ -48,10 +55,10 @@ def beside(position: int, content: str = "no such word") -> Match:
 
 def ranked(
     asked: Query, *matches: Match, frequencies: dict[str, int] | None = None
-) -> list[Place]:
+) -> list[RankedResult]:
     known = dict.fromkeys(asked.terms.words, 100) | (frequencies or {})
     corpus = Corpus(count=COUNT, average_chars=20, frequencies=known)
-    return rank(asked, Found(matches, corpus=corpus))
+    return rank(asked, SearchCandidates(matches, corpus=corpus))
 
 
 def order(text: str, *matches: Match, **known: Any) -> list[int | None]:  # noqa: ANN401
@@ -62,7 +69,7 @@ def order(text: str, *matches: Match, **known: Any) -> list[int | None]:  # noqa
 
 
 def test_nothing_found_has_no_place() -> None:
-    assert rank(query(), Found()) == []
+    assert rank(query(), SearchCandidates()) == []
 
 
 def test_what_says_more_of_the_question_comes_first() -> None:
@@ -179,7 +186,7 @@ def test_memories_without_a_session_are_no_talk() -> None:
 def test_the_store_says_who_stands_beside_whom() -> None:
     asked = query()
     corpus = Corpus(count=COUNT, frequencies={"bike": 5})
-    found = Found([match(1), beside(9)], beside={1: [(9, 1)]}, corpus=corpus)
+    found = SearchCandidates([match(1), beside(9)], beside={1: [(9, 1)]}, corpus=corpus)
 
     assert [place.memory for place in rank(asked, found)] == [1, 9]
 
@@ -359,7 +366,9 @@ def test_lines_that_had_places_of_their_own_before_a_sleep_are_all_shown_after_i
 
 def test_an_exact_original_outranks_a_summary_alone() -> None:
     original = match(1, "bike", episode=5)
-    places = rank(query(), Found([original], {6: 4.0}, corpus=Corpus(count=COUNT)))
+    places = rank(
+        query(), SearchCandidates([original], {6: 4.0}, corpus=Corpus(count=COUNT))
+    )
 
     assert [place.episode for place in places] == [5, 6]
 
@@ -368,16 +377,16 @@ def test_further_lines_and_the_summary_add_to_an_episode() -> None:
     best, further = match(10, episode=5), match(90, "the bike", episode=5)
 
     def score(*matches: Match, summary: float = 0.0) -> float:
-        return rank(query(), Found(matches, {5: summary}, corpus=Corpus(count=COUNT)))[
-            0
-        ].score
+        return rank(
+            query(), SearchCandidates(matches, {5: summary}, corpus=Corpus(count=COUNT))
+        )[0].score
 
     assert score(best, further) > score(best)
     assert score(best, summary=1.0) > score(best)
 
 
 def test_asked_for_episodes_only_their_own_words_count() -> None:
-    found = Found([match(1, episode=5)], {6: 1.0})
+    found = SearchCandidates([match(1, episode=5)], {6: 1.0})
 
     assert [place.episode for place in rank(query(tier=Tier.EPISODIC), found)] == [6]
 

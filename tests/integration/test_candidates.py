@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from support.fakes import NOON, memory, remember_batch
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.query import Found, Query
+from mnemosyned.domain.search.query import Query, SearchCandidates
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite.search import filters
 from mnemosyned.storage.sqlite.search.candidates import (
@@ -56,7 +56,12 @@ def _name(at: int) -> str:
     return "note" + "".join(chr(ord("a") + int(figure)) for figure in str(at))
 
 
-def found(store: SqliteStore, *words: str, limit: int, **where: Any) -> Found:  # noqa: ANN401
+def found(
+    store: SqliteStore,
+    *words: str,
+    limit: int,
+    **where: Any,  # noqa: ANN401
+) -> SearchCandidates:
     return store.search.candidates(
         Query(terms=terms(" ".join(words)), limit=limit, **where)
     )

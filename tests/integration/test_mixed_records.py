@@ -16,7 +16,7 @@ from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search import bm25 as reading, ranking
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
-from mnemosyned.domain.search.query import Found, Query
+from mnemosyned.domain.search.query import Query, SearchCandidates
 from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.paths import shipped
@@ -42,7 +42,7 @@ class Case:
     """A question with its candidates, which no part of the ranking changes."""
 
     query: Query
-    found: Found
+    found: SearchCandidates
     answer: int
 
     def place(self) -> int:

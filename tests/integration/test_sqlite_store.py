@@ -100,7 +100,7 @@ def test_the_index_agrees_with_the_texts_after_every_operation(
     emptied = store.rollups.next_stale()
     assert emptied
     store.rollups.rewrite(
-        emptied.mark, replace(emptied.episode, content="getRest 大阪")
+        emptied.token, replace(emptied.episode, content="getRest 大阪")
     )
     assert_indexes_agree(beside)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from mnemosyned.domain.retention import Choice, Removal
+from mnemosyned.domain.retention import ForgetFilter, Removal
 
 
 class DeletionStore(Protocol):
     """Deletes memories and learnings for good."""
 
-    def select(self, choice: Choice) -> list[str]:
+    def select(self, choice: ForgetFilter) -> list[str]:
         """Return the ids of the memories that match a filter, in every tier."""
         ...
 
-    def select_learnings(self, choice: Choice) -> list[str]:
+    def select_learnings(self, choice: ForgetFilter) -> list[str]:
         """Return the ids of the learnings that match a filter."""
         ...
 

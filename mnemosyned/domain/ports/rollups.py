@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mnemosyned.domain.consolidation import LogEntry
 from mnemosyned.domain.memory import Episode
-from mnemosyned.domain.retention import Emptied
+from mnemosyned.domain.retention import StaleSummary
 from mnemosyned.domain.rollup import Child, Level
 
 
@@ -57,7 +57,7 @@ class RollupStore(Protocol):
         """
         ...
 
-    def next_stale(self, *, highest: Level = Level.MONTH) -> Emptied | None:
+    def next_stale(self, *, highest: Level = Level.MONTH) -> StaleSummary | None:
         """Return the next stale summary up to a level with its members, lowest level first."""
         ...
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mnemosyned.domain.search.query import Found, Place, Query, Shown
+from mnemosyned.domain.search.query import (
+    Documents,
+    Query,
+    RankedResult,
+    SearchCandidates,
+)
 
 
 class SearchStore(Protocol):
     """Finds candidates; ranking them is the domain's."""
 
-    def candidates(self, query: Query) -> Found:
+    def candidates(self, query: Query) -> SearchCandidates:
         """Return all candidates for a question."""
         ...
 
-    def documents(self, results: Sequence[Place]) -> Shown:
+    def documents(self, results: Sequence[RankedResult]) -> Documents:
         """Return the memories and episodes that ranked results refer to."""
         ...

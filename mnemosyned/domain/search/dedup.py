@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.search.query import LINES_MAX, Match, Place
+from mnemosyned.domain.search.query import LINES_MAX, Match, RankedResult
 
 FOLDED_PER_PLACE = 8
 """For each place of the answer, so many of the best are compared with what is shown."""
@@ -14,7 +14,9 @@ ALIKE_MAX = 3
 _FIGURES = re.compile(r"\d+")
 
 
-def one_of_each_line(places: Sequence[Place], above: Mapping[int, int]) -> list[Place]:
+def one_of_each_line(
+    places: Sequence[RankedResult], above: Mapping[int, int]
+) -> list[RankedResult]:
     """One place for what an episode, its day, week and month all tell: the best that answers.
 
     A summary above gives way to one below it with exact words, whatever their scores; else the
@@ -23,7 +25,7 @@ def one_of_each_line(places: Sequence[Place], above: Mapping[int, int]) -> list[
     if not above:
         return list(places)
     told = {up for place in places if place.lines for up in _line(place, above)}
-    kept: list[Place] = []
+    kept: list[RankedResult] = []
     telling: set[int | None] = set()
     for place in places:
         line = _line(place, above)
@@ -34,7 +36,7 @@ def one_of_each_line(places: Sequence[Place], above: Mapping[int, int]) -> list[
     return kept
 
 
-def _line(place: Place, above: Mapping[int, int]) -> list[int]:
+def _line(place: RankedResult, above: Mapping[int, int]) -> list[int]:
     """What the place's episode was folded into, at every level."""
     line: list[int] = []
     at = above.get(place.episode) if place.episode is not None else None
@@ -45,15 +47,15 @@ def _line(place: Place, above: Mapping[int, int]) -> list[int]:
 
 
 def folded(
-    places: Sequence[Place], matches: Mapping[int, Match], *, limit: int
-) -> list[Place]:
+    places: Sequence[RankedResult], matches: Mapping[int, Match], *, limit: int
+) -> list[RankedResult]:
     """The first places that say something new; what repeats one is counted on it.
 
     What differs in figures alone steps back for others, and is shown where there are none.
     """
-    shown: list[Place] = []
-    spare: list[tuple[Place, int]] = []
-    repeats: dict[int, list[Place]] = {}
+    shown: list[RankedResult] = []
+    spare: list[tuple[RankedResult, int]] = []
+    repeats: dict[int, list[RankedResult]] = {}
     first: dict[str, int] = {}
     alike: dict[str, list[int]] = {}
     crowded = False
@@ -97,7 +99,7 @@ def crowded(texts: Sequence[str], limit: int) -> bool:
     return True
 
 
-def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
+def _repeated(place: RankedResult, repeats: Sequence[RankedResult]) -> RankedResult:
     """The same place with the best of its repeats under it, as far as there is room."""
     if not repeats:
         return place
@@ -112,7 +114,7 @@ def _repeated(place: Place, repeats: Sequence[Place]) -> Place:
     return place._replace(lines=tuple(lines[:shown]), duplicates=len(repeats))
 
 
-def _texts(place: Place, matches: Mapping[int, Match]) -> list[str]:
+def _texts(place: RankedResult, matches: Mapping[int, Match]) -> list[str]:
     """Who said what: what two places that say the same have in common."""
     shown = [matches[position] for position, _ in place.lines]
     if place.memory is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.search.query import Hit, Line, Place, Query, Shown
+from mnemosyned.domain.search.query import Documents, Hit, Line, Query, RankedResult
 from mnemosyned.domain.text.snippets import snippet
 
 
-def hits(query: Query, places: Sequence[Place], shown: Shown) -> list[Hit]:
+def hits(query: Query, places: Sequence[RankedResult], shown: Documents) -> list[Hit]:
     """What is answered; a place whose memory was forgotten meanwhile is left out."""
     answer: list[Hit] = []
     for place in places:
@@ -22,7 +22,7 @@ def hits(query: Query, places: Sequence[Place], shown: Shown) -> list[Hit]:
     return answer
 
 
-def _explanation(place: Place, query: Query) -> dict[str, float] | None:
+def _explanation(place: RankedResult, query: Query) -> dict[str, float] | None:
     """The parts of a score that count, in the order in which they came about."""
     if not query.explain:
         return None
@@ -31,7 +31,7 @@ def _explanation(place: Place, query: Query) -> dict[str, float] | None:
 
 def _memory_hit(
     memory: MemoryRecord,
-    place: Place,
+    place: RankedResult,
     memories: Mapping[int, MemoryRecord],
     query: Query,
 ) -> Hit:
@@ -53,7 +53,10 @@ def _memory_hit(
 
 
 def _episode_hit(
-    episode: Episode, place: Place, memories: Mapping[int, MemoryRecord], query: Query
+    episode: Episode,
+    place: RankedResult,
+    memories: Mapping[int, MemoryRecord],
+    query: Query,
 ) -> Hit:
     lines = _lines(place, memories)
     return Hit(
@@ -72,7 +75,9 @@ def _episode_hit(
     )
 
 
-def _lines(place: Place, memories: Mapping[int, MemoryRecord]) -> tuple[Line, ...]:
+def _lines(
+    place: RankedResult, memories: Mapping[int, MemoryRecord]
+) -> tuple[Line, ...]:
     return tuple(
         Line(
             id=memory.id,

@@ -69,7 +69,7 @@ class Match(NamedTuple):
     """The part of the score that is for no word: character pairs, parts of names, or its time."""
 
 
-class Parts(NamedTuple):
+class ScoreBreakdown(NamedTuple):
     """What a score is made of: the parts add up to it."""
 
     words: float = 0.0
@@ -98,7 +98,7 @@ class Parts(NamedTuple):
     """How near its vector is to the question's, beside the nearest."""
 
 
-NO_PARTS = Parts()
+NO_SCORE = ScoreBreakdown()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +123,12 @@ class Nearness:
 
     cosines: Mapping[int, float] = field(default_factory=dict)
     """By position, -1 to 1, for those that have a vector."""
-    alone_min: float = 1.0
+    vector_only_min: float = 1.0
     """What shares no word with the question must be this near to be an answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchCandidates:
     """The candidates for a question."""
 
     memories: Sequence[Match] = ()
@@ -143,7 +143,7 @@ class Found:
     """Of candidates by words, and of those by nearness alone, which are among the memories."""
 
 
-class Place(NamedTuple):
+class RankedResult(NamedTuple):
     """One place in the answer: a memory, or an episode with the originals that matched."""
 
     score: float
@@ -151,13 +151,13 @@ class Place(NamedTuple):
     episode: int | None = None
     lines: tuple[tuple[int, float], ...] = ()
     """The originals of the episode that matched, or the repeats of the memory, best first."""
-    parts: Parts = NO_PARTS
+    parts: ScoreBreakdown = NO_SCORE
     duplicates: int = 0
     """How many others say the same, or differ in figures alone, and have no place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Documents:
     """The memories and episodes that places speak of, as far as they still exist."""
 
     memories: Mapping[int, MemoryRecord]

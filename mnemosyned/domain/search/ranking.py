@@ -14,11 +14,11 @@ from mnemosyned.domain.search.dedup import folded, one_of_each_line
 from mnemosyned.domain.search.query import (
     BEGINNING,
     LINES_MAX,
-    Found,
     Match,
-    Parts,
-    Place,
     Query,
+    RankedResult,
+    ScoreBreakdown,
+    SearchCandidates,
 )
 from mnemosyned.domain.search.semantic import with_meaning
 from mnemosyned.domain.search.source_hints import asked_of, is_asked_of
@@ -76,7 +76,7 @@ class _Read(NamedTuple):
     roles: float
 
 
-def rank(query: Query, found: Found) -> list[Place]:
+def rank(query: Query, found: SearchCandidates) -> list[RankedResult]:
     """The best places, best first: one for each episode, whatever matched in it."""
     if not found.memories and not found.episodes:
         return []
@@ -84,14 +84,14 @@ def rank(query: Query, found: Found) -> list[Place]:
     by_position = {match.position: match for match in found.memories}
     grouped = query.tier in (None, Tier.EPISODIC)
     places: list[_Dated] = []
-    lines: dict[int, list[tuple[int, Parts]]] = {}
+    lines: dict[int, list[tuple[int, ScoreBreakdown]]] = {}
     for position, parts in worth.items():
         match = by_position[position]
         if match.episode is not None and grouped:
             lines.setdefault(match.episode, []).append((position, parts))
         else:
             score = sum(parts)
-            place = Place(score, position, None, (), parts)
+            place = RankedResult(score, position, None, (), parts)
             places.append(_Dated(score, match.created_at, position, place))
     matched = (
         found.episodes if query.tier is Tier.EPISODIC else {**found.episodes, **lines}
@@ -120,10 +120,10 @@ class _Dated(NamedTuple):
     moment: datetime
     """When the latest of what is shown happened."""
     latest: int
-    place: Place
+    place: RankedResult
 
 
-def _owed(worth: Mapping[int, Parts], limit: int) -> AbstractSet[int]:
+def _owed(worth: Mapping[int, ScoreBreakdown], limit: int) -> AbstractSet[int]:
     """The memories that would have a place if every one stood by itself."""
     return set(heapq.nlargest(limit, worth, key=lambda at: (sum(worth[at]), at)))
 
@@ -131,7 +131,7 @@ def _owed(worth: Mapping[int, Parts], limit: int) -> AbstractSet[int]:
 # --------------------------------------------------------------------- worth
 
 
-def _worths(query: Query, found: Found) -> dict[int, Parts]:
+def _worths(query: Query, found: SearchCandidates) -> dict[int, ScoreBreakdown]:
     """What each candidate is worth; one that neither matches nor stands beside a match is not."""
     reader = Reader(query.terms, found.corpus)
     reads = {match.position: _read(reader, match) for match in found.memories}
@@ -141,7 +141,7 @@ def _worths(query: Query, found: Found) -> dict[int, Parts]:
     lent = _lent(found, reads, terms)
     sittings = {} if query.only_then else _sittings(reads, terms, words)
     asked = asked_of(query.terms)
-    worth: dict[int, Parts] = {}
+    worth: dict[int, ScoreBreakdown] = {}
     for position, read in reads.items():
         gained = lent.get(position)
         if read.match.score <= 0 and gained is None:
@@ -198,7 +198,9 @@ def _about(read: _Read, names: set[int]) -> bool:
 
 
 def _lent(
-    found: Found, reads: Mapping[int, _Read], terms: Mapping[int, tuple[float, ...]]
+    found: SearchCandidates,
+    reads: Mapping[int, _Read],
+    terms: Mapping[int, tuple[float, ...]],
 ) -> dict[int, list[float]]:
     """For each candidate the best its neighbors say of each term, at their share."""
     lent: dict[int, list[float]] = {}
@@ -280,7 +282,7 @@ def _with_priors(
     session: float,
     about: bool,
     asked: bool,
-) -> Parts:
+) -> ScoreBreakdown:
     """The parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = read.match
     score = words + phrase + neighbors + session
@@ -296,7 +298,7 @@ def _with_priors(
     score += time
     recency = RECENCY_SHARE * _recency(query, match) * score
     importance = IMPORTANCE_SHARE * (match.importance - 0.5) * score
-    return Parts(
+    return ScoreBreakdown(
         words,
         phrase,
         neighbors,
@@ -332,8 +334,11 @@ def _recency(query: Query, match: Match) -> float:
 
 
 def _episode_place(
-    episode: int, own: float, lines: list[tuple[int, Parts]], owed: AbstractSet[int]
-) -> Place:
+    episode: int,
+    own: float,
+    lines: list[tuple[int, ScoreBreakdown]],
+    owed: AbstractSet[int],
+) -> RankedResult:
     """An episode with its best lines, and with all that are owed a place by themselves.
 
     What was shown before a sleep is so shown after it, however much of it one episode holds.
@@ -343,11 +348,11 @@ def _episode_place(
     )
     best = [line for at, line in enumerate(ranked) if at < LINES_MAX or line[1] in owed]
     if not best:
-        parts = Parts(summary=SUMMARY_ALONE * own)
-        return Place(sum(parts), episode=episode, parts=parts)
+        parts = ScoreBreakdown(summary=SUMMARY_ALONE * own)
+        return RankedResult(sum(parts), episode=episode, parts=parts)
     further = sum(score for score, _, _ in best[1:LINES_MAX])
     parts = best[0][2]._replace(
         summary=SUMMARY_SHARE * own, further=FURTHER_LINES * further
     )
     shown = tuple((position, score) for score, position, _ in best)
-    return Place(sum(parts), episode=episode, lines=shown, parts=parts)
+    return RankedResult(sum(parts), episode=episode, lines=shown, parts=parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mnemosyned.domain.search.query import Nearness, Parts
+from mnemosyned.domain.search.query import Nearness, ScoreBreakdown
 
 MEANING_SHARE = 0.3
 """What the nearest candidate gains, as a share of the best worth by words. None passes the best by
@@ -21,7 +21,9 @@ def spoken(role: str, content: str) -> str:
     return f"{role}: {content}" if role else content
 
 
-def with_meaning(worth: Mapping[int, Parts], nearness: Nearness) -> dict[int, Parts]:
+def with_meaning(
+    worth: Mapping[int, ScoreBreakdown], nearness: Nearness
+) -> dict[int, ScoreBreakdown]:
     """The worth of each candidate with the share of its nearness, and of what is near alone."""
     blended = dict(worth)
     cosines = nearness.cosines
@@ -30,7 +32,7 @@ def with_meaning(worth: Mapping[int, Parts], nearness: Nearness) -> dict[int, Pa
     alone = {
         position: cosine
         for position, cosine in cosines.items()
-        if position not in worth and cosine >= nearness.alone_min
+        if position not in worth and cosine >= nearness.vector_only_min
     }
     nearest = max(
         (cosines[position] for position in (*worth, *alone) if position in cosines),
@@ -48,5 +50,5 @@ def with_meaning(worth: Mapping[int, Parts], nearness: Nearness) -> dict[int, Pa
         cosine = max(0.0, cosines.get(position, usual))
         blended[position] = parts._replace(meaning=most * (cosine / nearest))
     for position, cosine in alone.items():
-        blended[position] = Parts(meaning=most * (cosine / nearest))
+        blended[position] = ScoreBreakdown(meaning=most * (cosine / nearest))
     return blended

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain
 
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
-from mnemosyned.domain.search.query import Shown
+from mnemosyned.domain.search.query import Documents
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.secrets.masking import find_secrets, mask_memory
 
@@ -214,7 +214,7 @@ def without_superseded(episode: Episode) -> Episode:
     )
 
 
-def mask_documents(shown: Shown) -> Shown:
+def mask_documents(shown: Documents) -> Documents:
     """What is found as anyone may see it."""
     memories = {at: mask_memory(memory) for at, memory in shown.memories.items()}
-    return Shown(memories, shown.episodes)
+    return Documents(memories, shown.episodes)

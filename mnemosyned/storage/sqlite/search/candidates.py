@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.text.terms import Terms
-from mnemosyned.storage.sqlite.search.filters import Narrow
+from mnemosyned.storage.sqlite.search.filters import SqlFilter
 
 WALKED_MAX = 8_000
 """So many rows a question may have in all to be found exactly, and one of its words at once."""
@@ -43,7 +43,7 @@ GROWTH = 1.2
 """A frequency is looked up anew when the table has grown by this factor."""
 
 
-class Room(NamedTuple):
+class CandidateLimits(NamedTuple):
     """How many candidates there are room for."""
 
     limit: int
@@ -122,7 +122,7 @@ def scored(
     connection: sqlite3.Connection,
     table: str,
     match: str,
-    narrow: Narrow,
+    narrow: SqlFilter,
     *,
     limit: int,
 ) -> dict[int, float]:
@@ -135,13 +135,13 @@ def scored(
     return dict(rows.fetchall())
 
 
-def best(
+def top_candidates(
     connection: sqlite3.Connection,
     terms: Terms,
     corpus: Corpus,
-    narrow: Narrow,
+    narrow: SqlFilter,
     *,
-    room: Room,
+    room: CandidateLimits,
     rows: Mapping[str, set[int]],
 ) -> tuple[dict[int, float], bool]:
     """Candidates for any of the words with what those that they have are worth, the most first.
@@ -167,7 +167,7 @@ def best(
 
 
 def _strong(
-    found: Mapping[int, float], room: Room, *, whole: float
+    found: Mapping[int, float], room: CandidateLimits, *, whole: float
 ) -> dict[int, float]:
     """The best, the newest among equals, as far as there is room for them.
 
@@ -192,7 +192,7 @@ def _strong(
     }
 
 
-def _enough(held: Mapping[int, float], room: Room, rest: float) -> bool:
+def _enough(held: Mapping[int, float], room: CandidateLimits, rest: float) -> bool:
     """Whether there is no room for what is worth no more than the rest of the words."""
     if len(held) < room.sure:
         return False
@@ -235,7 +235,7 @@ class _Words:
     def __init__(
         self,
         connection: sqlite3.Connection,
-        narrow: Narrow,
+        narrow: SqlFilter,
         words: Sequence[str],
         *,
         terms: Terms,
@@ -259,7 +259,9 @@ class _Words:
             self._select = _AROUND
             self._values = (json.dumps(stretches(narrow.only)), json.dumps(narrow.only))
 
-    def counted(self, room: Room, words: Sequence[str] = ()) -> dict[int, float]:
+    def counted(
+        self, room: CandidateLimits, words: Sequence[str] = ()
+    ) -> dict[int, float]:
         """The rows that have some of the words; all that there can be room for.
 
         Once a row with none of the words so far would be worth too little, only those found are
@@ -285,7 +287,7 @@ class _Words:
             before.append(asked)
         return held
 
-    def stepped(self, room: Room) -> dict[int, float]:
+    def stepped(self, room: CandidateLimits) -> dict[int, float]:
         """The same for words so common that not all rows with one of them can be looked at.
 
         The newest rows of the most telling combinations; a row keeps its best step's worth.
@@ -346,7 +348,7 @@ def newest(
     connection: sqlite3.Connection,
     table: str,
     match: str,
-    narrow: Narrow,
+    narrow: SqlFilter,
     *,
     limit: int,
 ) -> list[tuple[int, float]]:

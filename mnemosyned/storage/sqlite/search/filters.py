@@ -15,7 +15,7 @@ FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
 
 
-class Narrow(NamedTuple):
+class SqlFilter(NamedTuple):
     """What narrows a search: joins for its columns, conditions and their values."""
 
     joins: str
@@ -75,7 +75,7 @@ def _named_and_dated(
     return clauses + dated, values + moments
 
 
-def narrowed(connection: sqlite3.Connection, query: Query) -> Narrow:
+def narrowed(connection: sqlite3.Connection, query: Query) -> SqlFilter:
     """The filters of a question for the originals, and the rows that pass if those are few.
 
     Only sessions are known row by row: their index is the one that says what was said before.
@@ -105,7 +105,7 @@ def _homes(tier: Tier | None) -> tuple[str, ...]:
     return ("working_memory",) if tier is Tier.WORKING else ("archive",)
 
 
-def memory_filter(query: Query) -> Narrow:
+def memory_filter(query: Query) -> SqlFilter:
     """The filters of a question, for the index over the originals."""
     column = "ifnull(w.{0}, a.{0})"
     when = column.format("created_at")
@@ -118,13 +118,13 @@ def memory_filter(query: Query) -> Narrow:
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
     holds, moment = in_force(query)
-    return Narrow(joins if clauses else "", where + holds, [*values, *moment])
+    return SqlFilter(joins if clauses else "", where + holds, [*values, *moment])
 
 
-def episode_filter(query: Query) -> Narrow:
+def episode_filter(query: Query) -> SqlFilter:
     """The filters of a question, for the indexes over summaries."""
     clauses, values = _named_and_dated(
         query, column="e.{}", first="e.covers_from", last="e.covers_until"
     )
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
-    return Narrow(joins, "".join(f" AND {clause}" for clause in clauses), values)
+    return SqlFilter(joins, "".join(f" AND {clause}" for clause in clauses), values)

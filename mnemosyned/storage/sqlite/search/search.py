@@ -13,19 +13,19 @@ from mnemosyned.domain.dates.questions import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
 from mnemosyned.domain.search.dedup import crowded
-from mnemosyned.domain.search.query import Corpus, Found, Match, Query
+from mnemosyned.domain.search.query import Corpus, Match, Query, SearchCandidates
 from mnemosyned.domain.search.ranking import NEIGHBOR_SHARES
 from mnemosyned.storage.sqlite.search.by_time import listed
 from mnemosyned.storage.sqlite.search.candidates import (
+    CandidateLimits,
     Frequencies,
-    Room,
     any_of,
-    best,
     newest,
     scored,
+    top_candidates,
 )
 from mnemosyned.storage.sqlite.search.filters import (
-    Narrow,
+    SqlFilter,
     episode_filter,
     in_force,
     memory_filter,
@@ -59,7 +59,7 @@ _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ
 
 def search(
     connection: sqlite3.Connection, query: Query, frequencies: Frequencies
-) -> Found:
+) -> SearchCandidates:
     """Candidates from the tiers asked for, within one snapshot."""
     stock = _stock(connection, query, frequencies)
     if not stock.states:
@@ -67,21 +67,25 @@ def search(
             query, valid_at=None, superseded=True
         )  # there is nothing to leave out
     limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    room = Room(limit, CANDIDATES_KEPT_PER_HIT * query.limit, query.limit)
+    room = CandidateLimits(limit, CANDIDATES_KEPT_PER_HIT * query.limit, query.limit)
     matches, more = _matches(connection, query, stock, room)
     if more and crowded([match.content for match in matches], query.limit):
         wide = limit * CANDIDATES_ALIKE
-        matches, _ = _matches(connection, query, stock, Room(wide, wide, wide))
+        matches, _ = _matches(
+            connection, query, stock, CandidateLimits(wide, wide, wide)
+        )
     known = {match.position: match for match in matches}
     beside: dict[int, list[tuple[int, int]]] = {}
     if not query.only_then:
         beside = _beside(connection, query, matches, known, slept=stock.slept)
     memories = list(known.values())
     if not stock.slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
-        return Found(memories, beside=beside, corpus=stock.corpus)
+        return SearchCandidates(memories, beside=beside, corpus=stock.corpus)
     episodes = _episode_scores(connection, query, limit)
     above = ancestors(connection, _met(memories, episodes))
-    return Found(memories, episodes, beside=beside, corpus=stock.corpus, above=above)
+    return SearchCandidates(
+        memories, episodes, beside=beside, corpus=stock.corpus, above=above
+    )
 
 
 class _Stock(NamedTuple):
@@ -123,11 +127,13 @@ def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
 
 
 def _matches(
-    connection: sqlite3.Connection, query: Query, stock: _Stock, room: Room
+    connection: sqlite3.Connection, query: Query, stock: _Stock, room: CandidateLimits
 ) -> tuple[list[Match], bool]:
     """The memories that match, best first by the engine's score, and whether there may be more."""
     narrow = narrowed(connection, query)
-    asked = partial(best, connection, query.terms, stock.corpus, rows=stock.rows)
+    asked = partial(
+        top_candidates, connection, query.terms, stock.corpus, rows=stock.rows
+    )
     words, more = ({}, False) if query.only_then else asked(narrow, room=room)
     for span in query.spans:
         then = narrowed(
@@ -183,7 +189,11 @@ def _during(query: Query, span: TimeSpan) -> Query:
 
 
 def _gram_scores(
-    connection: sqlite3.Connection, table: str, query: Query, narrow: Narrow, limit: int
+    connection: sqlite3.Connection,
+    table: str,
+    query: Query,
+    narrow: SqlFilter,
+    limit: int,
 ) -> dict[int, float]:
     every = (
         *query.terms.words,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from mnemosyned.domain.retention import Choice, naming
+from mnemosyned.domain.retention import ForgetFilter, naming
 from mnemosyned.domain.text.accent_variants import accent_variants
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
@@ -19,7 +19,7 @@ _TABLES = ("working_memory", "archive")
 _INDEXES = ("memory_fts", "memory_gram_fts")
 
 
-def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
+def chosen(connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
     """The ids of all memories for which everything in the choice holds."""
     where, values = _conditions(choice)
     having = _having(connection, choice.terms) if choice.terms else None
@@ -48,7 +48,7 @@ def chosen(connection: sqlite3.Connection, choice: Choice) -> list[str]:
     return list(ids)
 
 
-def _conditions(choice: Choice) -> tuple[str, list[Any]]:
+def _conditions(choice: ForgetFilter) -> tuple[str, list[Any]]:
     named, names = among(choice.sessions, choice.sources)
     dated, moments = within(
         choice.since, choice.until, first="created_at", last="created_at"
@@ -85,7 +85,7 @@ def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
     return found or set()
 
 
-def chosen_learnings(connection: sqlite3.Connection, choice: Choice) -> list[str]:
+def chosen_learnings(connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
     """The ids of all learnings for which everything in the choice holds."""
     where, values = _conditions(choice)
     named = naming(choice.person) if choice.person else None

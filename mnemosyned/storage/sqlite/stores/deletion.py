@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from mnemosyned.domain.ports.deletion import DeletionStore
 from mnemosyned.domain.retention import (
-    Choice,
+    ForgetFilter,
     Removal,
 )
 from mnemosyned.storage.sqlite.database.connections import Readers, Writer
@@ -25,7 +25,7 @@ from mnemosyned.storage.sqlite.tables.learnings import (
     remove_of_memory,
 )
 from mnemosyned.storage.sqlite.tables.purge import Purge, request_purge
-from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.state import (
     leave_secrets,
 )
@@ -47,12 +47,12 @@ class SqliteDeletion(Transactional, DeletionStore):
         self._purge = purge
 
     @reads
-    def select(self, connection: sqlite3.Connection, choice: Choice) -> list[str]:
+    def select(self, connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
         return selection.chosen(connection, choice)
 
     @reads
     def select_learnings(
-        self, connection: sqlite3.Connection, choice: Choice
+        self, connection: sqlite3.Connection, choice: ForgetFilter
     ) -> list[str]:
         return selection.chosen_learnings(connection, choice)
 
@@ -105,7 +105,7 @@ class SqliteDeletion(Transactional, DeletionStore):
             removed=removed,
             emptied=emptied,
             learnings=len(unlearned),
-            untold=_untold(connection, wordless),
+            pruned_losing_summary=_pruned_losing_summary(connection, wordless),
         )
 
     @writes
@@ -143,7 +143,7 @@ class SqliteDeletion(Transactional, DeletionStore):
             role,
         ) in indexed:  # after all rows, as when they were remembered
             unindex_memory(connection, seq, content, role)
-        removed, emptied = empty(connection, episodes)
+        removed, emptied = invalidate(connection, episodes)
         if working or archived:
             request_purge(connection)
         return Removal(
@@ -218,7 +218,9 @@ class SqliteDeletion(Transactional, DeletionStore):
         return self._purge.run()
 
 
-def _untold(connection: sqlite3.Connection, leaving: dict[int, int]) -> int:
+def _pruned_losing_summary(
+    connection: sqlite3.Connection, leaving: dict[int, int]
+) -> int:
     """How many pruned originals stay in these episodes when so many others leave them."""
     return sum(
         connection.execute(

@@ -19,7 +19,7 @@ from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     unindex_memory,
 )
-from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     instant,
@@ -28,7 +28,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
 from mnemosyned.storage.sqlite.tables.state import (
     has_pruned,
     leave_secrets,
-    note,
+    set_state,
 )
 
 
@@ -73,7 +73,7 @@ class SqliteRetention(Transactional, RetentionStore):
         )
         leave_secrets(connection, *row)
         connection.execute("DELETE FROM archive WHERE seq = ?", row[:1])
-        removed, emptied = empty(connection, row[1:])
+        removed, emptied = invalidate(connection, row[1:])
         return Removal(archived=1, removed=removed, emptied=emptied)
 
     @reads
@@ -138,6 +138,6 @@ class SqliteRetention(Transactional, RetentionStore):
                 row[:1],
             )
             connection.execute("DELETE FROM embedding WHERE memory_seq = ?", row[:1])
-            note(connection, row[0], "pruned_at", instant_text(now))
+            set_state(connection, row[0], "pruned_at", instant_text(now))
             pruned += 1
         return pruned

@@ -14,7 +14,7 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.ports.rollups import PendingRollups, Rollup, RollupStore
 from mnemosyned.domain.retention import (
-    Emptied,
+    StaleSummary,
 )
 from mnemosyned.domain.rollup import Child, Level, begin_of
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
@@ -28,7 +28,7 @@ from mnemosyned.storage.sqlite.tables.hierarchy import (
 )
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.memories import episode_at
-from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -114,7 +114,7 @@ class SqliteRollups(Transactional, RollupStore):
     @reads
     def next_stale(
         self, connection: sqlite3.Connection, *, highest: Level = Level.MONTH
-    ) -> Emptied | None:
+    ) -> StaleSummary | None:
         row = connection.execute(
             "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
             "CROSS JOIN episodic_memory AS e ON e.seq = s.episode_seq "
@@ -138,8 +138,8 @@ class SqliteRollups(Transactional, RollupStore):
             "ORDER BY covers_from, seq",
             (episode.id,),
         )
-        return Emptied(
-            mark=row[0],
+        return StaleSummary(
+            token=row[0],
             episode=episode,
             originals=tuple(
                 memory_from(one, tier=Tier.ARCHIVE, episode=episode.id)
@@ -173,7 +173,7 @@ class SqliteRollups(Transactional, RollupStore):
             "AND seq NOT IN (SELECT episode_seq FROM emptied_episode)",
             (episode.parent,),
         ).fetchall()
-        empty(connection, [seq for (seq,) in above])
+        invalidate(connection, [seq for (seq,) in above])
 
 
 def _children(connection: sqlite3.Connection, where: str, values: Row) -> list[Child]:

@@ -12,7 +12,12 @@ from mnemosyned.domain.memory import (
     Tier,
 )
 from mnemosyned.domain.ports.search import SearchStore
-from mnemosyned.domain.search.query import Found, Place, Query, Shown
+from mnemosyned.domain.search.query import (
+    Documents,
+    Query,
+    RankedResult,
+    SearchCandidates,
+)
 from mnemosyned.storage.sqlite.database.connections import Readers, Writer
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.search.candidates import Frequencies
@@ -35,16 +40,16 @@ class SqliteSearch(Transactional, SearchStore):
         super().__init__(writer, readers)
         self._frequencies = frequencies
 
-    def candidates(self, query: Query) -> Found:
+    def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
-            return Found()
+            return SearchCandidates()
         with self._readers.snapshot() as connection:
             return search(connection, query, self._frequencies)
 
     @reads
     def documents(
-        self, connection: sqlite3.Connection, results: Sequence[Place]
-    ) -> Shown:
+        self, connection: sqlite3.Connection, results: Sequence[RankedResult]
+    ) -> Documents:
         asked = [place.memory for place in results if place.memory is not None]
         asked += [position for place in results for position, _ in place.lines]
         positions = json.dumps(asked)
@@ -67,4 +72,4 @@ class SqliteSearch(Transactional, SearchStore):
                 found := episode_at(connection, "seq", place.episode)
             ):
                 episodes[place.episode] = found
-        return Shown(memories, episodes)
+        return Documents(memories, episodes)

@@ -14,7 +14,7 @@ from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     ABOVE,
 )
-from mnemosyned.storage.sqlite.tables.rewrites import delete_episode, empty
+from mnemosyned.storage.sqlite.tables.rewrites import delete_episode, invalidate
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     Row,
@@ -106,7 +106,7 @@ def _undo(
             f"{ABOVE} SELECT id, seq FROM above", (parent,)
         ).fetchall()
         delete_episode(connection, seq, id, content)
-        removed, _ = empty(connection, [seq for _, seq in above[:1]])
+        removed, _ = invalidate(connection, [seq for _, seq in above[:1]])
         gone += [upper for upper, seq in above if seq in removed]
     connection.executemany(
         "UPDATE consolidation_log SET undone_at = ? WHERE episode_id = ?",

@@ -19,7 +19,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant_text,
     memory_row,
 )
-from mnemosyned.storage.sqlite.tables.state import note, supersede
+from mnemosyned.storage.sqlite.tables.state import set_state, supersede
 
 T = TypeVar("T")
 Known = tuple[str | None, datetime, int | None]
@@ -111,7 +111,7 @@ class _Rows:
             )
         for seq, memory in self._inserted[before:]:
             if memory.valid_until:
-                note(
+                set_state(
                     self._connection,
                     seq,
                     "valid_until",

@@ -12,7 +12,7 @@ KEYED_BY_EPISODE = ("emptied_episode",)
 (such as a vector) joins in here, and goes when the episode does or is emptied."""
 
 
-def empty(
+def invalidate(
     connection: sqlite3.Connection, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Empty these summaries and all above them; delete those that nothing is left of.

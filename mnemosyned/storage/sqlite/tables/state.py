@@ -6,13 +6,13 @@ import sqlite3
 from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.storage.sqlite.tables.rewrites import empty
+from mnemosyned.storage.sqlite.tables.rewrites import invalidate
 
 HISTORY_MAX = 100
 """How far a chain of memories that superseded each other is followed."""
 
 
-def note(
+def set_state(
     connection: sqlite3.Connection,
     seq: int | None,
     what: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
@@ -71,11 +71,11 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
         "UNION ALL SELECT created_at FROM archive WHERE seq = ?1",
         successor[:1],
     ).fetchone()
-    note(connection, seq, "superseded_at", moment[0])
-    note(connection, seq, "superseded_by", successor[0])
+    set_state(connection, seq, "superseded_at", moment[0])
+    set_state(connection, seq, "superseded_by", successor[0])
     # With pruned originals, the summary is all that is left of their words: it stays.
     if episode is not None and not has_pruned(connection, episode):
-        empty(connection, [episode])
+        invalidate(connection, [episode])
 
 
 def position_of(
