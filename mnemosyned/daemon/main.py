@@ -30,6 +30,7 @@ from mnemosyned.domain.errors import (
     MnemosynedError,
     StorageFailed,
 )
+from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import configure_logs, logger
 from mnemosyned.terminal import say
 from mnemosyned.verbs.status import Status
@@ -212,6 +213,9 @@ class Daemon:
         log.info("config_reloaded")
 
     def _consolidate(self, memory: OpenMemory) -> None:
+        memory.service.release()  # the last cycle needs the room, and nobody asks any more
+        clear_word_caches()
+        heap.trim(collect=True)
         self._extend()
         try:
             final_consolidation(memory, self._config, keep_going=self._progressed)

@@ -14,7 +14,7 @@ from mnemosyned.domain.text.word_cache import WordCache
 WORD = re.compile(r"[^\W_]+")
 STEMMED_CHARS_MAX = 64
 """FTS5 leaves longer words as they are."""
-STEMS_KEPT_MAX = 20_000
+STEMS_KEPT_MAX = 10_000
 _MARKS = re.compile("[\u0300-\u036f]+")
 
 _STEP_2 = {

@@ -15,7 +15,7 @@ CHARS_PER_TOKEN = 4
 MARGIN = 0.2
 """What budgets add to the estimate: `make bench-tokens` needs 16 % for the one most short of its
 texts. Lists of rare words, such as a grammar's keywords, fall short by up to 37 %."""
-PIECES_MAX = 1 << 14
+PIECES_MAX = 1 << 13
 """How many pieces are kept with their weight for the next text that has them."""
 LANGUAGE_CHARS = 2_000
 """So much of a text tells which language it is in."""

@@ -29,7 +29,7 @@ from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
 from mnemosyned.domain.text.word_cache import WordCache
 
 SENTENCE_CHARS_MAX = 320
-CHUNKS_KEPT = 1 << 14
+CHUNKS_KEPT = 1 << 13
 
 
 class TokenKind(StrEnum):
