@@ -237,7 +237,7 @@ class Forgetting:
         if request.id is not None:
             if any(narrowing):
                 raise InvalidRequest(
-                    "an id says which memory it is; say nothing else beside it",
+                    "give either an id or filters, not both",
                     field="id",
                 )
             found = self._store.memories.get(request.id)
@@ -249,7 +249,7 @@ class Forgetting:
             return below, []
         if not any(narrowing):
             raise InvalidRequest(
-                "say what to forget: an id, query, session, source, since, until or person",
+                "name what to forget: give an id or a filter (query, session, source, since, until, person)",
                 field="id",
             )
         choice = _choice(request)

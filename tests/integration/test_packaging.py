@@ -19,6 +19,23 @@ pytestmark = pytest.mark.packaging
 
 CHECKOUT = Path(__file__).parents[2]
 BUILD_S = 120
+TYPED_PROGRAM = """\
+from mnemosyned import Client, Memory, Remember
+
+memory = Memory("memory.db")
+reveal_type(memory.recall("tea", limit=3))
+for hit in Client().recall("tea"):
+    reveal_type(hit.score)
+memory.remember_many([Remember("tea at four", role="user")])
+"""
+MISTAKES = {
+    "from mnemosyned import Memry": "Memry",
+    "memory.recall('tea', limti=3)": "limti",
+    "memory.recall('tea').hit": "hit",
+    "memory.remember('a', 'b')": "positional",
+    "memory.remember(b'a')": '"str"',
+}
+"""A line that no type checker may accept, and a word of its complaint."""
 OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")
 
 
@@ -188,3 +205,72 @@ def test_the_source_distribution_builds_the_same_wheel(
 def contents(wheel: Path) -> dict[str, int]:
     with zipfile.ZipFile(wheel) as archive:
         return {entry.filename: entry.CRC for entry in archive.infolist()}
+
+
+# ---------------------------------------------------------------------- types
+
+
+@pytest.fixture(scope="module")
+def pyright(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pyright, which brings its own Node.js in this distribution of it."""
+    for name in ("basedpyright", "pyright"):
+        if here := shutil.which(name):
+            return Path(here)
+    home = tmp_path_factory.mktemp("pyright")
+    venv.create(home, with_pip=False, symlinks=True)
+    pip = (sys.executable, "-m", "pip", "--python", home / "bin" / "python")
+    try:
+        command(*pip, "install", "--quiet", "basedpyright", cwd=home)
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"basedpyright cannot be installed: {str(error)[:300]}")
+    return home / "bin" / "basedpyright"
+
+
+def complaints(checker: tuple[str | Path, ...], program: str, room: Path) -> str:
+    """What a type checker says of a program."""
+    file = room / "program.py"
+    file.write_text(program)
+    done = subprocess.run(
+        [*map(str, checker), str(file)],
+        cwd=room,
+        env={name: value for name, value in os.environ.items() if name != "MYPYPATH"},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def hold_types(checker: tuple[str | Path, ...], room: Path) -> None:
+    right = complaints(checker, TYPED_PROGRAM, room)
+    wrong = complaints(checker, TYPED_PROGRAM + "\n".join(MISTAKES), room)
+
+    assert "Recalled" in right
+    assert "float" in right
+    assert "error:" not in right
+    first = TYPED_PROGRAM.count("\n") + 1
+    for number, (line, word) in enumerate(MISTAKES.items(), first):
+        of_line = [
+            text for text in wrong.splitlines() if f"program.py:{number}:" in text
+        ]
+        assert any("error" in text for text in of_line), (line, wrong)
+        assert word in wrong, (line, wrong)
+
+
+def test_an_installed_package_is_typed_for_mypy(
+    wheel: Path, fresh: Path, tmp_path: Path
+) -> None:
+    install(fresh, wheel)
+
+    python = f"--python-executable={fresh / 'bin' / 'python'}"
+    hold_types((sys.executable, "-m", "mypy", "--strict", python), tmp_path)
+
+
+def test_an_installed_package_is_typed_for_pyright(
+    pyright: Path, wheel: Path, fresh: Path, tmp_path: Path
+) -> None:
+    install(fresh, wheel)
+
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
+    hold_types((pyright, "--pythonpath", fresh / "bin" / "python"), tmp_path)

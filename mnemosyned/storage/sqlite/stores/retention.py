@@ -56,7 +56,7 @@ class SqliteRetention(Transactional, RetentionStore):
             "SELECT seq, episode_seq FROM archive WHERE id = ? AND content != ''", (id,)
         ).fetchone()
         if row is None:
-            raise BatchChanged("the memory moved, or was pruned, meanwhile; try again")
+            raise BatchChanged("the memory was changed concurrently; retry")
         if has_pruned(connection, row[1]):
             raise WordsPruned(
                 "other originals of its episode were pruned, and the summary is all that is left of "

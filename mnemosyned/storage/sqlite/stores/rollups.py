@@ -156,7 +156,7 @@ class SqliteRollups(Transactional, RollupStore):
             "DELETE FROM emptied_episode WHERE mark = ? RETURNING episode_seq", (token,)
         ).fetchone()
         if row is None:
-            raise BatchChanged("the episode changed meanwhile; try again")
+            raise BatchChanged("the episode was changed concurrently; retry")
         (seq,) = row
         connection.execute(
             f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({EPISODE_PLACEHOLDERS}) WHERE seq = ?",
@@ -201,7 +201,9 @@ def _check_unchanged(connection: sqlite3.Connection, rollup: Rollup) -> None:
         ):
             seen += content == rollup.members[id]
     if seen != len(rollup.members):
-        raise BatchChanged("a summary of this period changed meanwhile; fold it again")
+        raise BatchChanged(
+            "a summary of this period was changed concurrently; the next cycle retries it"
+        )
 
 
 def _rewrite(connection: sqlite3.Connection, episode: Episode, row: Row) -> int:
@@ -209,7 +211,7 @@ def _rewrite(connection: sqlite3.Connection, episode: Episode, row: Row) -> int:
     _, id, content, parent = row
     if id != episode.id:
         raise BatchChanged(
-            "the summary of this period was written anew meanwhile; fold it again"
+            "the summary of this period was rewritten concurrently; the next cycle retries it"
         )
     unindex_grams(connection, "episode_gram_fts", seq, content)
     connection.execute(

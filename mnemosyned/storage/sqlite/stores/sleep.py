@@ -251,7 +251,7 @@ def _evict(
     ).rowcount
     if moved != len(ids):
         raise BatchChanged(
-            "a memory of this group was forgotten or moved; plan the group again"
+            "a memory of this group was changed concurrently; the next cycle retries it"
         )
     connection.execute(f"DELETE FROM working_memory WHERE id IN ({marks})", ids)
 

@@ -46,10 +46,10 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
     be rewritten without it.
     """
     found, successor = position_of(connection, old), position_of(connection, new)
-    if found is None or successor is None:
-        raise NotFound(
-            f"no memory has the id {old!r}, so none supersedes it", field="supersedes"
-        )
+    if found is None:
+        raise NotFound(f"no memory has the id {old!r}", field="supersedes")
+    if successor is None:
+        raise NotFound(f"no memory has the id {new!r}", field="id")
     seq, episode = found
     for _ in range(HISTORY_MAX):
         if seq == successor[0]:  # it does already: the same call again
