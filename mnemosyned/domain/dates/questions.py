@@ -1,8 +1,9 @@
-"""Time expressions of a question: which stretch of time "last week" or "in May 2023" means."""
+"""Parses the time expressions of a question, such as "last week" or "in May 2023"."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -25,14 +26,14 @@ _COUNTS = {
     )
 } | {"a": 1, "an": 1, "couple": 2, "couple of": 2, "few": 3}
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""The month each begins with, in the north."""
+"""The first month of each season, in the northern hemisphere."""
 _HOURS = {
     "morning": (5, 12),
     "afternoon": (12, 18),
     "evening": (17, 24),
     "night": (18, 30),
 }
-"""A night runs into the next day."""
+"""First and last hour of each part of a day; a night ends on the next day."""
 
 _MONTH_NUMBER = {
     spelling: number
@@ -43,7 +44,7 @@ _MONTH = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
 _COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}"
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
-"""What says one of these may stand in a memory word for word; "yesterday" was another day then."""
+"""Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 _PART = rf"(?: (?P<part>{'|'.join(_HOURS)}))?"
 _SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
 _WEEKDAY = f"(?P<weekday>{'|'.join(_WEEKDAYS)})"
@@ -70,12 +71,20 @@ _PATTERNS = (
 _HINTS = frozenset(
     "ago last past previous this next yesterday today tomorrow tonight".split()
 ).union(_WEEKDAYS, _MONTH_NUMBER)
-"""One of these words, or a year, is in every time expression."""
+"""Every time expression contains one of these words, or a year."""
+_DAYS_AHEAD = {
+    "the day before yesterday": -2,
+    "yesterday": -1,
+    "last": -1,
+    "tomorrow": 1,
+}
+_TOLERANCE_DAYS = {"week": 3, "month": 15, "year": 100}
+"""Days before and after that "three weeks ago" may mean, by the unit."""
 
 
 @lru_cache(maxsize=1)
 def _rules() -> tuple[re.Pattern[str], ...]:
-    """Compiled for the first question: a client that asks elsewhere must not wait for it."""
+    """Compile the patterns on first use: a client that asks a remote service needs none."""
     return tuple(
         re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE) for pattern in _PATTERNS
     )
@@ -83,62 +92,91 @@ def _rules() -> tuple[re.Pattern[str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A stretch of time, up to and without its end."""
+    """A period of time, without its end."""
 
     since: datetime
     until: datetime
 
     def widened(self) -> TimeSpan:
-        """With some time after it: what happened is told a little later."""
-        reach = max(_DAY, min(self.until - self.since, 7 * _DAY))
-        return TimeSpan(shift(self.since, -reach / 7), shift(self.until, reach))
+        """Return the span with some time added: people report events a little later."""
+        margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
+        return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionTimes:
-    """What a question says about time."""
+    """The times that a question asks about."""
 
     spans: tuple[TimeSpan, ...] = ()
     remaining_text: str = ""
-    """The question without what a memory would not repeat, such as "last week"."""
+    """The question without expressions that no memory repeats, such as "last week"."""
     only_time: bool = False
     """Whether it asks for nothing but a time, as "what happened last Tuesday?" does."""
 
 
 def parse_times(text: str, now: datetime) -> QuestionTimes:
-    """Read the time expressions of a question, relative to when and where it is asked.
+    """Parse the time expressions of a question asked at `now`.
 
-    `now` is aware; its zone says where a day begins.
+    `now` is aware; its time zone decides where a day begins.
     """
     english = translate_times(text)
     if not _may_mention_time(english):
         return QuestionTimes((), text.strip())
-    spans: list[TimeSpan] = []
-    written: list[str] = []
-    left = rest = english
+    reader = _QuestionReader(english, now)
     for rule in _rules():
-        for match in rule.finditer(left):
+        reader.apply(rule)
+    return reader.times()
+
+
+class _QuestionReader:
+    """Collects the spans of a question, blanking out what each rule has matched."""
+
+    def __init__(self, text: str, now: datetime) -> None:
+        self._now = now
+        self._spans: list[TimeSpan] = []
+        self._date_terms: list[str] = []
+        self._unmatched = text
+        self._remaining = text
+
+    def apply(self, rule: re.Pattern[str]) -> None:
+        """Add the spans that a rule finds in the text no rule has matched yet."""
+        for match in rule.finditer(self._unmatched):
             groups = {
                 name: value.lower()
                 for name, value in match.groupdict().items()
                 if value
             }
-            span = _matched_span(groups, now)
-            if span is None or len(spans) == SPANS_MAX:
-                continue
-            spans.append(span)
-            blank = "|" * len(match[0])
-            left = left[: match.start()] + blank + left[match.end() :]
-            if "name" in groups:
-                written.append(_date_as_terms(groups))
-            if "name" in groups or not groups.keys() & _VERBATIM_GROUPS:
-                rest = rest[: match.start()] + " " * len(blank) + rest[match.end() :]
-    alone = bool(spans) and all(map(_is_vague, WORD.findall(fold_case(left))))
-    return QuestionTimes(tuple(spans), " ".join([rest.strip(), *written]), alone)
+            span = _matched_span(groups, self._now)
+            if span is not None and len(self._spans) < SPANS_MAX:
+                self._add(match, groups, span)
+
+    def _add(
+        self, match: re.Match[str], groups: Mapping[str, str], span: TimeSpan
+    ) -> None:
+        self._spans.append(span)
+        self._unmatched = _blank_out(self._unmatched, match, "|")
+        dated = "name" in groups
+        if dated:
+            self._date_terms.append(_date_as_terms(groups))
+        if dated or not groups.keys() & _VERBATIM_GROUPS:
+            self._remaining = _blank_out(self._remaining, match, " ")
+
+    def times(self) -> QuestionTimes:
+        """Return the spans collected so far, and the text without them."""
+        words = WORD.findall(fold_case(self._unmatched))
+        return QuestionTimes(
+            tuple(self._spans),
+            " ".join([self._remaining.strip(), *self._date_terms]),
+            only_time=bool(self._spans) and all(map(_is_vague, words)),
+        )
+
+
+def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
+    return text[: match.start()] + blank * len(match[0]) + text[match.end() :]
 
 
 def _may_mention_time(text: str) -> bool:
-    """Whether it is worth reading for times: most questions are not, and have no need of a rule."""
+    """Tell whether a text may have a time expression; most questions have none."""
     words = WORD.findall(text.casefold())
     return not _HINTS.isdisjoint(words) or any(
         len(word) == 4 and word.isdigit() for word in words
@@ -146,31 +184,31 @@ def _may_mention_time(text: str) -> bool:
 
 
 def _is_vague(word: str) -> bool:
-    """Whether a word of a question, or its stem, singles nothing out."""
+    """Tell whether a word, or its stem, is too common to identify a memory."""
     return not _VAGUE.isdisjoint((word, stem(word)))
 
 
-def _date_as_terms(said: dict[str, str]) -> str:
-    """A date as words that only count side by side: `8` or `May` by itself says nothing."""
-    month = MONTH_NAMES[_MONTH_NUMBER[said["name"]] - 1]
-    if "day" in said:
-        return f"{said['day']}-{month} {month}-{said['day']}"
-    return f"{month}-{said['year']}" if "year" in said else month
+def _date_as_terms(groups: Mapping[str, str]) -> str:
+    """Return a date as terms that match only side by side: `8` or `May` alone says nothing."""
+    month = MONTH_NAMES[_MONTH_NUMBER[groups["name"]] - 1]
+    if "day" in groups:
+        return f"{groups['day']}-{month} {month}-{groups['day']}"
+    return f"{month}-{groups['year']}" if "year" in groups else month
 
 
-def _matched_span(said: dict[str, str], now: datetime) -> TimeSpan | None:
-    """What the groups of a rule mean, or None where there is no such day."""
+def _matched_span(groups: Mapping[str, str], now: datetime) -> TimeSpan | None:
+    """Return the span that the groups of a match mean, or None for a date that does not exist."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         span = (
-            _calendar_span(said, today)
-            or _counted_span(said, now, today)
-            or _named_span(said, today)
+            _calendar_span(groups, today)
+            or _counted_span(groups, now, today)
+            or _named_span(groups, today)
         )
     except (
         ValueError,
         OverflowError,
-    ):  # 31 April, or a year beyond the calendar's ends
+    ):  # 31 April, or a year outside the calendar
         return None
     if span is None:
         return None
@@ -178,75 +216,83 @@ def _matched_span(said: dict[str, str], now: datetime) -> TimeSpan | None:
     return TimeSpan(since, until) if since < until else None
 
 
-def _calendar_span(said: dict[str, str], today: datetime) -> TimeSpan | None:
-    """A date, a month or a year; without a year, the latest that has begun."""
-    if "season" in said:
-        return _season_span(said, today)
-    month = _MONTH_NUMBER.get(said.get("name", "")) or int(said.get("month", 0))
+def _calendar_span(groups: Mapping[str, str], today: datetime) -> TimeSpan | None:
+    """Return the span of a date, month, season or year; without a year, the latest begun."""
+    if "season" in groups:
+        return _season_span(groups, today)
+    month = _MONTH_NUMBER.get(groups.get("name", "")) or int(groups.get("month", 0))
     if not month:
-        return _year_span(today, int(said["year"])) if "year" in said else None
-    day = int(said.get("day", 0))
-    year = int(said["year"]) if "year" in said else today.year
+        return _year_span(today, int(groups["year"])) if "year" in groups else None
+    day = int(groups.get("day", 0))
+    year = int(groups["year"]) if "year" in groups else today.year
     begin = today.replace(year=year, month=month, day=day or 1)
-    if "year" not in said and begin > today:
+    if "year" not in groups and begin > today:
         begin = begin.replace(year=year - 1)
     return TimeSpan(begin, shift(begin, _DAY) if day else shift_months(begin, 1))
 
 
-def _season_span(said: dict[str, str], today: datetime) -> TimeSpan:
-    begin = today.replace(month=_SEASONS[said["season"]], day=1)
-    if "year" in said:
-        begin = begin.replace(year=int(said["year"]))
+def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
+    begin = today.replace(month=_SEASONS[groups["season"]], day=1)
+    if "year" in groups:
+        begin = begin.replace(year=int(groups["year"]))
     elif begin > today or (
-        said.get("step") == "last" and shift_months(begin, 3) > today
+        groups.get("step") == "last" and shift_months(begin, 3) > today
     ):
         begin = begin.replace(year=begin.year - 1)
     return TimeSpan(begin, shift_months(begin, 3))
 
 
 def _counted_span(
-    said: dict[str, str], now: datetime, today: datetime
+    groups: Mapping[str, str], now: datetime, today: datetime
 ) -> TimeSpan | None:
-    """So many units ago, or the last so many."""
-    if "count" not in said:
+    """Return the span of "three weeks ago" or "the last three weeks"."""
+    if "count" not in groups:
         return None
-    count = int(said["count"]) if said["count"].isdigit() else _COUNTS[said["count"]]
-    if "back" in said:
-        return TimeSpan(_shift_units(now, said["back"], -count), now)
-    if said["ago"] == "day":
+    number = groups["count"]
+    count = int(number) if number.isdigit() else _COUNTS[number]
+    if "back" in groups:
+        return TimeSpan(_shift_units(now, groups["back"], -count), now)
+    if groups["ago"] == "day":
         day = today - count * _DAY
         return TimeSpan(day, shift(day, _DAY))
-    middle = _shift_units(today, said["ago"], -count)
-    slack = {"week": 3, "month": 15, "year": 100}[said["ago"]] * _DAY
-    return TimeSpan(shift(middle, -slack), shift(middle, slack + _DAY))
+    middle = _shift_units(today, groups["ago"], -count)
+    tolerance = _TOLERANCE_DAYS[groups["ago"]] * _DAY
+    return TimeSpan(shift(middle, -tolerance), shift(middle, tolerance + _DAY))
 
 
-def _named_span(said: dict[str, str], today: datetime) -> TimeSpan | None:
-    """Yesterday, Friday evening, last week."""
-    if "unit" in said:
-        return _unit_span(said["unit"], said["step"], today)
-    word = said.get("word") or ("today" if "tonight" in said else "")
-    if word == "last":
-        day = today - _DAY
-    elif word:
-        steps = {"the day before yesterday": -2, "yesterday": -1, "tomorrow": 1}
-        day = today + steps.get(word, 0) * _DAY
-    elif "weekday" in said:
-        ahead = (_WEEKDAYS.index(said["weekday"]) - today.weekday()) % 7
-        day = today + ahead * _DAY
-        if said.get("step") not in ("this", "next") and (
-            ahead or said.get("step") == "last"
-        ):
-            day -= 7 * _DAY
-    else:
+def _named_span(groups: Mapping[str, str], today: datetime) -> TimeSpan | None:
+    """Return the span of "yesterday", "Friday evening" or "last week"."""
+    if "unit" in groups:
+        return _unit_span(groups["unit"], groups["step"], today)
+    day = _weekday(groups, today) if "weekday" in groups else _named_day(groups, today)
+    if day is None:
         return None
-    first, last = _HOURS.get(
-        said.get("part") or ("night" if "tonight" in said else ""), (0, 24)
-    )
+    part = groups.get("part") or ("night" if "tonight" in groups else "")
+    first, last = _HOURS.get(part, (0, 24))
     return TimeSpan(day + timedelta(hours=first), shift(day, timedelta(hours=last)))
 
 
+def _named_day(groups: Mapping[str, str], today: datetime) -> datetime | None:
+    """Return the day of "yesterday", "tonight" or "last night"."""
+    if "tonight" in groups:
+        return today
+    if "word" not in groups:
+        return None
+    return today + _DAYS_AHEAD.get(groups["word"], 0) * _DAY
+
+
+def _weekday(groups: Mapping[str, str], today: datetime) -> datetime:
+    """Return the day of "last Friday", "next Friday" or "Friday": the latest unless next."""
+    ahead = (_WEEKDAYS.index(groups["weekday"]) - today.weekday()) % 7
+    day = today + ahead * _DAY
+    step = groups.get("step")
+    if step not in ("this", "next") and (ahead or step == "last"):
+        day -= 7 * _DAY
+    return day
+
+
 def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
+    """Return the span of this, the last or the next weekend, week, month or year."""
     steps = {"this": 0, "next": 1}.get(step, -1)
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
