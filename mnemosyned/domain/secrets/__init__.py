@@ -1,1 +1,1 @@
-"""Finds and masks secrets: passwords, keys, tokens, card numbers; and finds exact values."""
+"""Finds and masks secrets such as passwords, keys and card numbers; extracts exact values."""

@@ -1,8 +1,8 @@
-"""Exact values in a text: dates, numbers, addresses and the like, word for word, and its secrets.
+"""Extracts the exact values of a text, such as dates, numbers and addresses, and its secrets.
 
-One pass of one pattern: runs of plain words are passed over at once, and what a URL, an e-mail
-address or a date has claimed is no number of its own. All repetitions have bounds, so that a
-megabyte of anything takes time in proportion.
+One pattern reads the text in one pass: it skips runs of plain words, and the digits of a URL, an
+e-mail address or a date are not numbers of their own. All repetitions are bounded, so that the
+time is linear in the text.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from itertools import chain
 
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
 from mnemosyned.domain.search.query import Documents
+from mnemosyned.domain.secrets.formats import Secret
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.secrets.masking import find_secrets, mask_memory
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
-"""More in one memory are a table, not details; its words stay in the archive all the same."""
+"""Values kept of one memory; more make it a table, whose words the archive keeps anyway."""
 
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
 _MONTHS = (
@@ -115,37 +116,46 @@ _KINDS = {
     "_flag": DetailKind.IDENTIFIER,
     "_more": DetailKind.NUMBER,
 }
-"""What the groups of the pattern are; two may be of one kind."""
+"""The kind of each group of the pattern; two groups may be of one kind."""
 _OPENED_BY_NUMBER = frozenset({"duration", "money", "_more"})
 _TRIMMED = frozenset({"url", "email", "_email", "path", "_root", "_path", "_flag"})
 _TRAILING = ".,;:!?)]}>'\"*`"
 
 
 def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
-    """The exact values of a text in order, secrets first, each kind and value once."""
-    hidden = find_secrets(text)[:DETAILS_MAX]
-    found: dict[tuple[DetailKind, str], Detail] = {}
-    for kind, start, stop in hidden:
+    """Return the exact values of a text in order, secrets first, each kind and value once."""
+    secrets = find_secrets(text)[:DETAILS_MAX]
+    details: dict[tuple[DetailKind, str], Detail] = {}
+    for kind, start, stop in secrets:
         value = text[start:stop]
-        found[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
-    starts = [secret.start for secret in hidden]
+        details[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
+    starts = [secret.start for secret in secrets]
     for kind, start, value in _values(text):
-        if len(found) >= DETAILS_MAX:
+        if len(details) >= DETAILS_MAX:
             break
-        if (kind, value) in found:
+        if (kind, value) in details:
             continue
-        sensitive = False
-        if hidden:
-            stop = start + len(value)
-            near = hidden[
-                max(0, bisect_right(starts, start) - 1) : bisect_left(starts, stop)
-            ]
-            clash = [secret for secret in near if start < secret.stop]
-            if any(start >= secret.start or stop < secret.stop for secret in clash):
-                continue  # it lies in a secret, or across its border
-            sensitive = bool(clash)
-        found[kind, value] = Detail(kind, value, sensitive, memory)
-    return tuple(found.values())
+        stop = start + len(value)
+        overlapping = _overlapping(secrets, starts, start, stop) if secrets else ()
+        if not _crosses(overlapping, start, stop):
+            details[kind, value] = Detail(
+                kind, value, sensitive=bool(overlapping), memory=memory
+            )
+    return tuple(details.values())
+
+
+def _overlapping(
+    secrets: Sequence[Secret], starts: Sequence[int], start: int, stop: int
+) -> list[Secret]:
+    """Return the secrets that share characters with a value."""
+    first = max(0, bisect_right(starts, start) - 1)
+    nearby = secrets[first : bisect_left(starts, stop)]
+    return [secret for secret in nearby if start < secret.stop]
+
+
+def _crosses(overlapping: Iterable[Secret], start: int, stop: int) -> bool:
+    """Tell whether a value lies within a secret, or across its border."""
+    return any(start >= secret.start or stop < secret.stop for secret in overlapping)
 
 
 def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
@@ -164,12 +174,14 @@ def _values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
 def mask_memories(
     memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """The memories as a summarizer may read them, and their exact values as they stand.
+    """Return the memories with secrets masked, for a summarizer, and their unmasked details.
 
-    What one memory shows to be a secret is masked in all of them, and so is what is known.
+    A secret of one memory is masked in all of them, and so are the `known` ones.
     """
-    noted = [extract_details(memory.content, memory=memory.id) for memory in memories]
-    together = tuple(chain.from_iterable(noted))
+    per_memory = [
+        extract_details(memory.content, memory=memory.id) for memory in memories
+    ]
+    together = tuple(chain.from_iterable(per_memory))
     secret = [detail for detail in (*together, *known) if detail.sensitive]
     if not secret:
         return list(memories), together
@@ -191,7 +203,7 @@ def mask_memories(
 
 
 def mask_episode(episode: Episode) -> Episode:
-    """The episode as anyone may see it; its content was written without secrets."""
+    """Return the episode with its sensitive details masked; its content has no secrets."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)
@@ -205,7 +217,7 @@ def mask_episode(episode: Episode) -> Episode:
 
 
 def without_superseded(episode: Episode) -> Episode:
-    """The episode without the exact values of what was superseded."""
+    """Return the episode without the details of superseded memories."""
     if not any(detail.superseded for detail in episode.details):
         return episode
     return replace(
@@ -214,7 +226,12 @@ def without_superseded(episode: Episode) -> Episode:
     )
 
 
-def mask_documents(shown: Documents) -> Documents:
-    """What is found as anyone may see it."""
-    memories = {at: mask_memory(memory) for at, memory in shown.memories.items()}
-    return Documents(memories, shown.episodes)
+def mask_documents(documents: Documents) -> Documents:
+    """Return the documents of a search with secrets masked."""
+    return Documents(
+        {
+            position: mask_memory(memory)
+            for position, memory in documents.memories.items()
+        },
+        documents.episodes,
+    )

@@ -1,4 +1,4 @@
-"""Secrets that are known by their form: tokens, keys, command lines, files and checked numbers.
+"""Finds secrets by their format: tokens, keys, command lines, files and numbers with a checksum.
 
 Sources: the forms that AWS, GitHub, GitLab, Slack, Stripe, Google, OpenAI and others document, as
 gathered by detect-secrets 1.5 (Apache-2.0) and gitleaks 8 (MIT); ISO/IEC 7812 (cards) and
@@ -17,7 +17,7 @@ from mnemosyned.domain.memory import DetailKind
 
 
 class Secret(NamedTuple):
-    """Where a secret stands in a text, and what it is."""
+    """The kind of a secret and its position in a text."""
 
     kind: DetailKind
     start: int
@@ -38,7 +38,7 @@ TOKEN_HINTS = {
     "hv": ("hvs.", "hvb."),
     "ya29.": ("ya29.",),
 }  # fmt: skip
-"""One of these is in every text that has a token: others are passed over in 1 µs."""
+"""Every text with a token has one of these; other texts are skipped in 1 µs."""
 
 _TOKENS = re.compile(
     r"(?P<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*+"
@@ -58,7 +58,7 @@ _TOKENS = re.compile(
     r"|(?<![\w-])(?:G-|TAN:? )(?P<login_code>\d{6})(?!\w)"
 )
 _JWT = re.compile(r"\b(?P<jwt>eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|\beyJ[\w-]*+")
-"""The second alternative passes over what is none, so that no character is read twice."""
+"""The second alternative skips what is no token, so that no character is read twice."""
 _IN_URL = re.compile(r"://[^\s:/@]{0,128}+:(?P<password>(?![\[${<])[^\s@/]{1,256}+)@")
 _BASIC = re.compile(r"\b[Bb]asic\s{1,3}(?P<token>[A-Za-z0-9+/]{8,512}+={0,2})")
 _SIGNED = re.compile(
@@ -128,7 +128,7 @@ COMMANDS = {
 _COMMANDS = {hint: re.compile(pattern) for hint, pattern in COMMANDS.items()}
 
 _DIGITS = re.compile(r"[0-9][0-9 -]{8}")
-"""In every number below."""
+"""Matches in every number below."""
 _NUMBERS = re.compile(
     r"(?P<card>[2-6][0-9]{3}(?<![\w.-][0-9]{4})(?:[ -]?[0-9]){10,12}(?![\w-]))"
     r"|(?P<ssn>[0-9]{3}-(?<![\w.-][0-9]{3}-)(?![0-9][0-9]-0000)(?!00)[0-9][0-9]-[0-9]{4}(?![\w-]))"
@@ -137,7 +137,7 @@ _NUMBERS = re.compile(
     r"|(?P<iban>[A-Z]{2}[0-9][0-9](?<![\w-][A-Z]{2}[0-9][0-9])(?: ?[A-Z0-9]){11,30})"
 )
 _CARD_DIGITS = {"34": 15, "37": 15, "30": 14, "36": 14, "38": 14, "35": 16}
-"""Of numbers that begin with 3; others have 16."""
+"""Digits of card numbers that begin with 3; others have 16."""
 _IBAN_CHARS = {
     "AD": 24, "AT": 20, "BE": 16, "BG": 22, "CH": 21, "CY": 28, "CZ": 24, "DE": 22, "DK": 18,
     "EE": 20, "ES": 24, "FI": 18, "FR": 27, "GB": 22, "GR": 27, "HR": 21, "HU": 28, "IE": 22,
@@ -148,19 +148,16 @@ _IBAN_CHARS = {
 
 
 def find_by_format(text: str) -> Iterator[Secret]:
-    """The secrets of a text that are known by their form."""
+    """Yield the secrets of a text that their format gives away."""
     if _may_have_token(text):
         yield from _spans(_TOKENS, text)
     if "J" in text and "eyJ" in text:  # "J" is rare, and found faster
-        tokens = _JWT.finditer(text)
-        yield from (
-            Secret(DetailKind.JWT, *match.span()) for match in tokens if match["jwt"]
-        )
+        yield from _find_jwts(text)
     if ":" in text:
         yield from _find_after_colons(text)
     if "=" in text or "</" in text:
         yield from _find_in_markup(text)
-    if " -" in text or "$" in text or "|" in text or " /user" in text:
+    if _may_have_command(text):
         yield from _find_in_commands(text)
     if _DIGITS.search(text):
         yield from _find_numbers(text)
@@ -173,6 +170,16 @@ def _may_have_token(text: str) -> bool:
                 if hint in text:
                     return True
     return False
+
+
+def _may_have_command(text: str) -> bool:
+    return " -" in text or "$" in text or "|" in text or " /user" in text
+
+
+def _find_jwts(text: str) -> Iterator[Secret]:
+    for match in _JWT.finditer(text):
+        if match["jwt"]:
+            yield Secret(DetailKind.JWT, *match.span())
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Secret]:
@@ -198,15 +205,20 @@ def _find_after_colons(text: str) -> Iterator[Secret]:
 
 def _find_in_markup(text: str) -> Iterator[Secret]:
     if "?" in text or "&" in text:
-        for match in _SIGNED.finditer(text):
-            kind = DetailKind.SIGNATURE if match["_sig"] else DetailKind.TOKEN
-            if any(map(str.isdigit, match["signature"])):
-                yield Secret(kind, *match.span("signature"))
+        yield from _find_signatures(text)
     if "value=" in text or "</" in text:
         for match in _MARKUP.finditer(text):
             yield Secret(DetailKind.PASSWORD, *match.span("a" if match["a"] else "b"))
     if " -b " in text and "curl" in text:
         yield from _find_cookies(text)
+
+
+def _find_signatures(text: str) -> Iterator[Secret]:
+    """Yield signatures and tokens in the query of a URL."""
+    for match in _SIGNED.finditer(text):
+        kind = DetailKind.SIGNATURE if match["_sig"] else DetailKind.TOKEN
+        if any(map(str.isdigit, match["signature"])):
+            yield Secret(kind, *match.span("signature"))
 
 
 def _find_cookies(text: str) -> Iterator[Secret]:
@@ -225,7 +237,7 @@ def _find_in_commands(text: str) -> Iterator[Secret]:
 
 
 def _is_basic_auth(code: str) -> bool:
-    """Whether it is a user and a password in base64."""
+    """Tell whether it is `user:password` in base64."""
     try:
         return b":" in b64decode(code, validate=True)
     except NotBase64:
@@ -250,7 +262,7 @@ def _find_numbers(text: str) -> Iterator[Secret]:
 
 
 def _is_card(digits: str) -> bool:
-    """Whether a network issues numbers like it, and its check digit is right."""
+    """Tell whether a card network issues such numbers, and the check digit is right."""
     if len(digits) != (_CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16):
         return False
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
@@ -258,17 +270,14 @@ def _is_card(digits: str) -> bool:
 
 
 def _iban_chars(text: str) -> int:
-    """The length of the IBAN that a text begins with, spaces included; 0 where none does."""
-    wanted = _IBAN_CHARS.get(text[:2], 0)
-    if not wanted:
+    """Return the length of the IBAN at the start of a text, with spaces, or 0 if there is none."""
+    size = _IBAN_CHARS.get(text[:2], 0)
+    if not size:
         return 0
-    places = [place for place, char in enumerate(text, start=1) if char != " "][:wanted]
-    if len(places) < wanted or text[places[-1] : places[-1] + 1].isalnum():
+    ends = [end for end, char in enumerate(text, start=1) if char != " "][:size]
+    if len(ends) < size or text[ends[-1] : ends[-1] + 1].isalnum():
         return 0
-    number = text[: places[-1]].replace(" ", "")
-    turned = number[4:] + number[:4]
-    return (
-        places[-1]
-        if int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
-        else 0
-    )
+    number = text[: ends[-1]].replace(" ", "")
+    rotated = number[4:] + number[:4]
+    digits = "".join(str(int(char, 36)) for char in rotated)
+    return ends[-1] if int(digits) % 97 == 1 else 0

@@ -1,4 +1,4 @@
-"""Secrets that some texts show, to be masked in other texts: which of very many stand in one."""
+"""Masks secrets known from other texts, however many there are."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from mnemosyned.domain.secrets.masking import (
 )
 
 FEW = 16
-"""So many are searched for one by one in less time than it takes to look up a text's parts."""
+"""Up to this many, searching one by one is faster than looking up the parts of a text."""
 
 
 class KnownSecrets:
-    """The secrets among some details, made ready to be found in many texts.
+    """The secrets among some details, indexed to be found in many texts.
 
-    A group may hold thousands of secrets and of other values: searching each value for each
-    secret takes the product of both.
+    A group of memories may have thousands of secrets and of other values: searching each value
+    for each secret takes the product of both.
     """
 
     def __init__(self, details: Iterable[Detail]) -> None:
         secret = [detail for detail in details if detail.kind in SECRET_KINDS]
         self._by_value = {detail.value: detail for detail in secret}
-        # As `mask_secrets` does: a text may end the sentence otherwise.
+        # As in `mask_secrets`: another text may end the sentence with another mark.
         self._by_value |= {detail.value.rstrip("!?"): detail for detail in secret}
         self._lengths: dict[str, set[int]] = {}
-        """By how values begin, how long they are."""
+        """Lengths of the values, by their first characters."""
         for value in self._by_value:
             if len(value) >= KNOWN_CHARS_MIN:
                 self._lengths.setdefault(value[:KNOWN_CHARS_MIN], set()).add(len(value))
 
     def mask(self, text: str) -> str:
-        """The text with every secret masked, those known and those that rules find."""
+        """Return the text with all known secrets masked, and those that rules find."""
         return mask_secrets(text, self._within(text))
 
     def _within(self, text: str) -> Iterable[Detail]:

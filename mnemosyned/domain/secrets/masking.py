@@ -1,7 +1,7 @@
-"""Secrets in a text: where keys, tokens and passwords stand, and the text with them masked.
+"""Finds the secrets in a text, and masks them.
 
-Two sets of rules find them: forms that are secrets wherever they stand, and values that follow a
-name such as `password` or `API key`. The second are rules of our own, made for prose, not code.
+Two sets of rules find them: formats that are secrets wherever they occur, and values that follow
+a name such as `password` or `API key`. The second set is written for prose, not for code.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mnemosyned.domain.secrets.formats import Secret, find_by_format
 from mnemosyned.domain.secrets.sentences import find_by_name
 
 KNOWN_CHARS_MIN = 6
-"""A secret at least this long is masked wherever it stands, not only where a rule saw it."""
+"""Longer secrets are masked wherever they occur, not only where a rule matches."""
 KNOWN_MAX = 200
-"""More in one text are a table; each is still masked where a rule sees it."""
+"""Secrets of one text masked wherever they occur; more are masked where a rule matches."""
 
 LEVELS_MAX = 200
 """Levels of metadata that are searched for secrets."""
@@ -50,7 +50,7 @@ SECRET_KINDS = frozenset(
 
 
 class SecretRule(StrEnum):
-    """What becomes of a secret in a memory handed in."""
+    """The treatment of secrets in a memory to be stored."""
 
     KEEP = "keep"
     MASK = "mask"
@@ -58,7 +58,7 @@ class SecretRule(StrEnum):
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """The secrets in a text, in order and apart from each other."""
+    """Return the secrets in a text in order; those that overlap are joined."""
     found = [*find_by_format(text), *find_by_name(text)]
     if len(found) < 2:
         return found
@@ -68,32 +68,37 @@ def find_secrets(text: str) -> list[Secret]:
         last = apart[-1]
         if secret.start >= last.stop:
             apart.append(secret)
-        elif (
-            secret.stop > last.stop
-        ):  # what two rules see of one secret is masked together
+        elif secret.stop > last.stop:  # two rules match parts of one secret
             apart[-1] = last._replace(stop=secret.stop)
     return apart
 
 
 def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
-    """The text with `[secret:KIND]` for every secret in it.
+    """Return the text with `[secret:KIND]` in place of every secret.
 
-    `known` are details of other texts, whose secrets are masked here too. A last `!` or `?` may
-    be of the secret or of its sentence: elsewhere it is masked with and without.
+    `known` are details of other texts, whose secrets are masked here too. A final `!` or `?` may
+    belong to the secret or to its sentence: elsewhere both forms are masked.
     """
-    found = find_secrets(text)
+    secrets = find_secrets(text)
     values = {
         detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS
     }
-    if not found and not values:
-        return text
-    if found:
-        values |= {text[start:stop]: kind for kind, start, stop in found[:KNOWN_MAX]}
-        parts, done = [], 0
-        for kind, start, stop in found:
-            parts += [text[done:start], placeholder(kind)]
-            done = stop
-        text = "".join([*parts, text[done:]])
+    if secrets:
+        values |= {text[start:stop]: kind for kind, start, stop in secrets[:KNOWN_MAX]}
+        text = _mask_spans(text, secrets)
+    return _mask_values(text, values) if values else text
+
+
+def _mask_spans(text: str, secrets: Iterable[Secret]) -> str:
+    parts, end = [], 0
+    for kind, start, stop in secrets:
+        parts += [text[end:start], placeholder(kind)]
+        end = stop
+    return "".join([*parts, text[end:]])
+
+
+def _mask_values(text: str, values: dict[str, DetailKind]) -> str:
+    """Mask the values wherever they occur, the longest first."""
     values |= {value.rstrip("!?"): kind for value, kind in values.items()}
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= KNOWN_CHARS_MIN and value in text:
@@ -102,27 +107,27 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
 
 
 def placeholder(kind: DetailKind) -> str:
-    """What stands for a secret."""
+    """Return the text that replaces a secret."""
     return f"[secret:{kind.value}]"
 
 
 def mask_metadata(
     metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX
 ) -> dict[str, Any]:
-    """The same object with the secrets in its strings masked, its keys telling what they are.
+    """Return an object with the secrets in its strings masked; its keys serve as their names.
 
-    What is nested deeper than `levels` is left out; requests that deep are refused.
+    Values nested deeper than `levels` are left out; requests that deep are refused.
     """
     return {key: _mask_value(value, key, levels) for key, value in metadata.items()}
 
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
     if isinstance(value, str):
-        alone = mask_secrets(value)
+        masked = mask_secrets(value)
+        if masked != value:
+            return masked
         name = f"{key}: "
-        return (
-            mask_secrets(name + value).removeprefix(name) if alone == value else alone
-        )
+        return mask_secrets(name + value).removeprefix(name)
     if isinstance(value, Mapping | list | tuple) and not levels:
         return TOO_DEEP
     if isinstance(value, Mapping):
@@ -133,7 +138,7 @@ def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whate
 
 
 def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
-    """The memory as anyone may see it."""
+    """Return the memory with the secrets in its content and metadata masked."""
     content = mask_secrets(memory.content, known)
     metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
     if content == memory.content and metadata == memory.metadata:
@@ -144,17 +149,17 @@ def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRec
 def apply_secret_rule(
     memory: MemoryRecord, rule: SecretRule, *, place: str = ""
 ) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
-    """The memory as it may be stored, and what became of its secrets.
+    """Return the memory as it may be stored, and how its secrets were treated.
 
     Raises `SecretRefused`, which names the kind of secret and its field, never its value.
     """
-    other = mask_memory(memory)
-    if other is memory:
+    masked = mask_memory(memory)
+    if masked is memory:
         return memory, ""
     if rule is SecretRule.KEEP:
         return memory, "kept"
     if rule is SecretRule.MASK:
-        return other, "masked"
+        return masked, "masked"
     found = find_secrets(memory.content)
     field = "content" if found else "metadata"
     kind = f" ({found[0].kind.value})" if found else ""

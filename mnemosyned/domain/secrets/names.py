@@ -1,7 +1,7 @@
-"""Names of secrets in a text, and the places behind them where a value may begin.
+"""Finds the names of secrets in a text, and the positions after them where a value may begin.
 
-A name is looked for around its hints; what ties it to a value, in a window of bounded size behind
-it: a colon, a copula ("is", "lautet"), or nothing at all. Time is linear in the text.
+Names are searched for around their hints. A value follows its name directly, or after a colon or a
+copula ("is", "lautet") within a bounded window. Time is linear in the text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from mnemosyned.domain.secrets.words import (
@@ -26,15 +27,15 @@ from mnemosyned.domain.secrets.words import (
 )
 
 WINDOW_CHARS = 160
-"""How far behind its name a value may begin."""
+"""Distance from the end of a name within which its value must begin."""
 WORDS_BETWEEN = 10
 NAME_CHARS = 48
-"""No name reaches farther from its hint, with the words that belong to it."""
+"""Longest reach of a name on either side of its hint."""
 CLOSING_QUOTES = "\"'`"
 EDGES = "\"'`“”„‘’«»<>()[]{}.,;:!?「」『』"
 """Stripped off a word before it is looked up."""
 FIRST_WITHOUT_SPACES = "\u3000"
-"""From this character on scripts put no space between words."""
+"""First character of the scripts without spaces between words."""
 
 
 class Name(NamedTuple):
@@ -50,21 +51,23 @@ class Name(NamedTuple):
 
     @property
     def spaced(self) -> bool:
-        """Whether its script puts spaces between words."""
+        """Tell whether its script puts spaces between words."""
         return self.word[-1] < FIRST_WITHOUT_SPACES
 
 
 class Link(NamedTuple):
-    """What ties a name to a value: `:`, a copula or nothing, and whether words stand between."""
+    """The connection of a name to its value."""
 
     sign: str
+    """`:`, `is` for a copula, or empty."""
     start: int
-    """Where the value begins."""
+    """Position where the value begins."""
     apart: bool
+    """Whether other words separate the name from its value."""
 
 
 def all_words(*tables: Mapping[str, str]) -> frozenset[str]:
-    """The words of all languages in these tables."""
+    """Return the words of all languages in these tables."""
     return frozenset(
         word for table in tables for row in table.values() for word in row.split()
     )
@@ -72,9 +75,9 @@ def all_words(*tables: Mapping[str, str]) -> frozenset[str]:
 
 @cache
 def _pattern(hint: str) -> re.Pattern[str]:
-    """A pattern of the names that have this hint, a group for each label.
+    """Compile a pattern of the names with this hint, one group per label.
 
-    Made when it is first needed: all of them together would delay each start.
+    Compiled on first use: all of them together would delay every start.
     """
     groups = []
     for label, table in LABELS.items():
@@ -87,13 +90,13 @@ def _pattern(hint: str) -> re.Pattern[str]:
 _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
 _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
-"""The name is part of a longer word or of a path."""
+"""Follows a name that is part of a longer word or of a path."""
 _BOUNDED = frozenset(Label) - {
     Label.PASSWORD, Label.PHRASE, Label.KEY, Label.NAMED_KEY, Label.TOKEN, Label.BEARER,
 }  # fmt: skip
-"""Part of a longer word, these are another word: "shopping", "encode"."""
+"""Labels whose names must begin a word: "shopping" has "pin", "encode" has "code"."""
 _COLON_ONLY = ("pass", "psk")
-"""Verbs and the like, where no colon follows. Scripts without spaces need one, too."""
+"""Names that are other words unless a colon follows. Scripts without spaces need one, too."""
 _ROMANCE = (
     "mot de passe",
     "mdp",
@@ -104,7 +107,7 @@ _ROMANCE = (
     "cl",
     "parola",
 )
-"""After these a noun or adjective may follow: "mot de passe NETFLIX"."""
+"""Names that a noun or adjective may follow: "mot de passe NETFLIX"."""
 _COLON = re.compile(
     r"[\"'`”»)\]]{0,2}\s{0,3}(?::=|=>|->|[:=：＝→]|(?:は|是|为|為|가|는|은)(?=[!-~「『“]))"
     r"\s{0,3}"
@@ -119,7 +122,7 @@ _ELIDED = ("d'", "l'", "dell'", "all'", "nell'", "d’", "l’", "dell’", "all
 
 
 def find_names(text: str) -> Iterator[Name]:
-    """The names of secrets in a text, in order."""
+    """Yield the names of secrets in a text, in order."""
     low = text.lower()
     if len(low) != len(text):  # a few letters are two in lower case
         low = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
@@ -142,37 +145,43 @@ def _name(text: str, low: str, match: re.Match[str]) -> Name | None:
 
 
 def _windows(low: str) -> Iterator[tuple[str, int, int]]:
-    """Where names can stand: around each hint, those that overlap as one; and which hint it is.
+    """Yield the windows that can contain names, with their hint; overlapping windows are joined.
 
-    Looking for a hint takes 50 ns, one pattern of all names 1 µs for each character.
+    Searching for a hint takes 50 ns, one pattern of all names 1 µs for each character.
     """
-    hints: tuple[str, ...] = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
-    if LOGIN_SIGN in low:
-        hints += HINTS_OF_LOGINS
-    places = []
-    for hint in hints:
-        if hint in low:
-            place = low.find(hint)
-            while place >= 0:
-                places.append((place, hint))
-                place = low.find(hint, place + 1)
-    if not places:
+    hits = _hint_positions(low)
+    if not hits:
         return
-    places.sort()
-    stop, window = places[0]
+    stop, window = hits[0]
     start = max(0, stop - NAME_CHARS)
-    for place, hint in places:
-        if place - NAME_CHARS > stop:
+    for position, hint in hits:
+        if position - NAME_CHARS > stop:
             yield window, start, stop
-            start, window = place - NAME_CHARS, hint
+            start, window = position - NAME_CHARS, hint
         elif hint != window:
             window = ""  # names of all hints
-        stop = place + NAME_CHARS
+        stop = position + NAME_CHARS
     yield window, start, stop
 
 
+def _hint_positions(low: str) -> list[tuple[int, str]]:
+    """Return the hints in a text with their positions, in order."""
+    hints: tuple[str, ...] = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
+    if LOGIN_SIGN in low:
+        hints += HINTS_OF_LOGINS
+    hits = []
+    for hint in hints:
+        if hint in low:
+            position = low.find(hint)
+            while position >= 0:
+                hits.append((position, hint))
+                position = low.find(hint, position + 1)
+    hits.sort()
+    return hits
+
+
 def find_links(name: Name) -> Iterator[Link]:
-    """Where the value of a name may begin, the likeliest first."""
+    """Yield the links to where the value of a name may begin, the likeliest first."""
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
         yield Link(":", colon.end(), apart=False)
@@ -181,42 +190,58 @@ def find_links(name: Name) -> Iterator[Link]:
 
 
 def _is_quoted(name: Name) -> bool:
-    """Whether the word itself is in quotation marks, as a value or a mention."""
+    """Tell whether the name itself is in quotation marks, as a value or a mention."""
     mark = name.text[name.end : name.end + 1]
     return mark != "" and mark in CLOSING_QUOTES and name.text[name.start - 1] == mark
 
 
 def _find_distant_links(name: Name) -> Iterator[Link]:
-    """Word by word: up to a colon, past copulas, or what follows the name directly."""
+    """Yield links word by word: after a colon, after copulas, or directly after the name."""
     text, low = name.text, name.low
     start = name.end + text.startswith(",", name.end)
     limit = _line_end(text, name.end)
-    inside, nouns = False, name.word.startswith(_ROMANCE)
-    for count, token in enumerate(TOKEN.finditer(text, start, limit)):
-        said, at_name = token[0], token.start() == start
+    inside = False
+    for token in islice(TOKEN.finditer(text, start, limit), WORDS_BETWEEN):
+        raw, adjacent = token[0], token.start() == start
         word = low[token.start() : token.end()].strip(EDGES)
-        if count >= WORDS_BETWEEN:
-            return
-        if said in ("'s", "’s") or (word in _COPULAS and not at_name):
-            sign = "" if word in AMBIGUOUS else "is"
-            yield Link(
-                sign, skip_words(low, token.end(), limit, _ADVERBS), apart=inside
-            )
-            inside = True
-        elif said in _COLONS or (said[-1] in ":：" and word):
+        ends = _ends_clause(raw, word)
+        if _is_copula(raw, word, adjacent=adjacent):
+            value_start = skip_words(low, token.end(), limit, _ADVERBS)
+            yield Link(_sign_of(word), value_start, apart=inside)
+        elif _is_colon(raw, word):
             yield Link(":", _skip_spaces(text, token.end()), apart=True)
             return
         elif inside or word in _ADVERBS:
-            if word and said.endswith(_ENDS):
+            if ends:
                 return
-        elif word in _PREPOSITIONS or word.startswith(_ELIDED) or said[0] == "(":
-            inside = True
-        else:
-            if not at_name:
+            continue
+        elif not _opens_attribute(raw, word):
+            if not adjacent:
                 yield Link("", token.start(), apart=False)
-            if not nouns or (word and said.endswith(_ENDS)):
+            if ends or not name.word.startswith(_ROMANCE):
                 return
-            inside = True
+        inside = True
+
+
+def _ends_clause(raw: str, word: str) -> bool:
+    return word != "" and raw.endswith(_ENDS)
+
+
+def _sign_of(copula: str) -> str:
+    return "" if copula in AMBIGUOUS else "is"
+
+
+def _is_copula(raw: str, word: str, *, adjacent: bool) -> bool:
+    return raw in ("'s", "’s") or (word in _COPULAS and not adjacent)
+
+
+def _is_colon(raw: str, word: str) -> bool:
+    return raw in _COLONS or (raw[-1] in ":：" and word != "")
+
+
+def _opens_attribute(raw: str, word: str) -> bool:
+    """Tell whether a word begins an attribute of the name: "the password OF the router"."""
+    return word in _PREPOSITIONS or word.startswith(_ELIDED) or raw[0] == "("
 
 
 def _line_end(text: str, start: int) -> int:
@@ -226,7 +251,7 @@ def _line_end(text: str, start: int) -> int:
 
 
 def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
-    """Where the first word begins that is none of these."""
+    """Return where the first word begins that is not one of these."""
     for token in TOKEN.finditer(low, start, limit):
         if token[0].strip(",") not in words:
             return token.start()

@@ -1,7 +1,6 @@
-"""Secrets that are known by what they are called: "the password of the router is …".
+"""Finds secrets by their names: "the password of the router is …".
 
-What stands behind a name must look like what the name promises; the rules are here, a function
-for each kind of name.
+A value must look like what its name announces; each kind of name has its own function here.
 """
 
 from __future__ import annotations
@@ -46,22 +45,22 @@ from mnemosyned.domain.secrets.words import (
 KEY_CHARS_MIN = 8
 UNLINKED_KEY_CHARS_MIN = 10
 BARE_KEY_CHARS_MIN = 16
-"""Behind a bare "key", which has many meanings, a value must be longer."""
+"""Length of a value after a bare "key", which has many meanings."""
 KEY_CHARS = 64
-"""As much of a key decides whether it is random."""
+"""Characters of a key that are judged for randomness."""
 FRUITLESS_MAX, CHARS_PER_NAME = 200, 16
-"""A text with more names than this, and no value to them, is no text: a name takes 25 µs."""
+"""Names without a value after which a text is given up: each takes 25 µs."""
 LINKS_MAX = 3
-"""How many places for a value are tried for one name."""
+"""Links tried for one name."""
 BEFORE_CHARS = 80
-"""How far before its name a value may begin: "use X as the password"."""
+"""Distance before its name within which a value may begin: "use X as the password"."""
 CODE_DIGITS_MIN = 4
 CHECK_DIGITS = 3
-"""Of a card's check number."""
+"""Digits of the check number of a card."""
 CODES_MAX = 16
-"""Recovery codes come in lists of this many."""
+"""Recovery codes read from one list."""
 CHANGES_MAX = 3
-"""How many values one sentence may put in each other's place."""
+"""Successive values read from one sentence: "it was A, then B, now C"."""
 
 _COPULAS, _AND_NOW, _AS = all_words(COPULAS), all_words(AND_NOW), all_words(AS)
 _DETERMINERS = all_words(DETERMINERS)
@@ -98,7 +97,7 @@ _AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
 
 
 def find_by_name(text: str) -> Iterator[Secret]:
-    """The secrets of a text that follow a name for them, in order of the names."""
+    """Yield the secrets of a text that have a name, in the order of the names."""
     done, fruitless = 0, 0
     for name in find_names(text):
         if (
@@ -114,23 +113,30 @@ def find_by_name(text: str) -> Iterator[Secret]:
 
 
 def _passwords(name: Name) -> Iterator[Secret]:
-    """A password, the one before it, and the one that took its place."""
+    """Yield a password and those it replaced or that replaced it."""
     text = name.text
-    if name.spaced and (pair := _changed_values(name)):
-        yield _password(text, pair[0])
-        yield _password(text, pair[1])
+    if name.spaced and (change := _changed_values(name)):
+        yield from (_password(text, value) for value in change)
         return
-    short, phrase = name.label is Label.PASS, name.label is Label.PHRASE
     for link in islice(find_links(name), LINKS_MAX):
-        phrased = None if short else _phrase(text, link, named=phrase)
-        value = phrased or read_value(text, link.start)
-        if value and _is_password(text, value, link, short=short):
+        if value := _password_value(name, link):
             secret = _password(text, value)
             yield secret
             yield from _successors(name, secret.stop)
             return
     if name.spaced and (earlier := _value_before(name)) and _is_strong(earlier):
         yield _password(text, earlier)
+
+
+def _password_value(name: Name, link: Link) -> Value | None:
+    """Return the password or passphrase at a link."""
+    text, short = name.text, name.label is Label.PASS
+    named = name.label is Label.PHRASE
+    phrase = None if short else _phrase(text, link, named=named)
+    value = phrase or read_value(text, link.start)
+    if value and _is_password(text, value, link, short=short):
+        return value
+    return None
 
 
 def _password(text: str, value: Value) -> Secret:
@@ -149,20 +155,27 @@ def _phrase(text: str, link: Link, *, named: bool) -> Value | None:
 
 
 def _is_password(text: str, value: Value, link: Link, *, short: bool) -> bool:
-    """Whether what follows "password:" or "the password is" can be one, and no plain word."""
-    words = value.text
-    if not is_possible(words.replace(" ", "") if value.quoted else words):
+    """Tell whether the value after "password:" or "the password is" is one, and no plain word."""
+    words, quoted = value.text, value.quoted
+    if not is_possible(words.replace(" ", "") if quoted else words):
         return False
     if not link.sign:
-        beside = text[link.start - 1].isspace() and text[link.start - 2] != ","
-        return (value.quoted and beside) or is_strong(words, signs="!#$%&*+@^~?")
-    if " " in words or is_strong(words) or (value.quoted and not words.isdigit()):
+        adjacent = text[link.start - 1].isspace() and text[link.start - 2] != ","
+        return (quoted and adjacent) or is_strong(words, signs="!#$%&*+@^~?")
+    if _is_distinct(value):
         return True
     return not short and _is_bare_password(text, value, link)
 
 
+def _is_distinct(value: Value) -> bool:
+    """Tell whether a value is a phrase, a strong password or a quoted word."""
+    if " " in value.text or is_strong(value.text):
+        return True
+    return value.quoted and not value.text.isdigit()
+
+
 def _is_bare_password(text: str, value: Value, link: Link) -> bool:
-    """Whether digits alone or a word alone stand where a password should."""
+    """Tell whether a number or a word alone is where a password should be."""
     words = value.text
     ends = not text[value.stop : value.stop + 2].strip(
         ".,;:!?)]}>\"'`“”’»」』。、，\n "
@@ -170,30 +183,30 @@ def _is_bare_password(text: str, value: Value, link: Link) -> bool:
     if words.isdigit():
         return not link.apart or link.sign == ":" or ends or text[value.stop] in ",."
     if link.sign == ":":
-        # A plain word is one where nothing follows it: "password: opensesame".
+        # A plain word counts if nothing follows it: "password: opensesame".
         return (not words.isalpha() and words.isascii()) or (ends and not link.apart)
     return words.isalpha() and words not in (words.lower(), words.title())
 
 
 def _changed_values(name: Name) -> tuple[Value, Value] | None:
-    """The old and the new value in "from A to B"."""
+    """Return the old and the new value of "from A to B"."""
     text, low, end = name.text, name.low, name.end
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
-    tokens = TOKEN.finditer(low, start, min(start + WINDOW_CHARS, len(low)))
-    opening = next(tokens, None)
-    if opening is None or opening[0] not in _FROM_TO:
+    limit = min(start + WINDOW_CHARS, len(low))
+    tokens = list(islice(TOKEN.finditer(low, start, limit), 4))
+    if len(tokens) < 4:
         return None
-    old, to, new = (next(tokens, None) for _ in range(3))
-    if not (old and to and new) or to[0] not in _FROM_TO[opening[0]]:
+    opening, old, to, new = tokens
+    if to[0] not in _FROM_TO.get(opening[0], ()):
         return None
-    values = read_value(text, old.start()), read_value(text, new.start())
-    if values[0] and values[1] and any(map(_is_strong, values)):
-        return values[0], values[1]
+    before, after = read_value(text, old.start()), read_value(text, new.start())
+    if before and after and (_is_strong(before) or _is_strong(after)):
+        return before, after
     return None
 
 
 def _successors(name: Name, stop: int) -> Iterator[Secret]:
-    """What took a value's place: "…, now it is X"."""
+    """Yield the values that replaced a password: "…, now it is X"."""
     text, low = name.text, name.low
     for _ in range(CHANGES_MAX):
         while stop < len(text) and text[stop] in EDGES:
@@ -211,7 +224,7 @@ def _successors(name: Name, stop: int) -> Iterator[Secret]:
 
 
 def _value_before(name: Name) -> Value | None:
-    """The value in "use X as the password" or "X is my password"."""
+    """Return the value of "use X as the password" or "X is my password"."""
     tokens = list(
         TOKEN.finditer(name.low, max(0, name.start - BEFORE_CHARS), name.start)
     )
@@ -225,46 +238,59 @@ def _value_before(name: Name) -> Value | None:
 
 
 def _keys(name: Name) -> Iterator[Secret]:
-    """An API key, a token or a secret: a random value."""
-    text = name.text
-    bare = name.label is Label.KEY and not _NAMED.search(
-        name.low, max(0, name.start - 16), name.start
-    )
-    kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
-    least = BARE_KEY_CHARS_MIN if bare else KEY_CHARS_MIN
-    for link in islice(find_links(name), LINKS_MAX):
-        if bare and (link.apart or not link.sign):
-            return
-        value = read_value(text, link.start)
-        if value is None:
-            continue
-        if not value.quoted or " " in value.text:
-            value = _key_at(text, value.start, KEY_CHARS)
-        if is_random(
-            value.text, least if link.sign else max(least, UNLINKED_KEY_CHARS_MIN)
-        ):
-            stop = value.stop if value.quoted else _key_at(text, value.start, None).stop
-            yield Secret(kind, value.start, stop)
-            return
-    if not bare and (value := _value_before(name)) and is_random(value.text, least):
+    """Yield an API key, a token or a secret: a random value."""
+    bare = _is_bare_key(name)
+    chars_min = BARE_KEY_CHARS_MIN if bare else KEY_CHARS_MIN
+    value = _linked_key(name, chars_min, bare=bare)
+    if value is None and not bare:
+        earlier = _value_before(name)
+        value = earlier if earlier and is_random(earlier.text, chars_min) else None
+    if value:
+        kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
         yield Secret(kind, value.start, value.stop)
 
 
+def _linked_key(name: Name, chars_min: int, *, bare: bool) -> Value | None:
+    """Return the random value after a name, up to its end."""
+    text = name.text
+    for link in islice(find_links(name), LINKS_MAX):
+        if bare and (link.apart or not link.sign):
+            return None
+        least = chars_min if link.sign else max(chars_min, UNLINKED_KEY_CHARS_MIN)
+        if value := _random_value(text, link, least):
+            return value if value.quoted else _key_at(text, value.start, None)
+    return None
+
+
+def _is_bare_key(name: Name) -> bool:
+    """Tell whether no word before "key" says what it opens."""
+    if name.label is not Label.KEY:
+        return False
+    return not _NAMED.search(name.low, max(0, name.start - 16), name.start)
+
+
+def _random_value(text: str, link: Link, chars_min: int) -> Value | None:
+    value = read_value(text, link.start)
+    if value and (not value.quoted or " " in value.text):
+        value = _key_at(text, value.start, KEY_CHARS)
+    return value if value and is_random(value.text, chars_min) else None
+
+
 def _bearer_tokens(name: Name) -> Iterator[Secret]:
-    """What an HTTP header bears."""
+    """Yield the token of an HTTP header."""
     if value := _BEARER_VALUE.match(name.text, name.end):
         yield Secret(DetailKind.TOKEN, *value.span("value"))
 
 
 def _key_at(text: str, start: int, chars: int | None) -> Value:
-    """The characters from here on that keys are made of."""
+    """Return the characters from here on that keys consist of."""
     run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
     words = run[0].rstrip(".") if run else ""
     return Value(words, start, start + len(words), quoted=False)
 
 
 def _codes(name: Name) -> Iterator[Secret]:
-    """A PIN or the code of a door."""
+    """Yield a PIN or the code of a door."""
     least = (
         CHECK_DIGITS
         if name.word.startswith(("cv", "pr", "cr", "kart"))
@@ -279,7 +305,7 @@ def _codes(name: Name) -> Iterator[Secret]:
 
 
 def _combinations(name: Name) -> Iterator[Secret]:
-    """The combination of a lock."""
+    """Yield the combination of a lock."""
     for link in find_links(name):
         if value := _GROUPS.match(name.text, link.start):
             yield Secret(DetailKind.ACCESS_CODE, *value.span())
@@ -287,7 +313,7 @@ def _combinations(name: Name) -> Iterator[Secret]:
 
 
 def _login_codes(name: Name) -> Iterator[Secret]:
-    """A code for one login, or the list of those for recovery."""
+    """Yield a code for one login, or a list of recovery codes."""
     for link in find_links(name):
         start = link.start
         for _ in range(CODES_MAX):
@@ -301,7 +327,7 @@ def _login_codes(name: Name) -> Iterator[Secret]:
 
 
 def _seeds(name: Name) -> Iterator[Secret]:
-    """The words of a wallet: twelve to twenty-four, in threes."""
+    """Yield the words of a wallet: twelve to twenty-four, in threes."""
     link = _SEED_LINK.match(name.text, name.end)
     run = _SEED.match(name.text, link.end()) if link else None
     if run is None:
@@ -314,7 +340,7 @@ def _seeds(name: Name) -> Iterator[Secret]:
 
 
 def _answers(name: Name) -> Iterator[Secret]:
-    """The answer to a security question."""
+    """Yield the answer to a security question."""
     around = name.low[max(0, name.start - 60) : name.end + 40]
     if name.word == "answer" and "security" not in around:
         return
@@ -327,7 +353,7 @@ def _answers(name: Name) -> Iterator[Secret]:
 
 
 def _logins(name: Name) -> Iterator[Secret]:
-    """The password in "credentials: user / password"."""
+    """Yield the password of "credentials: user / password"."""
     text = name.text
     for link in find_links(name):
         slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None

@@ -1,4 +1,4 @@
-"""What the value of a secret looks like: passwords, random keys, codes and passphrases."""
+"""Reads the value after a name, and judges whether it looks like a password, a key or a phrase."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mnemosyned.domain.secrets.words import NO_PASSWORDS, PROSE
 PASSWORD_CHARS_MIN = 4
 VALUE_CHARS_MAX = 4_096
 JUDGED_CHARS = 64
-"""As much of a value decides what it is, so that the time for a long one stays the same."""
+"""Characters of a value that are judged, so that a long one takes no more time."""
 ENTROPY_MIN = 2.5
-"""Bits per character; "20260317a" has 2.7, a word with a number behind it less."""
+"""Bits per character of a random value: "20260317a" has 2.7, a word and a number fewer."""
 PHRASE_WORDS = range(3, 13)
 QUOTES_MAX = 4
 BARE_PHRASE_WORDS = range(4, 9)
-"""Behind "password:", where a sentence is likelier than behind "passphrase:"."""
+"""Words of a phrase after "password:", where a sentence is likelier than after "passphrase:"."""
 
 CLOSING = ".,;:)]}>\"'`“”’»」』。、，"
-"""What may follow a value without being of it. `!` and `?` may be its last character."""
+"""Marks that end a value without being part of it. `!` and `?` may be its last character."""
 _QUOTES = {
     '"': '"', "'": "'", "`": "`", "“": "”", "„": "“”", "‘": "’", "«": "»", "「": "」", "『": "』",
 }  # fmt: skip
@@ -56,7 +56,7 @@ _UNLIKELY = re.compile(
 
 
 class Value(NamedTuple):
-    """What stands behind a name, and whether in quotation marks."""
+    """The text after a name, and whether it is in quotation marks."""
 
     text: str
     start: int
@@ -65,16 +65,9 @@ class Value(NamedTuple):
 
 
 def read_value(text: str, start: int) -> Value | None:
-    """The run of characters that begins here, or what is between quotation marks."""
-    opening = text[start : start + 1]
-    if closing := _QUOTES.get(opening):
-        line = text[start + 1 : start + 1 + JUDGED_CHARS].partition("\n")[0]
-        ends = [end for mark in closing if (end := line.find(mark)) > 0]
-        if ends:
-            inside = line[: min(ends)]
-            begin = start + 1 + len(inside) - len(inside.lstrip())
-            inside = inside.strip()
-            return Value(inside, begin, begin + len(inside), quoted=True)
+    """Return the quotation that begins here, or else the run of characters."""
+    if quotation := _read_quotation(text, start):
+        return quotation
     run = _RUN.match(text, start)
     if run is None:
         return None
@@ -91,17 +84,31 @@ def read_value(text: str, start: int) -> Value | None:
     return Value(words, begin, begin + len(words), quoted=False) if words else None
 
 
+def _read_quotation(text: str, start: int) -> Value | None:
+    closing = _QUOTES.get(text[start : start + 1])
+    if not closing:
+        return None
+    line = text[start + 1 : start + 1 + JUDGED_CHARS].partition("\n")[0]
+    ends = [end for mark in closing if (end := line.find(mark)) > 0]
+    if not ends:
+        return None
+    inside = line[: min(ends)]
+    begin = start + 1 + len(inside) - len(inside.lstrip())
+    inside = inside.strip()
+    return Value(inside, begin, begin + len(inside), quoted=True)
+
+
 def extend_value(text: str, value: Value) -> Value:
-    """The value to its end, where it is longer than what was judged."""
+    """Return the value up to its end, if it is longer than the part that was judged."""
     if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
         return value
-    rest = _REST.match(text, value.stop)
-    words = (value.text + rest[0] if rest else value.text).rstrip(CLOSING)
+    remainder = _REST.match(text, value.stop)
+    words = (value.text + remainder[0] if remainder else value.text).rstrip(CLOSING)
     return Value(words, value.start, value.start + len(words), quoted=False)
 
 
 def is_possible(value: str) -> bool:
-    """Whether it is no blank, placeholder, address, date or piece of code."""
+    """Tell whether it is no blank, placeholder, address, date or piece of code."""
     return (
         len(value) >= PASSWORD_CHARS_MIN
         and value.lower().rstrip("!?") not in NO_PASSWORDS
@@ -111,7 +118,7 @@ def is_possible(value: str) -> bool:
 
 
 def is_strong(value: str, *, signs: str = SIGNS) -> bool:
-    """Whether a possible value is no word: letters with digits or signs among them."""
+    """Tell whether a possible value is no word: letters with digits or signs among them."""
     inside = value.rstrip("!?")
     if not _LETTER.search(inside):
         return False
@@ -119,7 +126,7 @@ def is_strong(value: str, *, signs: str = SIGNS) -> bool:
 
 
 def is_random(value: str, least: int) -> bool:
-    """Whether it has letters and digits mixed as no word, number or identifier has."""
+    """Tell whether letters and digits mix as in no word, number or identifier."""
     if len(value) < least:
         return False
     value = value[:JUDGED_CHARS]
@@ -132,7 +139,7 @@ def is_random(value: str, least: int) -> bool:
 
 
 def read_passphrase(text: str, start: int, *, named: bool) -> Value | None:
-    """The words that begin here and end with their sentence, if they can be a passphrase."""
+    """Return the words from here to the end of a sentence, if they can be a passphrase."""
     match = _WORDS.match(text, start, start + 120)
     if match is None or (match.end() == start + 120 < len(text)):
         return None
@@ -141,14 +148,17 @@ def read_passphrase(text: str, start: int, *, named: bool) -> Value | None:
     if low[0] in PROSE or _CLAUSE.intersection(low):
         return None
     if named:
-        good = len(words) in PHRASE_WORDS and low[1] not in PROSE
+        plausible = len(words) in PHRASE_WORDS and low[1] not in PROSE
     else:
-        good = (
-            len(words) in BARE_PHRASE_WORDS
-            and words == low
-            and min(map(len, words)) > 2
-        )
-        good = (
-            good and not PROSE.intersection(low) and not NO_PASSWORDS.intersection(low)
-        )
-    return Value(match[0], *match.span(), quoted=False) if good else None
+        plausible = words == low and _is_bare_phrase(words)
+    return Value(match[0], *match.span(), quoted=False) if plausible else None
+
+
+def _is_bare_phrase(words: list[str]) -> bool:
+    """Tell whether words in lower case are a phrase and no sentence."""
+    return (
+        len(words) in BARE_PHRASE_WORDS
+        and min(map(len, words)) > 2
+        and not PROSE.intersection(words)
+        and not NO_PASSWORDS.intersection(words)
+    )

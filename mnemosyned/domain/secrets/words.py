@@ -1,4 +1,4 @@
-"""Word tables of the secret rules: what a secret is called, and what links its name to its value.
+"""Word tables of the secret rules: the names of secrets, and the words between name and value.
 
 Labels are regular expressions over lower-case text; in each, a space also matches a hyphen or an
 underscore. The other tables hold plain words. A new language is a new entry in each table.
@@ -10,17 +10,17 @@ from enum import Enum, auto
 
 
 class Label(Enum):
-    """What a name promises of the value that follows it."""
+    """The kind of value that a name announces."""
 
     PASSWORD = auto()
     PHRASE = auto()
     """A passphrase, which may have several words."""
     PASS = auto()
-    """A short name with other meanings: its value must look like a password."""
+    """Short names with other meanings, whose value must look like a password."""
     CODE = auto()
     """A PIN, or the code of a door: digits."""
     COMBINATION = auto()
-    """Of a lock: groups of digits."""
+    """The combination of a lock: groups of digits."""
     LOGIN_CODE = auto()
     """One-time and recovery codes: one or several."""
     SEED = auto()
@@ -30,7 +30,7 @@ class Label(Enum):
     LOGIN = auto()
     """A user's name, a slash and a password."""
     KEY = auto()
-    """Has many meanings, so that its value must be long and random, unless a word before it says
+    """Names with many meanings: the value must be long and random, unless the word before tells
     what it opens."""
     NAMED_KEY = auto()
     TOKEN = auto()
@@ -159,18 +159,18 @@ HINTS = (
     "gswort", "ntwort", "htwo", "mdp", "chiave", "parola", "bearer", "psk", "puk", "cv", "otp",
     "ombina", "geheim", "rase", "mnemonic", "wallet", "ledger", "answer", "ryptogr",
 )  # fmt: skip
-"""At least one is in every name of a secret, in lower case: texts without one are passed over."""
+"""Every name of a secret contains one of these, in lower case; other texts are skipped."""
 HINTS_BEYOND_ASCII = (
     "clé", "schlüssel", "hasł", "парол", "пин", "lösenord", "şifre", "réponse", "prüf", "código",
     "パスワード", "暗証番号", "密码", "密碼", "口令", "비밀번호",
 )  # fmt: skip
-"""The same for names with a letter beyond ASCII, which a text in ASCII cannot have."""
+"""Hints of names with letters beyond ASCII, which a text in ASCII cannot have."""
 HINTS_OF_LOGINS = ("creden", "login", "zugang", "anmeldung", "identifiant")
-"""The same for names before "user / password"."""
+"""Hints of names before "user / password"."""
 LOGIN_SIGN = " / "
 
 KEYWORDS = ("palabra ", "palabras ", "mot ", "mots ", "parola ", "parole ")
-"""With one of these before it, a name such as "clave" is of another thing."""
+"""Words that give a name such as "clave" another meaning when they precede it."""
 
 COPULAS: dict[str, str] = {
     "en": "is are was be reads remains",
@@ -186,7 +186,7 @@ COPULAS: dict[str, str] = {
     "tr": "şu",
 }
 AMBIGUOUS = frozenset({"to"})
-"""Copulas that are another word in another language: behind them a value must speak for itself."""
+"""Copulas that are another word in another language: the value after them must be strong."""
 
 PREPOSITIONS: dict[str, str] = {
     "en": "for at of on to in from that which we i you your our my the",
@@ -200,7 +200,7 @@ PREPOSITIONS: dict[str, str] = {
     "ru": "от для на к из",
     "sv": "till för på",
 }
-"""Words that may open what stands between a name and its value: "the password OF the router is"."""
+"""Words that may open an attribute of a name: "the password OF the router is"."""
 
 ADVERBS: dict[str, str] = {
     "en": "still now just currently itself set reset changed to temporarily again actually admin "
@@ -213,7 +213,7 @@ ADVERBS: dict[str, str] = {
     "pt": "ainda agora temporária",
     "nl": "nog nu steeds tijdelijk",
 }
-"""Words passed over beside a copula: "is STILL", "is NOW SET TO", "mot de passe TEMPORAIRE"."""
+"""Words skipped next to a copula: "is STILL", "is NOW SET TO", "mot de passe TEMPORAIRE"."""
 
 AND_NOW: dict[str, str] = {
     "en": "and now it it's then but used to be later before",
@@ -224,7 +224,7 @@ AND_NOW: dict[str, str] = {
     "pt": "e agora",
     "nl": "en nu",
 }
-"""What may stand between a value and the one that took its place."""
+"""Words between a value and the one that replaced it."""
 
 FROM_TO: dict[str, tuple[str, str]] = {
     "en": ("from", "to"),
@@ -244,7 +244,7 @@ AS: dict[str, str] = {
     "pt": "como",
     "nl": "als",
 }
-"""Before the name, after the value: "use X AS the password"."""
+"""Words between a value and its name: "use X AS the password"."""
 
 DETERMINERS: dict[str, str] = {
     "en": "my your the our",
@@ -253,7 +253,7 @@ DETERMINERS: dict[str, str] = {
     "es": "mi tu nuestra la",
     "it": "mia tua nostra la",
 }
-"""After a copula, before the name: "X is MY password"."""
+"""Words between a copula and the name: "X is MY password"."""
 
 NO_PASSWORDS = frozenset(
     "a an and any changed changeme das default der die empty expired falsch false for incorrect "
@@ -268,4 +268,4 @@ PROSE = frozenset(
     "should must can be by der die das und ist zu im mit le les est et trop doit il el los las "
     "es y en il lo gli che non è un una".split()
 )
-"""Words that no run of a wallet's words has, and that open no passphrase."""
+"""Words that no seed phrase contains, and that no passphrase begins with."""
