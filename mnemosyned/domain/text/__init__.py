@@ -1,1 +1,1 @@
-"""How text is read: words, sentences, stems, languages, exact values."""
+"""Reads text: words, sentences, stems, languages, token counts."""

@@ -1,4 +1,4 @@
-"""Words that people write with and without accents where the index keeps the two apart."""
+"""Spellings of a word with and without accents, where the full-text index tells them apart."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mnemosyned.domain.text.stemming import fold_case
 SPELLINGS_MAX = 32
 _ACCENTED = dict(zip("αεηιουωϊϋ", "άέήίόύώΐΰ", strict=True))
 _PARTED = {"ι": "ϊ", "υ": "ϋ"}
-"""With a diaeresis, which only a vowel before it calls for."""
+"""Vowels with a diaeresis, which occurs only after another vowel."""
 
 
 def accent_variants(word: str) -> tuple[str, ...]:
-    """The other ways to write a word: SQLite's FTS5 folds the accents of Latin letters alone.
+    """Return the other spellings of a word: FTS5 removes the accents of Latin letters only.
 
     Greek has one accent in a word, and none in capitals; Russian mostly writes `е` for `ё`.
     """
     if word.isascii() or not word.isalpha():
         return ()
-    lower = word.lower().replace("ς", "σ")  # which the index does not keep apart
+    lower = word.lower().replace("ς", "σ")  # the index treats them alike
     plain = fold_case(word)
     forms: Iterator[str]
     if any(letter in _ACCENTED for letter in plain):
@@ -40,7 +40,7 @@ def _with_diaeresis(plain: str) -> Iterator[str]:
 
 
 def _mark_each(word: str, marked: dict[str, str]) -> Iterator[str]:
-    """The word as it is, and with each of these letters marked in turn."""
+    """Yield the word, and the word with each of these letters marked in turn."""
     yield word
     for at, letter in enumerate(word):
         if letter in marked:

@@ -1,4 +1,4 @@
-"""Words that tell what a sentence is for: that it binds, names a value, or merely answers."""
+"""Cue words: they mark a sentence as a ruling, a value or a mere answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RULINGS = _words(
     アレルギー パスワード ルール
     """
 )
-"""Words that announce what binds later: a decision, an instruction, a preference."""
+"""Words of a ruling: a decision, an instruction, a preference."""
 
 _EVENTS = _words(
     """
@@ -45,12 +45,12 @@ _EVENTS = _words(
     réservé commandé rendez-vous erreur panne cause payé
     """
 )
-"""Words that announce something worth telling: a plan, a failure, its cause, a change."""
+"""Words of an event: a plan, a failure, its cause, a change."""
 
 ORDERS = frozenset(
     ("never", "always", "don't", "don’t", "do not", "avoid", "ensure", "no more")
 )
-"""Words that bind when a sentence or clause opens with them; "it never ran" only tells."""
+"""Words of a ruling only at the start of a clause; "it never ran" is none."""
 
 RULING_PAIRS = _pairs(
     "root cause,not before,no later,at most,i want,we take,we'll take,we use,for good,"
@@ -58,10 +58,10 @@ RULING_PAIRS = _pairs(
     "nicht vor,ab sofort,bis spätestens,wir nehmen,ich möchte,"
     "no antes,más tardar,a partir,quiero que,pas avant,plus tard"
 )
-"""Two words in a row that announce what binds later."""
+"""Pairs of adjacent words of a ruling."""
 
 HAN_RULINGS = "決定|决定|必ず|必须|禁止|締切|締め切り|期限|截止|原因|暗証番号|予約番号|密码|过敏|決ま|決め"
-"""Parts of words in Chinese and Japanese that announce what binds later."""
+"""Parts of words of a ruling in Chinese and Japanese."""
 
 CUES = dict.fromkeys(_EVENTS, EVENT) | dict.fromkeys(_RULINGS, RULING)
 
@@ -74,7 +74,7 @@ ANSWERS = _words(
     merci oui non bonjour bien
     """
 )
-"""Words that a mere answer opens with."""
+"""First words of a mere answer."""
 
 REFERENCES = _words(
     """
@@ -82,7 +82,7 @@ REFERENCES = _words(
     er sie es das dies él ella eso esto il elle ils elles cela
     """
 )
-"""Words that leave a sentence without its subject when they open it."""
+"""First words that refer to another sentence for its subject."""
 
 LABELS = _words(
     """
@@ -99,7 +99,7 @@ LABELS = _words(
     réservation commande facture chambre siège compte devis loyer
     """
 )
-"""Words that say what the exact value after them is."""
+"""Labels of the exact value after them."""
 
 LABEL_ENDINGS = (
     *("nummer", "nummern", "passwort", "kennwort", "frist", "-code", "-nr", "-pin"),
@@ -116,10 +116,10 @@ CONNECTORS = _words(
     is was number no nr is: under as the = ist lautet nummer es número núm est numéro
     """
 )
-"""What may stand between a label and its value."""
+"""Words between a label and its value."""
 
 COPULAS = _words("is was = ist lautet es est")
-"""With one of these before the value, its label may stand further off."""
+"""Words before a value that let its label be farther away."""
 
 TITLES = _words(
     "mr mrs ms dr prof herr frau señor señora sr sra don doña monsieur madame mme st sankt saint"
@@ -154,7 +154,7 @@ CALENDAR = _words(
     janvier février mars avril juin juillet août septembre octobre novembre décembre
     """
 )
-"""Months and days as they are written; in lower case, "may" and "march" are other words."""
+"""Months and days as they are capitalized; in lower case, "may" and "march" are other words."""
 
 FOREIGN_COMMON = _words(
     """
@@ -176,4 +176,4 @@ FOREIGN_COMMON = _words(
 ) - _words(
     "war hat die man son sin con mal y o on plus pour sobre dieses sale tu ma mon un de"
 )
-"""Little words of other languages, and numbers in words; none that says more in English."""
+"""Stop words of other languages, and number words, without those with a meaning in English."""

@@ -1,4 +1,4 @@
-"""Words that questions in other languages than English can do without."""
+"""Stop words of questions in other languages than English."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from mnemosyned.domain.text.stopwords import FUNCTION_WORDS
 
-_LITTLE = (
+_STOP_WORDS = (
     """der die das den dem des ein eine einen einem einer und oder aber ist sind war waren wird
     wurde wurden hat habe haben hatte ich du er sie es wir ihr mich dich mir dir mein meine meinen
     meiner in im an am auf aus bei beim mit nach seit von vom zu zum zur für was wer wen wem wann wo
@@ -22,18 +22,19 @@ _LITTLE = (
     miei di del della dei in nel nella al alla a da per con che chi cosa quale quali quando dove
     come quanto quanta quanti perché stato fatto successo""",
 )
-"""None of a language whose nouns are declined: without a stemmer for it they may be all that a
-question and its answer have in common."""
-_LANGUAGES = tuple(frozenset(words.split()) for words in _LITTLE)
+"""Languages without declined nouns only: with declension and no stemmer, stop words may be all
+that a question and its answer have in common."""
+_LANGUAGES = tuple(frozenset(words.split()) for words in _STOP_WORDS)
 FOREIGN_STOP_WORDS = frozenset().union(*_LANGUAGES)
-LEAST = 2
-"""One such word may be a name, or mean something else in English: `die`, `was`, `an`."""
+STOP_WORDS_MIN = 2
+"""A single one may be a name, or have another meaning in English: `die`, `was`, `an`."""
 
 
 def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
-    """Which words of a question, in lower case, carry nothing in the language it is in."""
+    """Return the stop words among lower-case words, in the language of the question."""
     if FOREIGN_STOP_WORDS.isdisjoint(words):
         return frozenset()
-    found = max((known.intersection(words) for known in _LANGUAGES), key=len)
+    matches = (known.intersection(words) for known in _LANGUAGES)
+    best = max(matches, key=len)
     english = FUNCTION_WORDS.intersection(words)
-    return found if len(found) >= max(LEAST, len(english) + 1) else frozenset()
+    return best if len(best) >= max(STOP_WORDS_MIN, len(english) + 1) else frozenset()

@@ -1,7 +1,7 @@
-"""Characters that are not seen, or that turn what is seen: shown as escapes, or taken out.
+"""Escapes or removes invisible characters, such as controls and changes of direction.
 
-A memory comes from web pages and logs, so its text may try to steer a terminal, hide what it says,
-turn the order of letters, or break a line where a reader of plain text sees none.
+A memory may come from web pages and logs: its text may try to control a terminal, hide words,
+reverse the order of letters, or break a line where a plain-text reader sees no break.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""C0 but for tab and line feed, DEL and C1."""
+"""C0 without tab and line feed, DEL and C1."""
 BREAKS = "\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 """Line breaks besides `\\n` and `\\r`, as `str.splitlines` knows them."""
 _DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -21,7 +21,7 @@ _INVISIBLE = (
 _SURROGATES = "\ud800-\udfff"
 _UNSEEN = f"{_CONTROLS}{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}"
 _LONE_JOINER = "(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
-"""Joiners belong between letters of some scripts and between emoji, not beside ASCII."""
+"""Joiners next to ASCII; they belong between letters of some scripts and between emoji."""
 _ANY_UNSEEN = re.compile(f"[{_UNSEEN}]|{_LONE_JOINER}")
 _IN_JSON = re.compile(
     f"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}{_SURROGATES}]|{_LONE_JOINER}"
@@ -33,9 +33,9 @@ _LINE_FEEDS = {"\n": r"\n", "\t": r"\t"}
 
 
 def escape_invisible(text: str, *, one_line: bool = False) -> str:
-    """The text as a person may see it: what steers, hides or turns is shown as an escape.
+    """Return the text with invisible characters as escapes.
 
-    Line feeds and tabs stay, but not in what must be `one_line`.
+    Line feeds and tabs stay, unless it must be `one_line`.
     """
     if text.isprintable():
         return text
@@ -48,7 +48,7 @@ def escape_invisible(text: str, *, one_line: bool = False) -> str:
 
 
 def escape_invisible_json(text: str) -> str:
-    """JSON with the same characters as escapes of JSON's own: it says what it said."""
+    """Return JSON with invisible characters as JSON escapes, which keep its meaning."""
     return (
         text
         if text.isascii() and "\x7f" not in text
@@ -57,9 +57,9 @@ def escape_invisible_json(text: str) -> str:
 
 
 def strip_invisible(text: str) -> str:
-    """The text with each kind of line break as a line feed, and without what is unseen.
+    """Return the text without invisible characters, with every line break as a line feed.
 
-    For a model: it reads no escapes, and what it cannot see must not be there.
+    This is for models, for which escapes are noise and hidden text is an attack.
     """
     if text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""English words whose forms no stemmer brings together: `buy` and `bought`, `child`, `children`."""
+"""English irregular forms, which no stemmer unites: `buy` and `bought`, `child` and `children`."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _FAMILIES = """
 
 @lru_cache(maxsize=1)
 def _other_forms_by_stem() -> dict[str, tuple[str, ...]]:
-    """For each stem, one word of every other stem of its family."""
-    kin: dict[str, tuple[str, ...]] = {}
+    """Return one word of every other stem of the same family, by stem."""
+    others: dict[str, tuple[str, ...]] = {}
     for family in _FAMILIES.split(","):
         stems = {stem(word): word for word in family.split()}
         for own in stems:
-            kin[own] = tuple(word for other, word in stems.items() if other != own)
-    return kin
+            others[own] = tuple(word for other, word in stems.items() if other != own)
+    return others
 
 
 def other_forms(word: str) -> tuple[str, ...]:
-    """The irregular forms of a folded word: `bought` for `buying`."""
+    """Return the irregular forms of a folded word: `bought` for `buying`."""
     return _other_forms_by_stem().get(stem(word), ())

@@ -1,20 +1,20 @@
-"""Which script and language a text is in, as far as its letters and little words tell."""
+"""Detects the script and the language of a text by its letters and stop words."""
 
 from __future__ import annotations
 
 import re
 
 SHARE_MIN = 0.3
-"""Of a text's letters, what makes a script one that it is written in; names need less."""
+"""Share of the letters above which a text is written in a script; names need less."""
 KNOWN_MIN = 0.08
-"""Of the sources' letters, what makes a script one that a summary may be written in."""
+"""Share of the letters of its sources above which a summary may use a script."""
 LETTERS_MIN = 8
 WORDS_MIN = 3
-"""With fewer little words, which language it is remains open."""
+"""Stop words needed to tell a language."""
 CLEAR = 2.0
-"""How many times as often the words of one language must occur as another's."""
+"""Factor by which the stop words of one language must outnumber those of another."""
 ALSO = 0.25
-"""Of the commonest language's little words, what another has where both are spoken."""
+"""Share of the stop words of the main language above which another is used as well."""
 KANA_MIN = 0.05
 
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -32,7 +32,7 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
 )
 _RUNS = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS}
 
-_LITTLE = {
+STOP_WORDS_BY_LANGUAGE = {
     "en": """the and of to is was were with that this for have has had are be been they she he his
         her their from not will would about which who at on it by as an or but you we""",
     "de": """der die das und ist nicht ein eine einen mit für auf von dem den des sich auch wird
@@ -58,14 +58,14 @@ _LITTLE = {
     "uk": """і в не на що з та як це до але із у за від для про же так його її вони ми був була
         було були при або я він вона якщо є""",
 }
-_OF_WORD: dict[str, list[str]] = {}
-for _name, _words in _LITTLE.items():
+_LANGUAGES_OF_WORD: dict[str, list[str]] = {}
+for _language, _words in STOP_WORDS_BY_LANGUAGE.items():
     for _word in _words.split():
-        _OF_WORD.setdefault(_word, []).append(_name)
+        _LANGUAGES_OF_WORD.setdefault(_word, []).append(_language)
 
 
 def script_shares(text: str) -> dict[str, float]:
-    """The share of each script among the letters that are of a known one."""
+    """Return the share of each script among the letters of known scripts."""
     letters = "".join(_LETTERS.findall(text))
     counts = {name: len(shape.findall(letters)) for name, shape in _RUNS.items()}
     total = sum(counts.values())
@@ -73,7 +73,7 @@ def script_shares(text: str) -> dict[str, float]:
 
 
 def foreign_script(summary: str, sources: str) -> str:
-    """The script that the summary is in and its sources are not; empty where there is none."""
+    """Return the script of a summary if its sources do not use it, else an empty string."""
     if len(_LETTERS.sub("", summary)) > len(summary) - LETTERS_MIN:
         return ""
     known = script_shares(sources)
@@ -84,29 +84,34 @@ def foreign_script(summary: str, sources: str) -> str:
 
 
 def foreign_language(summary: str, sources: str) -> str:
-    """The language that the summary is clearly in and its sources are not; empty if unsure."""
+    """Return the language of a summary if its sources clearly do not use it, else an empty string."""
     ours, theirs = script_shares(summary), script_shares(sources)
     if ours.get("han", 0) >= SHARE_MIN and theirs.get("han", 0) >= SHARE_MIN / 2:
-        kana, expected = ours.get("kana", 0), theirs.get("kana", 0)
-        if kana >= KANA_MIN > expected:
-            return "ja"
-        return "zh" if expected >= KANA_MIN * 2 and not kana else ""
-    spoken, told = count_stop_words(sources), count_stop_words(summary)
-    if not spoken or not told:
+        return _foreign_han_language(ours.get("kana", 0), theirs.get("kana", 0))
+    source_counts, counts = count_stop_words(sources), count_stop_words(summary)
+    if not source_counts or not counts:
         return ""
-    most = max(spoken.values())
-    allowed = [name for name, count in spoken.items() if count >= ALSO * most]
-    best = max(told, key=told.__getitem__)
-    rival = max(told.get(name, 0) for name in allowed)
-    clear = told[best] >= WORDS_MIN and told[best] >= CLEAR * max(rival, 1)
-    return best if best not in allowed and most >= WORDS_MIN and clear else ""
+    most = max(source_counts.values())
+    allowed = [name for name, count in source_counts.items() if count >= ALSO * most]
+    best = max(counts, key=counts.__getitem__)
+    rival = max(counts.get(name, 0) for name in allowed)
+    if best in allowed or most < WORDS_MIN:
+        return ""
+    return best if counts[best] >= max(WORDS_MIN, CLEAR * max(rival, 1)) else ""
+
+
+def _foreign_han_language(kana: float, source_kana: float) -> str:
+    """Tell Japanese from Chinese, both written in Han, by the share of kana."""
+    if kana >= KANA_MIN > source_kana:
+        return "ja"
+    return "zh" if source_kana >= KANA_MIN * 2 and not kana else ""
 
 
 def count_stop_words(text: str) -> dict[str, float]:
-    """How many little words of each language a text has; those of several count in parts."""
-    found: dict[str, float] = {}
+    """Count the stop words of each language in a text; a word of several counts in parts."""
+    counts: dict[str, float] = {}
     for word in _LETTERS.findall(text):
-        shared = _OF_WORD.get(word.lower(), ())
-        for name in shared:
-            found[name] = found.get(name, 0.0) + 1 / len(shared)
-    return found
+        languages = _LANGUAGES_OF_WORD.get(word.lower(), ())
+        for name in languages:
+            counts[name] = counts.get(name, 0.0) + 1 / len(languages)
+    return counts

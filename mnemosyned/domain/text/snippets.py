@@ -1,60 +1,66 @@
-"""The stretch of a text that shows why it was found."""
+"""Cuts the snippet of a text that shows why a search found it."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.word_cache import clear_on_forget
 
 SNIPPET_CHARS = 200
+MATCHES_MAX = 200
+EDGE_CHARS = 20
+"""Distance from its ends within which a snippet is cut at a space."""
 
 
 @clear_on_forget
 @lru_cache(maxsize=64)
-def _marker(terms: Terms) -> re.Pattern[str] | None:
-    """A pattern that finds the terms in a text, endings aside."""
-    stems = [r"\b" + re.escape(_stem(word)) for word in terms.words]
-    stems.extend(re.escape(gram) for gram in terms.grams)
-    return re.compile("|".join(stems), re.IGNORECASE) if stems else None
+def _pattern(terms: Terms) -> re.Pattern[str] | None:
+    """Compile a pattern that finds the terms in a text, whatever their endings."""
+    prefixes = [r"\b" + re.escape(_match_prefix(word)) for word in terms.words]
+    prefixes.extend(re.escape(gram) for gram in terms.grams)
+    return re.compile("|".join(prefixes), re.IGNORECASE) if prefixes else None
 
 
-def _stem(word: str) -> str:
-    """Enough of a word to find its other forms by their beginning; codes stay whole."""
+def _match_prefix(word: str) -> str:
+    """Return the prefix that the other forms of a word share; codes stay whole."""
     if not word.isalpha() or len(word) <= 4:
         return word
     return re.sub(r"(ing|edly|ed|ies|es|s|e|y)$", "", word)
 
 
 def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
-    """The stretch of a text with most distinct matches in it, cut at word boundaries."""
+    """Return the part of a text with the most distinct matches, cut at word boundaries."""
     if len(content) <= width:
         return content
-    matches = []
-    mark = _marker(terms)
-    for match in mark.finditer(content) if mark else ():
-        matches.append((match.start(), match.group().casefold()))
-        if len(matches) >= 200:
-            break
-    begin = 0
-    best = -1
-    for start, _ in matches:
-        seen = len(
-            {text for at, text in matches if start <= at < start + width * 3 // 4}
-        )
-        if seen > best:
-            begin, best = max(0, start - width // 5), seen
-    begin = min(begin, len(content) - width)
+    begin = min(_best_begin(content, terms, width), len(content) - width)
     end = begin + width
     if begin > 0:
-        space = content.find(" ", begin, begin + 20)
-        begin = space + 1 if space >= 0 else begin
+        begin = content.find(" ", begin, begin + EDGE_CHARS) + 1 or begin
     if end < len(content):
-        space = content.rfind(" ", end - 20, end)
+        space = content.rfind(" ", end - EDGE_CHARS, end)
         end = space if space >= 0 else end
-    return (
-        ("…" if begin else "")
-        + content[begin:end]
-        + ("…" if end < len(content) else "")
-    )
+    before = "…" if begin else ""
+    after = "…" if end < len(content) else ""
+    return before + content[begin:end] + after
+
+
+def _best_begin(content: str, terms: Terms, width: int) -> int:
+    """Return where the snippet with the most distinct matches begins."""
+    pattern = _pattern(terms)
+    if pattern is None:
+        return 0
+    matches = [
+        (match.start(), match.group().casefold())
+        for match in islice(pattern.finditer(content), MATCHES_MAX)
+    ]
+    begin = 0
+    most = -1
+    for start, _ in matches:
+        stop = start + width * 3 // 4
+        distinct = {text for position, text in matches if start <= position < stop}
+        if len(distinct) > most:
+            begin, most = max(0, start - width // 5), len(distinct)
+    return begin

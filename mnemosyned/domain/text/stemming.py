@@ -1,4 +1,4 @@
-"""Porter's stemmer and the folding of case and accents: a word as the index knows it.
+"""Porter's stemmer, and case folding without accents: words as the full-text index stores them.
 
 Source: M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980, as SQLite's FTS5
 applies it in its `porter unicode61 remove_diacritics 2`.
@@ -35,7 +35,7 @@ _BY_LENGTH_3 = sorted(_STEP_3, key=len, reverse=True)
 
 
 def fold_case(text: str) -> str:
-    """The text in lower case and without accents, as long as the index does the same."""
+    """Return the text in lower case and without accents, as the index does."""
     lower = text.lower()
     if lower.isascii():
         return lower
@@ -43,12 +43,12 @@ def fold_case(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """The stem of a folded word; cached, as texts repeat their words."""
+    """Return the stem of a folded word; cached, as texts repeat their words."""
     return _STEMS[word]
 
 
 def stem_prefix(stem: str) -> str:
-    """What every word of this stem begins with: an ending may have become i, e or (b)l."""
+    """Return the prefix of every word with this stem: its ending may have become i, e or (b)l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
@@ -60,74 +60,79 @@ def _porter(word: str) -> str:
     word = _replace_ending(word, _BY_LENGTH_3, _STEP_3)
     word = _step_4(word)
     if word.endswith("e"):
-        rest = word[:-1]
-        size = _measure(rest)
-        if size > 1 or (size == 1 and not _ends_short(rest)):
-            word = rest
+        size = _measure(word[:-1])
+        if size > 1 or (size == 1 and not _ends_short(word[:-1])):
+            word = word[:-1]
     if word.endswith("ll") and _measure(word[:-1]) > 1:
         word = word[:-1]
     return word
 
 
 def _step_1(word: str) -> str:
-    if word.endswith(("sses", "ies")) and word not in ("sses", "ies"):
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith("ss"):
-        word = word[:-1]
-    if word.endswith("eed"):
-        if _measure(word[:-3]):
-            word = word[:-1]
-    else:
-        for ending in ("ed", "ing"):
-            if word.endswith(ending):
-                if _has_vowel(word[: -len(ending)]):
-                    word = _restore_ending(word[: -len(ending)])
-                break
+    word = _without_participle(_without_plural(word))
     if word.endswith("y") and _has_vowel(word[:-1]):
         word = word[:-1] + "i"
     return word
 
 
-def _restore_ending(rest: str) -> str:
-    """What is left of `hoping`, `hopping`, `filing`: hope, hop, file."""
-    if rest.endswith(("at", "bl", "iz")):
-        return rest + "e"
-    if len(rest) > 1 and rest[-1] == rest[-2] and rest[-1] not in "aeioulsz":
-        return rest[:-1]
-    if _measure(rest) == 1 and _ends_short(rest):
-        return rest + "e"
-    return rest
+def _without_plural(word: str) -> str:
+    if word.endswith(("sses", "ies")) and word not in ("sses", "ies"):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith("ss"):
+        return word[:-1]
+    return word
+
+
+def _without_participle(word: str) -> str:
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) else word
+    for ending in ("ed", "ing"):
+        if word.endswith(ending):
+            base = word[: -len(ending)]
+            return _restore_ending(base) if _has_vowel(base) else word
+    return word
+
+
+def _restore_ending(base: str) -> str:
+    """Return the verb without its participle ending: hope, hop and file of `hoping`, `hopping`, `filing`."""
+    if base.endswith(("at", "bl", "iz")):
+        return base + "e"
+    if len(base) > 1 and base[-1] == base[-2] and base[-1] not in "aeioulsz":
+        return base[:-1]
+    if _measure(base) == 1 and _ends_short(base):
+        return base + "e"
+    return base
 
 
 def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
     for ending in endings:
         if word.endswith(ending):
-            rest = word[: -len(ending)]
-            return rest + table[ending] if _measure(rest) else word
+            base = word[: -len(ending)]
+            return base + table[ending] if _measure(base) else word
     return word
 
 
 def _step_4(word: str) -> str:
     for ending in _STEP_4:
         if word.endswith(ending):
-            rest = word[: -len(ending)]
-            if ending == "ion" and not rest.endswith(("s", "t")):
+            base = word[: -len(ending)]
+            if ending == "ion" and not base.endswith(("s", "t")):
                 return word
-            return rest if _measure(rest) > 1 else word
+            return base if _measure(base) > 1 else word
     return word
 
 
 def _pattern(word: str) -> str:
-    """`v` for a vowel, `c` for a consonant, letter by letter."""
+    """Return `v` for each vowel and `c` for each consonant."""
     kinds: list[str] = []
-    for at, char in enumerate(word):
-        vowel = char in "aeiou" or (char == "y" and at > 0 and kinds[-1] == "c")
+    for index, char in enumerate(word):
+        vowel = char in "aeiou" or (char == "y" and index > 0 and kinds[-1] == "c")
         kinds.append("v" if vowel else "c")
     return "".join(kinds)
 
 
 def _measure(word: str) -> int:
-    """How many times vowels are followed by consonants: Porter's m."""
+    """Count how often vowels are followed by consonants: Porter's m."""
     return _pattern(word).count("vc")
 
 
@@ -136,7 +141,7 @@ def _has_vowel(word: str) -> bool:
 
 
 def _ends_short(word: str) -> bool:
-    """Whether it ends in consonant, vowel, consonant, the last not w, x or y."""
+    """Tell whether it ends in consonant, vowel, consonant, the last not w, x or y."""
     return _pattern(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 

@@ -1,4 +1,4 @@
-"""English words that carry no content of their own, in questions as in statements."""
+"""English stop words, common words and function words."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ STOP_WORDS: frozenset[str] = frozenset(
         + _CHATTER
     ).split(),
 )
-"""In lower case, contractions with the straight apostrophe; `s`, `t`, `ll` … are their tails."""
+"""Lower-case words, contractions with the straight apostrophe; `s`, `t`, `ll` … are their ends."""
 
 COMMON_WORDS: frozenset[str] = frozenset(
     (_CASUAL_AND_VAGUE + _EVERYDAY_VERBS + _EVERYDAY_NOUNS).split()
 )
-"""Words that mean something, yet too little to single out one text among many."""
+"""Words with a meaning, yet too common to identify one text among many."""
 
 FUNCTION_WORDS: frozenset[str] = frozenset(
     (
@@ -95,5 +95,5 @@ FUNCTION_WORDS: frozenset[str] = frozenset(
         + _CONTRACTIONS
     ).split()
 )
-"""What a question can do without. Fewer than a summary can: `after`, `first` or `someone` can
+"""Words that a search ignores. They are fewer than for summaries: `after`, `first` or `someone` can
 tell one memory from another (recall@10 .662 with these, .646 with STOP_WORDS)."""

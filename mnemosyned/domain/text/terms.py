@@ -1,4 +1,4 @@
-"""How a text is read for search: the words, codes and character pairs of a question."""
+"""Parses texts into search terms: words, codes, and character pairs of unspaced scripts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mnemosyned.domain.text.stemming import WORD, fold_case
 from mnemosyned.domain.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TERMS_MAX = 48
-"""A longer question is cut here: each further word costs time and adds little."""
+"""Terms of a question; each further one costs time and adds little."""
 PHRASE_TOKENS_MAX = 12
-"""A longer code is looked for by its beginning. Each token of a phrase is compared wherever the
-first one stands: `0,0,0,…` against a text of zeros takes the product of their lengths."""
+"""Tokens of a code that are searched for. FTS5 compares each token of a phrase wherever the first
+one occurs: `0,0,0,…` in a text of zeros takes the product of their lengths."""
 
 # Scripts written without spaces, and Hangul, whose particles cling to the word.
 _UNSPACED = (
@@ -35,17 +35,16 @@ _POSSESSIVE = re.compile(r"['’]s?$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What to look for."""
+    """The terms of a search."""
 
     words: tuple[str, ...]
     """Words as typed, as the index folds case in its own way (it keeps the `ß` that Python's
-    `casefold` gives up), and codes such as `QX-48213`, which only match with their parts side
-    by side."""
+    `casefold` replaces), and codes such as `QX-48213`, which match only as phrases."""
     grams: tuple[str, ...]
     """Character pairs of scripts without spaces."""
 
     def forms(self, word: str) -> tuple[str, ...]:
-        """What the index is asked for one of the words: also `bought` for `buy`."""
+        """Return the forms of a word to search for, such as `bought` for `buy`."""
         return (word, *other_forms(fold_case(word)), *accent_variants(word))
 
     def __bool__(self) -> bool:
@@ -53,35 +52,35 @@ class Terms:
 
 
 def terms(text: str) -> Terms:
-    """Read a question: stop words go, unless there is nothing else."""
-    found: dict[str, str] = {}
+    """Parse a question; stop words are dropped unless there is nothing else."""
+    content: dict[str, str] = {}
     stopped: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
         for word in _parts(token):
             lower = word.lower()
-            (stopped if lower in FUNCTION_WORDS else found).setdefault(lower, word)
-    for lower in foreign_stop_words(found.keys() | stopped.keys()):
-        if lower in found:
-            stopped[lower] = found.pop(lower)
+            (stopped if lower in FUNCTION_WORDS else content).setdefault(lower, word)
+    foreign = foreign_stop_words(content.keys() | stopped.keys())
+    for lower in [word for word in content if word in foreign]:
+        stopped[lower] = content.pop(lower)
     grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
-    words = found or ({} if grams else stopped)
+    words = content or ({} if grams else stopped)
     return Terms(tuple(words.values())[:TERMS_MAX], grams)
 
 
 def content_terms(text: str) -> Terms:
-    """The same without words that carry no content of their own, even if there is nothing else."""
-    found = terms(text)
+    """Parse a question without any stop word, even if there is nothing else."""
+    parsed = terms(text)
     return Terms(
-        tuple(word for word in found.words if word.lower() not in STOP_WORDS),
-        found.grams,
+        tuple(word for word in parsed.words if word.lower() not in STOP_WORDS),
+        parsed.grams,
     )
 
 
 def grams(text: str) -> str:
-    """What the second index holds of a text: character pairs, and the parts of camelCase names.
+    """Return the text for the second index: character pairs, and the parts of camelCase names.
 
-    Empty for most texts. A change here needs a migration that rebuilds that index.
+    It is empty for most texts. A change here needs a migration that rebuilds that index.
     """
     parts = [] if text.isascii() else _pairs(text)
     if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
@@ -91,12 +90,12 @@ def grams(text: str) -> str:
 
 
 def has_unspaced_script(text: str) -> bool:
-    """Whether some of it is written in a script without spaces."""
+    """Tell whether part of a text is in a script without spaces."""
     return _UNSPACED_RUN.search(text) is not None
 
 
 def _parts(token: str) -> list[str]:
-    """A compound such as `mother/daughter` also counts by its words; a code stays whole."""
+    """Return a compound such as `mother/daughter` with its words; a code stays whole."""
     token = _cut(token)
     words = _WORD.findall(token)
     if len(words) <= 1 or any(char.isdigit() for char in token):
@@ -107,7 +106,7 @@ def _parts(token: str) -> list[str]:
 
 
 def _cut(token: str) -> str:
-    """The beginning of a token, with as many of the index's tokens as a phrase may have."""
+    """Return the beginning of a token, with as many index tokens as a phrase may have."""
     ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
     return token[: ends[-1]] if len(ends) == PHRASE_TOKENS_MAX else token
 

@@ -1,4 +1,4 @@
-"""Caches of what was computed for words: bounded in bytes, emptied when something is forgotten."""
+"""Caches of values computed per word, bounded in size and cleared when memories are forgotten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 WORD_CHARS_MAX = 64
-"""Longer words are rare and take room: thousands of a megabyte each would fit the limits."""
+"""Longer words are rare and not cached: thousands of a megabyte each would fit otherwise."""
 
 V = TypeVar("V")
 
@@ -25,9 +25,9 @@ F = TypeVar("F", bound=Cached)
 
 
 class WordCache(dict[str, V], Generic[V]):
-    """Values computed once for each word, looked up as `cache[word]`.
+    """Values computed once per word, read as `cache[word]`.
 
-    Faster than `lru_cache` by half. A full one starts afresh, which costs a few milliseconds.
+    It is faster than `lru_cache` by half. A full cache is cleared, which costs a few milliseconds.
     """
 
     __slots__ = ("__weakref__", "_compute", "_entries_max")
@@ -52,18 +52,18 @@ class WordCache(dict[str, V], Generic[V]):
 
 
 def clear_on_forget(function: F) -> F:
-    """Have the cache of a function emptied when something is forgotten."""
+    """Register the cache of a function to be cleared when memories are forgotten."""
     _register(function)
     return function
 
 
 def clear_word_caches() -> None:
-    """Drop every cached word; the next texts fill the caches again."""
+    """Clear all word caches; the next texts fill them again."""
     for reference in _caches:
         cache = reference()
         if cache is not None:
             cache.cache_clear()
-    re.purge()  # it keeps patterns made of names and of the words of questions
+    re.purge()  # its cache has patterns made of names and of words of questions
 
 
 _caches: list[weakref.ReferenceType[Cached]] = []
