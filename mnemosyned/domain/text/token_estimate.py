@@ -1,4 +1,4 @@
-"""How many tokens a text takes: who counts, and the counters that need nothing but the text."""
+"""Counts the tokens of a text: the counter port, and the counters that need no tokenizer."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from mnemosyned.domain.text.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4
 MARGIN = 0.2
-"""What budgets add to the estimate: `make bench-tokens` needs 16 % for the one most short of its
-texts. Lists of rare words, such as a grammar's keywords, fall short by up to 37 %."""
+"""Share that budgets add to the estimate: `make bench-tokens` needs 16 % for the worst of its
+texts. Lists of rare words, such as the keywords of a grammar, fall short by up to 37 %."""
 PIECES_MAX = 1 << 13
-"""How many pieces are kept with their weight for the next text that has them."""
+"""Pieces whose weight is cached for the next text."""
 LANGUAGE_CHARS = 2_000
-"""So much of a text tells which language it is in."""
+"""Characters at the start of a text that decide its language."""
 WORD_CHARS, WESTERN_CHARS, EASTERN_CHARS = 7, 5, 3
-"""Letters of a word that the token it costs anyway covers: in English, in German, in Polish."""
+"""Letters covered by the first token of a word: in English, in German, in Polish."""
 SPACES = 80
-"""So many blanks in a row are a token more."""
+"""Blanks in a row that take one more token."""
 RUN_CHARS = 20
-"""More letters than this in a row are no word."""
-LITTLE_WORDS_MIN = 3
+"""Letters of the longest word; more in a row are no word."""
+STOP_WORDS_MIN = 3
 MARKED_SHARE = 0.02
-"""Of the letters, what Latin ones beyond French or German make a text, say, Polish or Turkish."""
+"""Share of Latin letters beyond those of French or German that makes a text, say, Polish."""
 
 
 class TokenCounter(Protocol):
-    """Says how many tokens a text takes, offline, whatever the text."""
+    """Counts the tokens of any text, offline."""
 
     @property
     def name(self) -> str:
-        """Who counts, as answers and benches show it."""
+        """The name of the counter in answers and benchmarks."""
         ...
 
     def count(self, text: str) -> int:
-        """The tokens of a text, 0 or more."""
+        """Return the number of tokens of a text, 0 or more."""
         ...
 
 
 class Chars4:
-    """Four characters to a token, at least one: the rule of the documents this follows.
+    """Four characters per token, at least one token: the usual rule of thumb.
 
     By `make bench-tokens` it finds a quarter of the tokens of Japanese, and half of those of logs.
     """
@@ -57,7 +57,7 @@ class Chars4:
 
 @dataclass(frozen=True, slots=True)
 class WithMargin:
-    """Another counter's figure with what it may be short by on top, for budgets to keep to."""
+    """The count of another counter plus its possible shortfall, for budgets."""
 
     counter: TokenCounter
     margin: float = MARGIN
@@ -72,20 +72,20 @@ class WithMargin:
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """A number of tokens, and who counted."""
+    """A number of tokens, and the counter it is from."""
 
     tokens: int
     counter: str
 
 
 def add_to_reported(
-    reported: int, rest: Iterable[str], counter: TokenCounter
+    reported: int, later: Iterable[str], counter: TokenCounter
 ) -> TokenCount:
-    """The tokens of a conversation of whose beginning an API reported the usage.
+    """Return the tokens of a conversation of whose beginning an API reported the usage.
 
-    `reported` is what it said of all that was sent to it; `rest` are the texts since.
+    `reported` is the usage of all that was sent to the API; `later` are the texts since.
     """
-    texts = list(rest)
+    texts = list(later)
     if not texts:
         return TokenCount(reported, "reported")
     return TokenCount(
@@ -94,7 +94,7 @@ def add_to_reported(
 
 
 class TokenEstimator:
-    """Weighs the pieces of a text by what they are made of, as cl100k, the tokenizer, would."""
+    """Estimates the tokens of cl100k by the kinds of characters in the pieces of a text."""
 
     name = "estimate"
 
@@ -104,13 +104,13 @@ class TokenEstimator:
 
 
 def measure_units(text: str) -> dict[str, float]:
-    """How much of each unit that has a weight is in a text."""
-    latin = _latin_group(text)
-    found: dict[str, float] = {}
+    """Return the amount of each weighted unit in a text."""
+    group = _latin_group(text)
+    amounts: dict[str, float] = {}
     for piece in _PIECE.findall(text):
-        for unit, amount in _piece_units(piece, latin):
-            found[unit] = found.get(unit, 0.0) + amount
-    return found
+        for unit, amount in _piece_units(piece, group):
+            amounts[unit] = amounts.get(unit, 0.0) + amount
+    return amounts
 
 
 WEIGHTS: Mapping[str, float] = {
@@ -156,10 +156,10 @@ WEIGHTS: Mapping[str, float] = {
     "sign": 1.02,
     "other": 2.21,
 }
-"""Tokens for each unit; `make bench-tokens` fits them to half of its texts and shows the others."""
+"""Tokens per unit; `make bench-tokens` fits them to half of its texts and shows the others."""
 
 _PIECE = re.compile(
-    # Base64 and hexadecimal digits, tried once where a run begins.
+    # Base64 and hexadecimal digits, tried once at the start of a run.
     r"[ ]?(?<![A-Za-z0-9+/])(?=[A-Za-z+/]*[0-9])(?=[A-Z0-9+/]*[a-z])(?=[a-z0-9+/]*[A-Z])"
     r"[A-Za-z0-9+/]{20,}={0,2}"
     r"|[ ]?(?<![A-Za-z0-9])(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{4,}(?![A-Za-z0-9])"
@@ -190,7 +190,7 @@ _RANGES = (
     ("\U0001f000", "\U0001faff", "emoji"),
 )
 _COMMON = frozenset(
-    # The commonest Chinese characters, and the commonest Korean syllables: a token each.
+    # The most frequent Chinese characters and Korean syllables: a token each.
     "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里"
     "用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军"
     "者意无力它与长把机十民第公此已工使情明性知全三又关点正业外将两高间由问很最重并物手应战向头文体政美相见"
@@ -203,7 +203,7 @@ _COMMON = frozenset(
 
 
 def _latin_group(text: str) -> str:
-    """What its Latin words cost like: English ones, Western or Eastern European ones."""
+    """Return the group of languages whose Latin words cost alike: English, Western or Eastern."""
     head = text[:LANGUAGE_CHARS]
     if head.isascii():
         letters = marked = 0
@@ -212,41 +212,48 @@ def _latin_group(text: str) -> str:
         marked = len(_MARKED.findall(head))
     if marked > MARKED_SHARE * letters:
         return "eastern"
-    spoken = count_stop_words(head)
-    little = max(spoken.values(), default=0)
-    foreign = little >= LITTLE_WORDS_MIN and little > 2 * spoken.get("en", 0)
+    counts = count_stop_words(head)
+    most = max(counts.values(), default=0)
+    foreign = most >= STOP_WORDS_MIN and most > 2 * counts.get("en", 0)
     return "western" if foreign else "english"
 
 
 _LATIN = re.compile("[A-Za-zÀ-ɏḀ-ỿ]")
 _MARKED = re.compile("[Ā-ɏḀ-ỿ]")
-_FREE = {"english": WORD_CHARS, "western": WESTERN_CHARS, "eastern": EASTERN_CHARS}
+_COVERED_CHARS = {
+    "english": WORD_CHARS,
+    "western": WESTERN_CHARS,
+    "eastern": EASTERN_CHARS,
+}
 
 
-def _piece_units(piece: str, latin: str) -> list[tuple[str, float]]:
-    """What a piece is made of: names of weights, and how often each counts."""
+def _piece_units(piece: str, group: str) -> list[tuple[str, float]]:
+    """Return the units a piece consists of: names of weights, and their amounts."""
     bare = piece.removeprefix(" ")
-    first, rest = bare[:1], bare[1:]
+    first = bare[:1]
     if not first.isascii() and not _LATIN.match(first):
-        units = _non_latin_units(bare, first)
-    elif bare.isalpha():
-        units = _word_units(bare, latin, joined=bare == piece)
-    elif bare.isdigit():
-        units = [("digits", -(-len(bare) // 3)), ("spaced digits", bare != piece)]
-    elif bare.isspace():
+        return _non_latin_units(bare, first)
+    if bare.isalpha():
+        return _word_units(bare, group, joined=bare == piece)
+    if bare.isdigit():
+        return [("digits", -(-len(bare) // 3)), ("spaced digits", bare != piece)]
+    if bare.isspace():
         odd = len(bare) - sum(map(bare.count, " \t\r\n"))
-        units = [("line" if "\n" in bare else "space", 1 + len(bare) // SPACES + odd)]
-    elif rest.isalpha() and not first.isalnum():
+        return [("line" if "\n" in bare else "space", 1 + len(bare) // SPACES + odd)]
+    if bare[1:].isalpha() and not first.isalnum():
         mark = "underscore" if first == "_" else "mark"
-        units = [(mark, 1), *_word_units(rest, latin, joined=True)]
-    elif _ENCODED.fullmatch(bare):
+        return [(mark, 1), *_word_units(bare[1:], group, joined=True)]
+    return _mark_units(bare)
+
+
+def _mark_units(bare: str) -> list[tuple[str, float]]:
+    """Return the units of encoded bytes, or of punctuation marks."""
+    if _ENCODED.fullmatch(bare):
         hexadecimal = bare == bare.lower()
-        units = [("hexadecimal" if hexadecimal else "base64", len(bare))]
-    else:
-        repeats = sum(len(run[0]) // 16 for run in _RUN.finditer(bare))
-        changes = len(_RUN.findall(bare)) - 1
-        units = [("marks", 1), ("mark change", changes), ("mark run", repeats)]
-    return units
+        return [("hexadecimal" if hexadecimal else "base64", len(bare))]
+    repeats = sum(len(run[0]) // 16 for run in _RUN.finditer(bare))
+    changes = len(_RUN.findall(bare)) - 1
+    return [("marks", 1), ("mark change", changes), ("mark run", repeats)]
 
 
 _ENCODED = re.compile(r"(?=.*[0-9])[A-Za-z0-9+/]{4,}={0,2}")
@@ -261,29 +268,29 @@ def _non_latin_units(piece: str, first: str) -> list[tuple[str, float]]:
     return [("sign" if first <= "\u00bf" else "other", len(piece))]
 
 
-def _word_units(word: str, latin: str, *, joined: bool) -> list[tuple[str, float]]:
+def _word_units(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
     if size > 1 and word.isupper():
         return [("capitals", 1), ("capital", max(0, size - 2)), *endless]
     accents = sum(not letter.isascii() for letter in word)
     return [
-        (f"{latin} word", 1),
-        (f"{latin} letter", max(0, size - _FREE[latin])),
-        (f"{latin} accent", accents),
-        ("joined word", joined and size > 2 and latin == "english"),
+        (f"{group} word", 1),
+        (f"{group} letter", max(0, size - _COVERED_CHARS[group])),
+        (f"{group} accent", accents),
+        ("joined word", joined and size > 2 and group == "english"),
         *endless,
     ]
 
 
-def _weights(latin: str) -> WordCache[float]:
+def _weights(group: str) -> WordCache[float]:
     def weight(piece: str) -> float:
         return sum(
-            WEIGHTS[unit] * amount for unit, amount in _piece_units(piece, latin)
+            WEIGHTS[unit] * amount for unit, amount in _piece_units(piece, group)
         )
 
     return WordCache(weight, entries_max=PIECES_MAX)
 
 
-_WEIGHTS = {latin: _weights(latin) for latin in _FREE}
-"""The weight of each piece, in texts of each kind of script."""
+_WEIGHTS = {group: _weights(group) for group in _COVERED_CHARS}
+"""The weight of each piece, by the group of the languages of its text."""

@@ -1,4 +1,4 @@
-"""What a text states: its sentences, its words, its exact values, and the cues that it matters."""
+"""Splits a text into sentences, and sentences into tokens with their kinds and cues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHUNKS_KEPT = 1 << 13
 
 
 class TokenKind(StrEnum):
-    """What a token is."""
+    """The kind of a token."""
 
     URL = "url"
     EMAIL = "email"
@@ -76,7 +76,7 @@ PATTERNS: dict[TokenKind, str] = {
         r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]+"  # x86-64, a1b2c3
     ),
 }
-"""How an exact value looks when it stands alone between spaces; the first that fits names it."""
+"""The form of an exact value between spaces; the first pattern that matches gives its kind."""
 
 EXACT_KINDS = frozenset(PATTERNS)
 
@@ -87,8 +87,8 @@ _BOUNDARY = re.compile(
     r"[.!?…。！？｡．](?:(?<![.!?…][.!?…])(?<=[.!?…])[.!?…]*+[\"'”’»)\]*_]*+\s+"
     r"|(?<=[。！？｡．])[。！？｡．]*+[」』”’）】]*+\s*)"
 )
-"""One set of characters opens it, so that the search skips all others, and only the first of a
-run, as nothing else would keep a line of nothing but dots linear."""
+"""It begins with one set of characters, so that the search skips all others, and only with the
+first of a run, which keeps a line of dots linear."""
 _ENDS = ".!?…"
 _ABBREVIATION = re.compile(
     r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
@@ -97,7 +97,7 @@ _ABBREVIATION = re.compile(
 )
 ABBREVIATION_CHARS_MAX = 12
 ABBREVIATION_LETTERS_MAX = 6
-"""Those without a full stop inside are no longer, numbers apart."""
+"""Letters of the longest abbreviation without a full stop inside."""
 _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -106,16 +106,16 @@ _CJK = re.compile(rf"[\u3040-\u30ff{_HAN}]")
 _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
 _HAN_RULING = re.compile(HAN_RULINGS)
 _NAME = re.compile(rf"(?!.*\d)(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
-"""Names joined by a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
+"""Names with a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
 _VALUE = (
     r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*-\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*"
     r"|(?:\d+年)?\d+月(?:\d+日)?|\d[\d,.:]*[万億亿]?(?:円|元|時半?|时|分|日|年|名|人|泊|階|号)"
 )
-"""An exact value inside a run without spaces."""
+"""Matches an exact value inside a run without spaces."""
 _INNER = re.compile(
     rf"(?P<value>{_VALUE})"
     rf"|(?P<han>(?:(?![{_PARTICLES}])[{_HAN}])+)"
-    r"|[\u30a0-\u30ff]+"  # Katakana; Hiragana, which carries grammar, is passed over
+    r"|[\u30a0-\u30ff]+"  # Katakana; Hiragana, which carries grammar, is skipped
     rf"|{_LETTER}+(?:[_.'’]{_LETTER}+)*"
 )
 HAN_WORD_MAX = 6
@@ -136,66 +136,66 @@ _SUFFIXES = (
 STEM_CHARS_MIN = 3
 
 
-@dataclass(slots=True, eq=False)  # frozen, making one takes 1.4 µs instead of 0.4
+@dataclass(slots=True, eq=False)  # if frozen, creating one takes 1.4 µs instead of 0.4
 class Token:
-    """One word or exact value of a text. Sentences share it: it never changes."""
+    """A word or exact value of a text. Sentences share tokens: they never change."""
 
     stem: str
-    """What makes it the same as another: lower case, without its ending."""
+    """The key of repetition: the word in lower case, without its ending."""
     surface: str
     kind: TokenKind
     capital: bool
     closes: bool
-    """Punctuation follows it, so that it makes no phrase with the next."""
+    """Whether punctuation follows, so that it forms no phrase with the next."""
     cue: float = 1.0
-    """How much more a sentence matters for having it."""
+    """Factor of the importance of a sentence with this word."""
     label: bool = False
-    """It says what the exact value after it is."""
+    """Whether it labels the exact value after it."""
     notable: bool = False
-    """It has a cue, or makes a ruling of a sentence that it opens or of the word before it."""
+    """Whether it has a cue, or makes a ruling at the start of a clause or in a pair of words."""
 
 
 def sentences(text: str) -> list[tuple[str, bool]]:
-    """Each sentence with its white space collapsed, and whether it begins a line.
+    """Return each sentence with its white space collapsed, and whether it begins a line.
 
-    A line without sentence ends (a log line, a row, a giant JSON value) counts as one sentence,
-    and whatever is longer than `SENTENCE_CHARS_MAX` is cut where a reader would pause.
+    A line without sentence ends (a log line, a row, a giant JSON value) is one sentence; longer
+    ones than `SENTENCE_CHARS_MAX` are cut where a reader would pause.
     """
-    found: list[tuple[str, bool]] = []
+    result: list[tuple[str, bool]] = []
     plain = text.isprintable() and "  " not in text
     for line in (text,) if plain else text.splitlines():
         first = True
         for sentence in _split(line.strip() if plain else " ".join(line.split())):
             if len(sentence) <= SENTENCE_CHARS_MAX:
-                found.append((sentence, first))
+                result.append((sentence, first))
             else:
                 pieces = list(_cut_long_sentence(sentence))
-                found.append((pieces[0], first))
-                found += [(piece, False) for piece in pieces[1:]]
+                result.append((pieces[0], first))
+                result += [(piece, False) for piece in pieces[1:]]
             first = False
-    return found
+    return result
 
 
 def _split(line: str) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(line):
-        at, end = match.span()
+        mark, end = match.span()
         if (
-            line[at] == "."
-            and line[at + 1] not in _ENDS
-            and _is_abbreviation(line, start, at)
+            line[mark] == "."
+            and line[mark + 1] not in _ENDS
+            and _is_abbreviation(line, start, mark)
         ):
             continue
-        found.append(line[start:end].rstrip())
+        result.append(line[start:end].rstrip())
         start = end
     if start < len(line):
-        found.append(line[start:])
-    return found
+        result.append(line[start:])
+    return result
 
 
 def _is_abbreviation(line: str, start: int, stop: int) -> bool:
-    """Whether the word before this full stop is an abbreviation, an initial or a list number."""
+    """Tell whether the word before a full stop is an abbreviation, an initial or a list number."""
     word = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop].rpartition(" ")[2]
     if len(word) > ABBREVIATION_LETTERS_MAX and word.isalpha():
         return False
@@ -212,18 +212,18 @@ def _cut_long_sentence(sentence: str) -> Iterator[str]:
                 cut = match.end()
         yield sentence[start:cut].rstrip()
         start = cut
-    rest = sentence[start:].strip()
-    if rest:
-        yield rest
+    remainder = sentence[start:].strip()
+    if remainder:
+        yield remainder
 
 
 def tokens(sentence: str) -> tuple[Token, ...]:
-    """The words and exact values of a sentence, in order."""
+    """Return the words and exact values of a sentence, in order."""
     return tuple(chain.from_iterable(map(_ANALYZED.__getitem__, sentence.split(" "))))
 
 
 def emphasis(words: Sequence[Token]) -> float:
-    """How much more, or less, a sentence matters for what it announces."""
+    """Return the factor of the importance of a sentence by its cue words."""
     if not words:
         return 1.0
     factor = 1.0
@@ -242,43 +242,51 @@ def emphasis(words: Sequence[Token]) -> float:
 
 
 def _is_ruling(words: Sequence[Token]) -> bool:
-    """Whether an order opens the sentence or a clause of it, or two words in a row rule."""
-    for at, word in enumerate(words):
+    """Tell whether an order opens a clause of the sentence, or two adjacent words are a ruling."""
+    for index, word in enumerate(words):
         if word.notable:
             lower = word.surface.lower()
-            before = words[at - 1].surface.lower() if at else ""
-            opens = not at or words[at - 1].closes
-            if (opens and lower in ORDERS) or (
-                at == 1 and f"{before} {lower}" in ORDERS
-            ):
+            before = words[index - 1] if index else None
+            if (before is None or before.closes) and lower in ORDERS:
                 return True
-            if (before, lower) in RULING_PAIRS:
+            if before and _is_ruling_pair(before.surface.lower(), lower, index):
                 return True
     return False
 
 
+def _is_ruling_pair(first: str, second: str, index: int) -> bool:
+    """Tell whether two adjacent words are a ruling, or an order at the start of the sentence."""
+    if index == 1 and f"{first} {second}" in ORDERS:
+        return True
+    return (first, second) in RULING_PAIRS
+
+
 def light_stem(word: str) -> str:
-    """The word in lower case without its commonest English endings: enough to tell repetition."""
+    """Return the word in lower case without common English endings, to recognize repetition."""
     word = word.lower().replace("’", "'").removesuffix("'s")
     if not word.isascii():
         return word
     for suffix in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
-            if suffix == "s" and word.endswith(("ss", "us", "is")):
-                break
-            word = word.removesuffix(suffix)
             if suffix in ("ied", "ies"):
-                return word + "i"
-            if word[-1] == word[-2] and word[-1] not in "aeols":
-                word = word[:-1]
+                return word.removesuffix(suffix) + "i"
+            if suffix != "s" or not word.endswith(("ss", "us", "is")):
+                word = _undouble(word.removesuffix(suffix))
             break
     if len(word) > STEM_CHARS_MIN:
         word = word.removesuffix("e")
     return word[:-1] + "i" if word.endswith("y") else word
 
 
+def _undouble(base: str) -> str:
+    """Return `stop` for `stopp`, which an ending has doubled."""
+    if base[-1] == base[-2] and base[-1] not in "aeols":
+        return base[:-1]
+    return base
+
+
 _COMMON_STEMS = frozenset(map(light_stem, COMMON_WORDS))
-# Under these names a kind is found in a tenth of the time that an attribute of an Enum takes.
+# Reading these names takes a tenth of the time of an attribute of an Enum.
 _CALENDAR = TokenKind.CALENDAR
 _COMMON = TokenKind.COMMON
 _DATE = TokenKind.DATE
@@ -291,7 +299,9 @@ _KINDS = {str(kind): kind for kind in TokenKind}
 _BINDING = {words.split(" ")[-1] for words in ORDERS} | {
     second for _, second in RULING_PAIRS
 }
-_BESIDES = dict.fromkeys(UNITS, TokenKind.UNIT) | dict.fromkeys(TITLES, TokenKind.TITLE)
+_UNITS_AND_TITLES = dict.fromkeys(UNITS, TokenKind.UNIT) | dict.fromkeys(
+    TITLES, TokenKind.TITLE
+)
 
 
 def _analyze(chunk: str) -> tuple[Token, ...]:
@@ -305,12 +315,8 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
     lower = core.lower().replace("’", "'")
     if _is_word(core, lower):
         return (_word_token(core, closes=closes),)
-    whole = len(core) <= SENTENCE_CHARS_MAX and (
-        core.isascii() or not _CJK.search(core)
-    )
-    exact = _EXACT.fullmatch(core) if whole else None
-    if exact and exact.lastgroup:
-        kind = _KINDS[exact.lastgroup]
+    kind = _exact_kind(core)
+    if kind:
         label = kind is _IDENTIFIER and lower.endswith(LABEL_ENDINGS)
         return (Token(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
     if "-" in core and _NAME.fullmatch(core):
@@ -318,46 +324,61 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
     return tuple(_compound_tokens(core, closes=closes))
 
 
+def _exact_kind(core: str) -> TokenKind | None:
+    """Return the kind of an exact value, or None for other chunks."""
+    if len(core) > SENTENCE_CHARS_MAX or (not core.isascii() and _CJK.search(core)):
+        return None
+    exact = _EXACT.fullmatch(core)
+    return _KINDS[exact.lastgroup] if exact and exact.lastgroup else None
+
+
 def _is_word(core: str, lower: str) -> bool:
-    """Whether it is one word for sure, and no exact value."""
+    """Tell whether it is certainly one word, and no exact value."""
     if core.isalpha() and core.isascii() and (core.islower() or core.istitle()):
         return True
-    return core in CALENDAR or lower in STOP_WORDS or lower in _BESIDES
+    return core in CALENDAR or lower in STOP_WORDS or lower in _UNITS_AND_TITLES
 
 
 def _compound_tokens(core: str, *, closes: bool) -> Iterator[Token]:
-    """The words of a chunk that is neither one word nor one value: `a/b`, JSON, CJK."""
+    """Yield the tokens of a chunk of several words or values: `a/b`, JSON, CJK."""
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
         tail = core[end : end + 1] != "-" if end < len(core) else closes
         if match["value"]:
             yield Token(run.lower(), run, _inner_kind(run), capital=False, closes=tail)
-        elif not match["han"]:
-            exact = _EXACT.fullmatch(run)
-            kind = _KINDS[exact.lastgroup] if exact and exact.lastgroup else None
-            yield (
-                Token(run.lower(), run, kind, capital=False, closes=tail)
-                if kind
-                else _word_token(run, closes=tail)
-            )
-        elif 1 < len(run) <= HAN_WORD_MAX:
-            cue = RULING if _HAN_RULING.search(run) else 1.0
-            label = run.endswith(LABEL_ENDINGS)
-            yield Token(
-                run,
-                run,
-                _WORD,
-                capital=False,
-                closes=tail,
-                cue=cue,
-                label=label,
-                notable=cue > 1,
-            )
+        elif match["han"]:
+            yield from _han_tokens(run, closes=tail)
         else:
-            # No border shows where words end: overlapping pairs tell repetition, no more.
-            for at in range(max(len(run) - 1, 1)):
-                pair = run[at : at + 2]
-                yield Token(pair, pair, _COMMON, capital=False, closes=True)
+            yield _inner_token(run, closes=tail)
+
+
+def _inner_token(run: str, *, closes: bool) -> Token:
+    exact = _EXACT.fullmatch(run)
+    if exact and exact.lastgroup:
+        kind = _KINDS[exact.lastgroup]
+        return Token(run.lower(), run, kind, capital=False, closes=closes)
+    return _word_token(run, closes=closes)
+
+
+def _han_tokens(run: str, *, closes: bool) -> Iterator[Token]:
+    if 1 < len(run) <= HAN_WORD_MAX:
+        cue = RULING if _HAN_RULING.search(run) else 1.0
+        label = run.endswith(LABEL_ENDINGS)
+        yield Token(
+            run,
+            run,
+            _WORD,
+            capital=False,
+            closes=closes,
+            cue=cue,
+            label=label,
+            notable=cue > 1,
+        )
+        return
+    # The borders of words are unknown: overlapping pairs only show repetition.
+    for start in range(max(len(run) - 1, 1)):
+        pair = run[start : start + 2]
+        yield Token(pair, pair, _COMMON, capital=False, closes=True)
 
 
 def _inner_kind(run: str) -> TokenKind:
@@ -385,24 +406,22 @@ def _word_token(word: str, *, closes: bool) -> Token:
 def _word_kind(word: str, lower: str, root: str) -> TokenKind:
     if word in CALENDAR:
         return _CALENDAR
-    if lower in _BESIDES:
-        return _BESIDES[lower]
-    if (
-        lower in STOP_WORDS
-        or root in STOP_WORDS
-        or lower.partition("'")[0] in STOP_WORDS
-    ):
+    if lower in _UNITS_AND_TITLES:
+        return _UNITS_AND_TITLES[lower]
+    if _is_stop_word(lower, root):
         return _STOP
     if word.isdigit():
         return _NUMBER
-    if (
-        root in _COMMON_STEMS
-        or lower in FOREIGN_COMMON
-        or (len(word) == 1 and word.isascii())
-    ):
+    if root in _COMMON_STEMS or lower in FOREIGN_COMMON:
         return _COMMON
-    return _WORD
+    return _COMMON if len(word) == 1 and word.isascii() else _WORD
+
+
+def _is_stop_word(lower: str, root: str) -> bool:
+    if lower in STOP_WORDS or root in STOP_WORDS:
+        return True
+    return lower.partition("'")[0] in STOP_WORDS
 
 
 _ANALYZED = WordCache(_analyze, entries_max=CHUNKS_KEPT)
-"""What is between two spaces, with its tokens."""
+"""Tokens by the text between two spaces."""
