@@ -17,6 +17,8 @@ from mnemosyned.verbs.validation import plainly
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
+IN_MEMORY = ":memory:"
+"""The path of a `Memory` that keeps nothing; a daemon needs a file."""
 ENVIRONMENT_PREFIX = "MNEMOSYNE_"
 CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
 NO_MODEL = "none"
@@ -166,7 +168,12 @@ class Config(_Section, frozen=True):
 
     @property
     def database_path(self) -> Path:
-        """Where memory is kept, wherever the program goes from here."""
+        """The database file, as an absolute path. Raises `ConfigInvalid`."""
+        if self.database == IN_MEMORY:
+            raise ConfigInvalid(
+                f'database: "{IN_MEMORY}" is for `Memory` in a program; name a file',
+                field="database",
+            )
         if not self.database:
             return _usable(state_dir() / "memory.db", key="database")
         return _usable(Path(self.database), key="database")

@@ -1,4 +1,4 @@
-"""The Python door: `Memory(path)` opens a file in this process, or asks the daemon that owns it."""
+"""`Memory(path)`: a database opened in this process, or reached through the daemon that owns it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Self, TypeVar
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.client import Client
-from mnemosyned.config import load_config
+from mnemosyned.config import IN_MEMORY, load_config
 from mnemosyned.domain.errors import DatabaseInUse
 from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.paths import private_directory
 from mnemosyned.storage.sqlite.database.ownership import owner_of
 from mnemosyned.verbs.facade import Caller, Verbs
 from mnemosyned.verbs.request import Request, checked
@@ -21,6 +22,10 @@ R = TypeVar("R")
 
 class Memory(Verbs):
     """Every verb on one database file, without a daemon.
+
+    `Memory(":memory:")` is a database that ends with `close()`. Its files are in a private
+    directory of `/dev/shm`, which is memory; only where a system has none are they in the directory
+    for temporary files. If the process is killed, the next such database deletes them.
 
     Settings are the keys of the configuration, `Memory(path, wm_max=500)`, and dotted ones by
     `**{"sleep.ttl_hours": 1}`; the `MNEMOSYNE_…` variables count, the daemon's file does not.
@@ -37,11 +42,21 @@ class Memory(Verbs):
         **settings: object,
     ) -> None:
         asleep = {} if "MNEMOSYNE_AUTO_SLEEP" in os.environ else {"auto_sleep": False}
-        config = load_config(
-            overrides={**asleep, **settings, "database": str(Path(database))}
-        )
         self._stack = ExitStack()
         self._caller: Caller
+        try:
+            self._open(Path(database), {**asleep, **settings}, clock)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _open(
+        self, database: Path, settings: dict[str, object], clock: Clock | None
+    ) -> None:
+        if str(database) == IN_MEMORY:
+            directory = self._stack.enter_context(private_directory())
+            database = directory / "memory.db"
+        config = load_config(overrides={**settings, "database": str(database)})
         try:
             memory = self._stack.enter_context(open_memory(config, clock=clock))
             self._caller = memory.service

@@ -34,7 +34,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     schema_version: int
     database: str
-    """The path of the database file, or `:memory:`."""
+    """The path of the database file."""
     bytes_on_disk: int
     tiers: dict[Tier, TierTotals]
     wm_max: int

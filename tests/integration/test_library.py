@@ -105,6 +105,49 @@ def test_what_was_remembered_is_there_when_opened_again(database: Path) -> None:
         assert memory.recall("bike").hits[0].id == "1"
 
 
+def test_a_database_in_memory_has_every_verb_and_leaves_nothing(tmp_path: Path) -> None:
+    with Memory(":memory:") as memory, Memory(":memory:") as other:
+        memory.remember_many(
+            [
+                Remember(f"The bike of day {day} is blue.", id=f"{day}")
+                for day in range(3)
+            ]
+        )
+        report = memory.sleep(force=True)
+        episode = memory.recall("bike").hits[0].id
+        originals = memory.expand(episode).originals
+        forgotten = memory.forget("0")
+        undone = memory.undo()
+        memory.backup(str(tmp_path / "copy.db"))
+        place = Path(memory.status().database)
+
+        assert (report.evicted, len(originals), undone.restored) == (3, 3, 2)
+        assert (forgotten.memories, forgotten.complete) == (1, True)
+        assert place.is_relative_to("/dev/shm")  # noqa: S108 where that is memory
+        assert not other.recall("bike").hits
+
+    assert not place.parent.exists()
+    assert not Path(":memory:").exists()
+    with Memory(tmp_path / "copy.db") as copy:
+        assert copy.status().tiers[Tier.WORKING].count == 2
+
+
+def test_the_next_database_in_memory_deletes_what_a_killed_program_left() -> None:
+    script = "import os; from mnemosyned import Memory; m = Memory(':memory:'); "
+    script += "print(m.status().database, flush=True); os.kill(os.getpid(), 9)"
+    killed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    left = Path(killed.stdout.strip()).parent
+    os.utime(left, (0, 0))
+    with Memory(":memory:") as running:
+        os.utime(Path(running.status().database).parent, (0, 0))
+
+        with Memory(":memory:"):
+            assert not left.exists()
+            assert running.recall("x").hits == []
+
+
 def test_requests_are_held_to_the_rules_of_the_socket(mem: Memory) -> None:
     with pytest.raises(InvalidRequest) as refused:
         mem.recall("x", limit=1_000)
