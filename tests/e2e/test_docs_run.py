@@ -35,7 +35,9 @@ class Reader:
         self.known_ids: dict[str, str] = {}
         """The ids on the page, and those that were printed in their place."""
         path = f"{BIN}:{os.environ['PATH']}"
-        self.environment = environment(home, XDG_RUNTIME_DIR=str(home), PATH=path)
+        self.environment = environment(
+            home, XDG_RUNTIME_DIR=str(home), PATH=path, COLUMNS="100"
+        )
 
     def read(self, block: Block) -> None:
         if block.language == "console":
