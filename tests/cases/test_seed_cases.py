@@ -66,7 +66,7 @@ def test_the_forms_stand_for_values_at_any_depth() -> None:
         built({"$other": []})
 
 
-def test_what_no_runner_knows_fails() -> None:
+def test_a_case_without_a_runner_fails() -> None:
     given = Given({"asked": 1, "unheard": 2})
     given("asked")
 
@@ -76,7 +76,7 @@ def test_what_no_runner_knows_fails() -> None:
     ]
 
 
-def test_what_does_not_hold_is_told() -> None:
+def test_a_failed_expectation_is_reported() -> None:
     found = {"count": 1, "flag": True, "most": Holds(lambda most: most >= 5, 5)}
 
     assert compare(found, {"count": 1, "flag": True, "most": 6}) == []

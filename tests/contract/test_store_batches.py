@@ -127,7 +127,7 @@ def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> N
     assert found(store, "tick7") == []
 
 
-def test_whoever_remembers_is_told_how_much_there_is_with_it(
+def test_remember_reports_the_size_of_working_memory(
     store: MemoryStore,
 ) -> None:
     counts = [store.memories.remember([Draft(one)]).working for one in trio("a")]
@@ -143,7 +143,7 @@ def test_whoever_remembers_is_told_how_much_there_is_with_it(
     )
 
 
-def test_what_is_to_expire_does_not_stand_for_words_said_again_in_its_batch(
+def test_dedupe_ignores_an_expiring_memory_of_the_same_batch(
     store: MemoryStore,
 ) -> None:
     passing = Draft(memory("1", "the door is open", valid_until=NOON))

@@ -67,7 +67,7 @@ def test_a_stub_is_called_by_its_own_memory(store: MemoryStore) -> None:
     assert left(store, "c") == ["note a", "note b"]
 
 
-def test_what_is_there_already_is_not_kept_twice(store: MemoryStore) -> None:
+def test_a_known_message_is_not_stored_twice(store: MemoryStore) -> None:
     remember_batch(store, *said("1", "2"))
     store.compactions.add([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
     again = store.compactions.add(
@@ -87,7 +87,7 @@ def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> No
     assert store.compactions.add([compacting("c", near, far)]) == ["1", "m-2"]
 
 
-def test_what_went_to_sleep_or_was_forgotten_since_is_told_so(
+def test_compacted_messages_name_their_episode_and_leave_out_the_forgotten(
     store: MemoryStore,
 ) -> None:
     store.compactions.add([compacting("c", taken("a"), taken("b"), taken("z"))])

@@ -21,7 +21,7 @@ def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
     assert working_ids(store) == ["1", "3"]
 
 
-def test_what_is_to_be_forgotten_is_found_wherever_it_is(store: MemoryStore) -> None:
+def test_forgetting_deletes_from_every_tier(store: MemoryStore) -> None:
     remember_batch(store, *TRIO, memory("4"))
     consolidate(store, promotion("e", *TRIO))
 

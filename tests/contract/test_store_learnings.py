@@ -40,7 +40,7 @@ def texts(store: MemoryStore) -> list[str]:
     return [one.text for one in store.learnings.find(limit=100)]
 
 
-def test_what_a_memory_states_is_learned_with_it(store: MemoryStore) -> None:
+def test_a_memory_and_its_learnings_are_stored_together(store: MemoryStore) -> None:
     tell(store, said("1", "Hi! Never use emojis. Call me Bob.", hours_ago=1))
 
     found = store.learnings.find(limit=10)
@@ -78,7 +78,7 @@ def test_the_newer_takes_the_place_of_the_older(store: MemoryStore) -> None:
     assert robert.superseded_by == bob.id
 
 
-def test_what_comes_in_late_does_not_take_the_place_of_what_is_newer(
+def test_a_late_older_learning_does_not_supersede_a_newer_one(
     store: MemoryStore,
 ) -> None:
     tell(store, said("2", "Call me Bob.", hours_ago=1))
@@ -123,7 +123,7 @@ def test_words_said_again_hold_by_the_newer_memory(store: MemoryStore) -> None:
     assert [one.memory for one in store.learnings.find(limit=9)] == ["1"]
 
 
-def test_what_is_forgotten_is_unlearned_and_what_it_replaced_holds_again(
+def test_forgetting_a_learning_restores_the_one_it_superseded(
     store: MemoryStore,
 ) -> None:
     robert, bob = (

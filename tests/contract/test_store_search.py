@@ -176,7 +176,9 @@ def test_operators_and_quotes_are_read_as_words(
 @pytest.mark.parametrize(
     "question", ["", " ", "?!", '""', "🚲", "_", "zzyzx", "bik", "*"]
 )
-def test_what_nobody_said_is_not_found(trip: MemoryStore, question: str) -> None:
+def test_a_question_without_a_match_finds_nothing(
+    trip: MemoryStore, question: str
+) -> None:
     assert found(trip, question) == []
 
 

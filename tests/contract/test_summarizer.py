@@ -95,7 +95,7 @@ def test_groups_come_back_each_with_its_key(summarizer: Summarizer) -> None:
     assert outcomes["other"] == summarizer.summarize(EPISODE[1:])
 
 
-def test_whoever_waits_gets_a_summary_too(summarizer: Summarizer) -> None:
+def test_a_summary_by_rule_keeps_exact_values(summarizer: Summarizer) -> None:
     assert "1,890" in summarizer.rule_based().summarize(EPISODE).text
 
 

@@ -35,7 +35,7 @@ def test_a_model_keeps_its_number(store: SqliteStore, model: int) -> None:
     assert store.vectors.use_model("one", "digest-2") != model
 
 
-def test_what_lacks_a_vector_is_found_newest_first_with_who_said_it(
+def test_memories_without_a_vector_are_listed_newest_first_with_their_role(
     store: SqliteStore, model: int
 ) -> None:
     remember_batch(store, *TRIO)
@@ -87,7 +87,7 @@ def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> N
 
 
 @pytest.mark.parametrize("slept", [False, True])
-def test_what_is_forgotten_loses_its_vector_and_gets_none_again(
+def test_a_forgotten_memory_loses_its_vector_for_good(
     store: SqliteStore, model: int, *, slept: bool
 ) -> None:
     remember_batch(store, *TRIO)

@@ -227,7 +227,7 @@ def test_a_model_that_talks_on_and_on_is_not_kept() -> None:
     assert done.tokens_after <= 6_000
 
 
-def test_what_has_a_time_is_told_with_absolute_dates() -> None:
+def test_relative_dates_are_resolved_in_dated_messages() -> None:
     said = "2026-03-17T12:00:00+00:00"
     long = (
         "It was quiet. " * 30

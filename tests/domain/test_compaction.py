@@ -150,7 +150,7 @@ def over(messages: Sequence[Message], **options: Any) -> RoundsPolicy:  # noqa: 
     return RoundsPolicy(sum(map(FULL.message, messages)) - 1, counter=FULL, **options)
 
 
-def test_what_was_summarized_within_a_round_becomes_one_with_the_rest_of_it() -> None:
+def test_an_earlier_summary_within_a_round_is_merged_into_its_summary() -> None:
     talk = [says("build it"), *worked("1"), *worked("2"), *worked("3"), *worked("4")]
     first = over(talk).compact(talk).messages
     longer = [*first, says("test it"), *worked("5")]

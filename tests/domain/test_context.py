@@ -72,7 +72,7 @@ def test_the_breakdown_tells_where_the_tokens_went() -> None:
     assert not context.over_budget
 
 
-def test_what_memory_leaves_can_be_lent_to_the_history() -> None:
+def test_unused_memory_tokens_are_lent_to_the_history() -> None:
     fixed = ContextManager(SMALL).build_messages("", "n" * 40, history(120))
     lent = ContextManager(SMALL, reclaim_unused=True).build_messages(
         "", "n" * 40, history(120)
@@ -221,7 +221,7 @@ def test_a_summary_of_dates_that_are_all_kept_is_left_out() -> None:
     assert summaries(context.messages) == ["before"]
 
 
-def test_what_was_compacted_before_stays_in_the_window() -> None:
+def test_earlier_summaries_stay_in_the_window() -> None:
     done = MemoryConsolidator(keep_recent=40).compact(
         [{"role": "user", "content": f"order number {at}"} for at in range(100)]
         + history(40, 40)

@@ -158,7 +158,7 @@ def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -
         "The secret is patience.",
     ],
 )
-def test_what_is_no_secret_stays_readable(text: str) -> None:
+def test_text_without_secrets_is_not_masked(text: str) -> None:
     assert find_secrets(text) == []
     assert mask_secrets(text) == text
 

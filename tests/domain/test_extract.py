@@ -290,7 +290,7 @@ def test_instructions_and_decisions_come_before_logs_and_thanks() -> None:
     assert "INFO" not in lines
 
 
-def test_what_was_said_twice_is_kept_once() -> None:
+def test_a_repeated_sentence_is_kept_once() -> None:
     lines = extract(NOTES, ratio=0.6).lines
 
     assert sum("PostgreSQL" in line for line in lines) == 1

@@ -66,9 +66,7 @@ def test_a_model_that_says_little_loses_nothing_that_the_rules_keep() -> None:
     assert len(episode.text) <= chars_max
 
 
-def test_where_there_is_no_room_for_what_the_prose_leaves_out_it_is_not_enough() -> (
-    None
-):
+def test_a_summary_without_room_for_the_missing_keywords_is_not_informative() -> None:
     episode, _ = frame(memories(*SAID), " ".join([SAID[2], SAID[6]]), room=1.0)
 
     assert not episode.informative

@@ -70,7 +70,7 @@ def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
     assert hit.lines == ()
 
 
-def test_what_was_forgotten_meanwhile_is_left_out() -> None:
+def test_a_memory_forgotten_after_the_search_is_left_out() -> None:
     places = [
         RankedResult(2.0, memory=1),
         RankedResult(1.5, episode=4),

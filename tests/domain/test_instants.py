@@ -110,7 +110,7 @@ def test_a_question_at_either_end_of_the_calendar_is_read(
 
 
 @given(spoken, zoned_datetimes)
-def test_what_a_text_means_at_either_end_is_said_or_left_out(
+def test_times_at_the_ends_of_the_calendar_are_resolved_or_left_out(
     text: str, said: datetime
 ) -> None:
     read = dates.annotate_relative_dates(f"we met {text}, I think", said)

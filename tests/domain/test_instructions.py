@@ -71,7 +71,9 @@ def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
 
 
 @pytest.mark.parametrize("part", ["written on", "held out", ""])
-def test_what_is_to_hold_is_told_from_what_sounds_like_it(part: str) -> None:
+def test_instructions_are_distinguished_from_sentences_that_resemble_them(
+    part: str,
+) -> None:
     precision, recall, wrong = figures(
         one for one in SENTENCES if part in ("", one.part)
     )

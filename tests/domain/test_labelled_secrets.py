@@ -50,7 +50,7 @@ def test_no_language_is_left_behind(language: str) -> None:
     assert score.recall >= RECALL_MIN
 
 
-def test_what_is_masked_is_not_masked_again() -> None:
+def test_masking_is_idempotent() -> None:
     texts = [mask_secrets(sample.text) for sample in labelled()]
 
     assert [mask_secrets(text) for text in texts] == texts

@@ -75,7 +75,7 @@ def test_a_call_and_its_results_are_not_cut_apart(
     assert found.orphans == ()
 
 
-def test_what_lacks_its_other_half_is_named() -> None:
+def test_calls_and_results_without_their_other_half_are_named() -> None:
     found = group_messages(
         [result("lost"), call("1", "2"), result("1"), says("b"), call("3")]
     )

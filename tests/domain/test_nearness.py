@@ -17,7 +17,7 @@ def test_without_a_vector_nothing_changes() -> None:
     assert with_meaning(worth, Nearness()) == worth
 
 
-def test_of_two_that_words_find_alike_the_nearer_comes_first() -> None:
+def test_similarity_decides_between_equal_word_scores() -> None:
     worth = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=2.9)}
 
     blended = with_meaning(worth, Nearness({1: 0.2, 2: 0.6}))
@@ -26,7 +26,7 @@ def test_of_two_that_words_find_alike_the_nearer_comes_first() -> None:
     assert blended[2].meaning == pytest.approx(MEANING_SHARE * 3.0)
 
 
-def test_what_is_near_without_a_word_in_common_stands_below_the_best_by_words() -> None:
+def test_a_match_by_meaning_alone_ranks_below_the_best_by_words() -> None:
     nearness = Nearness({1: 0.1, 2: 0.9, 3: 0.3}, vector_only_min=0.4)
 
     blended = with_meaning({1: ScoreBreakdown(words=3.0)}, nearness)
@@ -34,14 +34,14 @@ def test_what_is_near_without_a_word_in_common_stands_below_the_best_by_words() 
     assert order(blended) == [1, 2]
 
 
-def test_where_no_word_matches_only_the_near_are_an_answer() -> None:
+def test_without_a_matching_word_only_similar_memories_are_hits() -> None:
     nearness = Nearness({1: 0.39, 2: 0.41, 3: 0.8}, vector_only_min=0.4)
 
     assert order(with_meaning({}, nearness)) == [3, 2]
     assert with_meaning({}, Nearness({1: 0.39}, vector_only_min=0.4)) == {}
 
 
-def test_what_has_no_vector_yet_does_not_sink_for_it() -> None:
+def test_a_memory_without_a_vector_keeps_its_rank() -> None:
     worth = {
         1: ScoreBreakdown(words=3.0),
         2: ScoreBreakdown(words=2.5),

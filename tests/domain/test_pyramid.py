@@ -78,7 +78,7 @@ def test_details_are_carried_up_each_once() -> None:
     assert found.details == (share, mail)
 
 
-def test_what_was_folded_is_left_out_unless_its_parent_is_reopened() -> None:
+def test_a_rolled_up_summary_is_left_out_unless_its_parent_is_reopened() -> None:
     folded = [child(f"2026-03-{day:02}", parent="w") for day in (9, 10, 11)]
 
     assert periods(folded, to_level=2) == []

@@ -72,7 +72,7 @@ def test_nothing_found_has_no_place() -> None:
     assert rank(query(), SearchCandidates()) == []
 
 
-def test_what_says_more_of_the_question_comes_first() -> None:
+def test_more_words_of_the_question_rank_higher() -> None:
     assert order("stolen bike", far(1, "a bike"), far(2, "the bike was stolen")) == [
         2,
         1,
@@ -169,7 +169,7 @@ def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
         {"created_at": NOON + timedelta(hours=3)},
     ],
 )
-def test_what_only_happens_to_stand_beside_lends_nothing(
+def test_an_unrelated_neighbor_adds_nothing_to_a_score(
     changes: dict[str, Any],
 ) -> None:
     stranger = beside(2)._replace(**changes)
@@ -235,9 +235,7 @@ def dated(position: int, when: datetime, content: str = "a bike") -> Match:
         ("welches Foto zeigt das bike", "photos"),
     ],
 )
-def test_what_comes_from_the_source_asked_of_comes_first(
-    text: str, source: str
-) -> None:
+def test_the_source_named_in_the_question_ranks_first(text: str, source: str) -> None:
     assert order(text, far(1, source=source), far(2, source="git")) == [1, 2]
 
 
@@ -249,7 +247,7 @@ def test_many_that_differ_in_figures_alone_leave_no_room_to_others() -> None:
     assert not crowded([*notices, *(f"{word} is late" for word in "abcdefghij")], 10)
 
 
-def test_what_happened_when_the_question_says_comes_first() -> None:
+def test_the_time_named_in_the_question_ranks_first() -> None:
     span = TimeSpan(NOON - timedelta(days=9), NOON - timedelta(days=8))
     asked = Query(terms=terms("bike"), limit=10, spans=(span,), now=NOON)
     before, then, after, late = (
@@ -297,7 +295,7 @@ def test_the_parts_of_a_score_add_up_to_it(
 # ------------------------------------------------------------------- folding
 
 
-def test_what_says_the_same_has_one_place_and_a_count() -> None:
+def test_duplicates_share_one_position_and_a_count() -> None:
     same = [far(at, "Battery low: bike", source="phone") for at in range(50)]
 
     places = ranked(query(), *same, far(100, "my bike"))
@@ -313,7 +311,7 @@ def test_the_same_words_from_elsewhere_keep_their_place() -> None:
     assert len(order("bike", far(1, role="Ann"), far(2, role="Bob"))) == 2
 
 
-def test_what_differs_in_figures_steps_back_for_others() -> None:
+def test_texts_that_differ_only_in_numbers_yield_to_other_hits() -> None:
     many = [far(at, f"bike at {at} percent") for at in range(50)]
     other = far(
         100, "there is another rusty old bike in the cellar, behind the boxes, I think"
@@ -326,7 +324,7 @@ def test_what_differs_in_figures_steps_back_for_others() -> None:
     assert len(places) == 5
 
 
-def test_what_differs_in_figures_is_shown_where_there_is_room() -> None:
+def test_texts_that_differ_in_numbers_are_shown_if_there_is_room() -> None:
     assert len(order("bike", *(far(at, f"bike {at}") for at in range(8)))) == 8
 
 

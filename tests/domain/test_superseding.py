@@ -85,7 +85,7 @@ def test_the_newer_takes_the_place_of_what_it_contradicts(old: str, new: str) ->
         ("Always sign letters to Anna with love.", "Never mention Anna."),
     ],
 )
-def test_what_may_hold_beside_it_stays(old: str, new: str) -> None:
+def test_compatible_learnings_both_stay(old: str, new: str) -> None:
     assert not superseded(learning(new), [learning(old, days_ago=1)])
 
 
@@ -124,7 +124,7 @@ def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> Non
     assert unasked == [new, older, old]
 
 
-def test_what_was_superseded_or_does_not_fit_is_not_shown() -> None:
+def test_superseded_learnings_and_those_beyond_the_budget_are_not_shown() -> None:
     long = learning("Always " + "very " * 100 + "politely decline.", days_ago=1)
     short = learning("Never use emojis.", days_ago=2)
     gone = Learning(
@@ -174,7 +174,7 @@ KINDS = st.sampled_from(LearningKind)
 
 
 @given(st.lists(st.tuples(STATED, KINDS), max_size=12), STATED, KINDS)
-def test_what_an_index_finds_is_what_comparing_each_finds(
+def test_the_index_finds_the_same_conflicts_as_comparing_each_pair(
     older: list[tuple[str, LearningKind]], text: str, kind: LearningKind
 ) -> None:
     known = [

@@ -211,7 +211,7 @@ def test_a_context_holds_what_it_must_and_what_fits(
 
 @few
 @given(talk=talks())
-def test_what_is_sent_has_nothing_of_ours_in_it(talk: list[Message]) -> None:
+def test_sendable_messages_have_no_metadata(talk: list[Message]) -> None:
     done = MemoryConsolidator(keep_recent=1).compact(talk)
 
     for message in sendable(done.messages, alternate=True):

@@ -92,7 +92,7 @@ def test_after_a_start_the_clock_may_be_set_right_for_a_while() -> None:
     assert (soon.ahead, late.ahead) == (timedelta(), 2 * DAY)
 
 
-def test_what_the_clock_may_catch_up_is_used_up_once() -> None:
+def test_catching_up_after_a_pause_is_allowed_once() -> None:
     judged = seen(FIRST, passed=timedelta(minutes=1), boot="b")
     for _ in range(3):
         judged = seen(
@@ -116,9 +116,7 @@ def test_a_clock_that_begins_in_1970_and_is_set_right_is_believed() -> None:
     assert right.now == NOON + 2 * DAY
 
 
-def test_what_was_seen_while_the_clock_was_ahead_is_forgotten_once_it_is_right() -> (
-    None
-):
+def test_sightings_of_a_fast_clock_are_dropped_when_it_is_corrected() -> None:
     back = seen(FIRST, passed=DAY, jumped=-3_650 * DAY)
     settled = seen(back.sighting, passed=2 * DAY)
 

@@ -92,7 +92,7 @@ def test_a_margin_goes_on_top_and_into_the_name() -> None:
     assert counter.name == "chars4+20%"
 
 
-def test_what_an_api_reported_is_not_counted_again() -> None:
+def test_reported_tokens_are_not_counted_again() -> None:
     assert add_to_reported(1_234, [], Chars4()) == TokenCount(1_234, "reported")
     assert add_to_reported(1_234, ["a" * 40, "b" * 40], Chars4()) == TokenCount(
         1_254, "reported+chars4"

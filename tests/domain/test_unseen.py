@@ -14,7 +14,7 @@ HOSTILE = "\x1b\x07\x08\x0b\x0c\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u2029\u202
 
 
 @pytest.mark.parametrize("char", HOSTILE)
-def test_what_steers_or_hides_is_shown_as_an_escape(char: str) -> None:
+def test_control_and_invisible_characters_are_escaped(char: str) -> None:
     shown = escape_invisible(f"a{char}b")
 
     assert (
@@ -38,7 +38,7 @@ def test_what_steers_or_hides_is_shown_as_an_escape(char: str) -> None:
         "क\u094dष",
     ],
 )
-def test_what_people_write_stays(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert escape_invisible(text) == text
     assert strip_invisible(text) == text
 

@@ -168,7 +168,7 @@ def test_importing_shows_its_progress_on_a_terminal(
 # ------------------------------------------------------------- standard output
 
 
-def test_what_is_remembered_and_learned_is_its_id_alone_in_a_variable(
+def test_remember_and_learn_print_the_id_alone(
     shared: Daemon,
 ) -> None:
     command = f"{BIN}/mnem --socket {shared.socket}"
@@ -250,9 +250,7 @@ def test_a_preview_shows_every_memory_that_would_go(filled: Daemon) -> None:
 @pytest.mark.parametrize(
     "words", [["forget", "--query", "zeppelin"], ["archive", "prune"]]
 )
-def test_where_nothing_would_go_nobody_is_asked(
-    filled: Daemon, words: list[str]
-) -> None:
+def test_forgetting_nothing_asks_no_question(filled: Daemon, words: list[str]) -> None:
     done = filled.mnem(*words)
     as_json = filled.mnem(*words, "--json")
 

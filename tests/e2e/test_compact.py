@@ -57,7 +57,7 @@ def test_people_read_what_was_done_and_how_to_undo_it(daemon: Daemon) -> None:
     ("given", "field"),
     [(b"{", "messages"), (b'{"other": 1}', "messages"), (b'["words"]', "messages[0]")],
 )
-def test_what_is_no_conversation_is_refused(
+def test_compact_refuses_what_is_not_a_conversation(
     daemon: Daemon, given: bytes, field: str
 ) -> None:
     done = daemon.mnem("compact", "-", "--json", stdin=given)

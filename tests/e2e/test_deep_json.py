@@ -29,7 +29,7 @@ def objects(depth: int) -> object:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_what_is_nested_too_deep_is_refused_with_its_field(
+def test_json_beyond_the_depth_limit_is_refused_with_its_field(
     shared: Daemon, depth: int
 ) -> None:
     before = kept(shared.database)
@@ -65,7 +65,7 @@ def test_the_client_refuses_it_too(shared: Daemon) -> None:
         client.remember("x", metadata={"a": lists(450)})
 
 
-def test_what_is_nested_as_deep_as_allowed_is_taken(shared: Daemon) -> None:
+def test_json_at_the_depth_limit_is_accepted(shared: Daemon) -> None:
     deepest = objects(DEPTH_MAX)
     message = {"role": "user", "content": "x", "tool_calls": lists(DEPTH_MAX - 2)}
 

@@ -190,7 +190,7 @@ def test_a_file_in_the_place_of_the_socket_is_left_alone(tmp_path: Path) -> None
         assert "not a socket" in said
 
 
-def test_what_it_makes_is_private(tmp_path: Path) -> None:
+def test_created_files_are_private(tmp_path: Path) -> None:
     with short_room() as room:
         settings: dict[str, Json] = {
             "XDG_RUNTIME_DIR": str(room),

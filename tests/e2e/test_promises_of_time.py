@@ -40,7 +40,7 @@ def with_words(database: Path) -> list[str]:
     ]
 
 
-def test_what_an_undo_put_back_outlasts_the_age_trigger_a_stop_and_a_start(
+def test_an_undo_survives_the_age_trigger_and_a_restart(
     start: Start,
 ) -> None:
     daemon = start()

@@ -44,7 +44,9 @@ needs_root = pytest.mark.skipif(
 
 
 @pytest.mark.fault
-def test_of_daemons_that_start_at_once_on_one_socket_one_lives(tmp_path: Path) -> None:
+def test_only_one_of_several_daemons_starting_on_one_socket_survives(
+    tmp_path: Path,
+) -> None:
     for _ in range(RUNS):
         with short_room() as room:
             address = room / "s"

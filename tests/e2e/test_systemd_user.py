@@ -112,7 +112,7 @@ def test_the_unit_is_ready_serves_and_consolidates_once_more_when_stopped(
     ]
 
 
-def test_what_the_daemon_keeps_is_for_its_owner_alone(home: Path) -> None:
+def test_the_daemons_files_are_private(home: Path) -> None:
     modes = beside_systemd(
         home,
         """

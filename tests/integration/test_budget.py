@@ -239,7 +239,7 @@ def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:
     assert gate.quiet_s < 1
 
 
-def test_in_company_a_cycle_rests_after_each_piece_of_work_and_alone_never() -> None:
+def test_a_cycle_pauses_after_each_step_only_while_requests_are_in_flight() -> None:
     gate = ForegroundGate()
 
     began = time.monotonic()

@@ -121,7 +121,7 @@ def test_a_memory_beyond_the_cap_is_acknowledged_while_a_cycle_runs(
     assert working_ids(store) == ["new"]
 
 
-def test_what_is_known_already_counts_only_once(
+def test_a_known_memory_counts_once_toward_the_cap(
     service: MemoryService, store: SqliteStore
 ) -> None:
     remember_batch(store, memory("1", "note 1"))

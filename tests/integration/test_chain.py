@@ -56,7 +56,9 @@ def test_the_model_writes_while_it_can(chain: FallbackSummarizer) -> None:
     assert "in force" in status.reason
 
 
-def test_whoever_waits_gets_rules(chain: FallbackSummarizer, primary: Primary) -> None:
+def test_a_waiting_caller_gets_a_summary_by_rule(
+    chain: FallbackSummarizer, primary: Primary
+) -> None:
     one = chain.rule_based().summarize(GROUP)
     outcomes = dict(
         chain.rule_based().summarize_each([(1, GROUP), (2, GROUP)], expected=2)
@@ -226,7 +228,7 @@ def test_one_that_is_kept_starts_the_count_again(
         assert chain.summarize(GROUP).summarizer == "fake:model"
 
 
-def test_what_the_fallback_cannot_do_either_is_a_failed_group(
+def test_a_group_fails_when_the_fallback_fails_too(
     primary: Primary, model: FakeModel, clock: FakeClock
 ) -> None:
     fallback = FakeSummarizer()

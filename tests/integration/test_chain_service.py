@@ -50,7 +50,7 @@ def test_a_cycle_promotes_every_group_though_nobody_listens(
     )
 
 
-def test_what_the_model_wrote_has_no_reason_in_the_log(
+def test_a_summary_by_the_model_has_no_fallback_reason(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     remember_batch(store, *trio("a"))

@@ -180,7 +180,7 @@ def test_pruning_by_hand_says_so_and_needs_a_word_for_the_clock(
     assert words(store) == {"old1": False, "new1": False}
 
 
-def test_what_no_clock_drives_is_pruned_all_the_same(
+def test_pruning_by_size_ignores_the_clock(
     service: MemoryService, machine: Machine
 ) -> None:
     machine.jumps(days=800)
@@ -286,7 +286,7 @@ def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
 # ------------------------------------------------------- what can be undone
 
 
-def test_what_expired_by_a_wrong_clock_is_back_with_the_right_one(
+def test_a_memory_expired_by_a_wrong_clock_returns_with_the_right_one(
     service: MemoryService, machine: Machine
 ) -> None:
     until = NOON + timedelta(days=30)
@@ -302,7 +302,7 @@ def test_what_expired_by_a_wrong_clock_is_back_with_the_right_one(
     assert "the heron nests here" in hit.lines[0].content
 
 
-def test_what_was_remembered_in_the_future_sleeps_once_it_is_known_to_be_old(
+def test_a_memory_dated_in_the_future_is_consolidated_once_it_is_old(
     service: MemoryService, cycle: SleepCycle, store: SqliteStore, machine: Machine
 ) -> None:
     machine.jumps(days=800)

@@ -38,7 +38,7 @@ UNIQUE = "Zqxjv48213Kwyz"
 @pytest.mark.parametrize(
     "talk", [rounds(20), anthropic_rounds(20)], ids=["openai", "anthropic"]
 )
-def test_what_is_taken_out_comes_back_word_for_word(
+def test_compacted_messages_expand_word_for_word(
     service: MemoryService, policy: str, talk: Messages
 ) -> None:
     answer = compact(service, talk, policy=policy)
@@ -253,7 +253,7 @@ def test_a_compaction_of_which_all_is_forgotten_is_not_found(
 
 
 @pytest.mark.parametrize("rule", [SecretRule.MASK, SecretRule.REFUSE])
-def test_where_secrets_are_not_to_be_kept_none_is(
+def test_compaction_stores_no_secret_where_secrets_are_refused(
     store: SqliteStore, service: MemoryService, rule: SecretRule
 ) -> None:
     service.use_limits(replace(service.limits, secrets=rule))
@@ -281,7 +281,7 @@ def test_a_secret_is_shown_only_on_request(service: MemoryService) -> None:
     assert "hunter22x" in str(expand_all(service, answer.expand[0]))
 
 
-def test_what_a_user_says_to_hold_is_learned_before_it_is_taken_out(
+def test_instructions_are_learned_before_their_message_is_compacted(
     service: MemoryService,
 ) -> None:
     talk = [{"role": "user", "content": "Never use emojis."}, *rounds(20)]

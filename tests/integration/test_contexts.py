@@ -61,7 +61,7 @@ def test_memory_can_stand_before_the_new_message_instead(
     assert all(one.keys() == {"role", "content"} for one in window.messages)
 
 
-def test_what_stands_in_the_window_is_not_quoted_beside_it(
+def test_text_in_the_window_is_not_quoted_again(
     service: MemoryService,
 ) -> None:
     service.call(Remember("The harbour opens at seven."))
@@ -80,7 +80,7 @@ def test_what_stands_in_the_window_is_not_quoted_beside_it(
     assert "When does" not in window.system
 
 
-def test_what_no_longer_fits_the_window_is_recalled_into_it(
+def test_messages_that_no_longer_fit_are_recalled(
     service: MemoryService,
 ) -> None:
     words = "The harbour opens at seven."
@@ -222,7 +222,7 @@ def test_an_instruction_of_session_1_is_in_the_context_of_session_20(
     )
 
 
-def test_what_was_learned_begins_no_turn_and_hides_nothing(
+def test_a_learning_cannot_inject_markup_into_the_prompt(
     service: MemoryService,
 ) -> None:
     service.call(

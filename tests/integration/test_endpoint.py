@@ -90,7 +90,7 @@ def test_a_proxy_of_the_environment_is_not_asked(
         breaks_off,
     ],
 )
-def test_what_may_pass_is_tried_again(bad: Behavior) -> None:
+def test_a_temporary_failure_is_retried(bad: Behavior) -> None:
     with serving(bad, bad, says("At last.")) as served:
         assert ask(make_model(served.url)) == "At last."
 
@@ -127,7 +127,7 @@ def test_an_endpoint_that_wants_an_hour_is_left_alone_at_once() -> None:
 # -------------------------------------------------------------- it goes wrong
 
 
-def test_where_nobody_listens_the_model_is_unavailable() -> None:
+def test_a_closed_port_makes_the_model_unavailable() -> None:
     error = expect_refusal(make_model(f"http://127.0.0.1:{unused_port()}/v1"))
 
     assert isinstance(error, ModelUnavailable)

@@ -138,7 +138,7 @@ def test_a_host_that_moves_away_later_is_not_followed(
         "http://[::1/v1",
     ],
 )
-def test_what_is_no_address_is_refused_without_its_words(url: str) -> None:
+def test_an_invalid_address_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
         make_model(url)
 

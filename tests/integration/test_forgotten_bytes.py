@@ -146,7 +146,7 @@ def test_every_summary_above_is_rewritten_from_what_remains(
     assert "note 9:" in month.content
 
 
-def test_nobody_waits_for_a_forgetting_that_finds_nothing(
+def test_a_forget_without_matches_does_not_purge(
     store: SqliteStore, service: MemoryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> bool:
@@ -254,7 +254,7 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
         ({"id": "nobody"}, "id"),
     ],
 )
-def test_what_names_nothing_is_refused(
+def test_a_forget_without_a_valid_selection_is_refused(
     service: MemoryService, given: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(Exception, match=r".") as refused:

@@ -112,7 +112,7 @@ def test_the_same_memory_from_many_threads_is_kept_once(store: SqliteStore) -> N
     assert store.memories.working_count() == 1
 
 
-def test_those_who_wait_share_commits_and_fail_alone(
+def test_waiting_writers_share_commits_and_fail_alone(
     writer: Writer, database: Path
 ) -> None:
     commits: list[str] = []
@@ -144,7 +144,9 @@ def test_a_commit_takes_a_bounded_number_along(writer: Writer, database: Path) -
     assert noted(database) == list(range(works))
 
 
-def test_of_several_works_each_stands_by_itself(writer: Writer, database: Path) -> None:
+def test_each_write_of_a_shared_commit_fails_alone(
+    writer: Writer, database: Path
+) -> None:
     one, same, other = writer.write_each(
         [
             lambda connection: note(connection, 1),

@@ -126,7 +126,7 @@ IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
         (IN_CHUNKS + b"0\r\n" + b"X: y\r\n" * (HEAD_BYTES_MAX // 6 + 1), 431),
     ],
 )
-def test_what_is_no_request_is_refused_and_can_be_answered(
+def test_a_malformed_request_is_refused_with_an_answer(
     data: bytes, status: int
 ) -> None:
     protocol = Protocol(body_bytes_max=MOST)
@@ -164,7 +164,7 @@ def test_blanks_without_end_are_refused_before_they_cost_time(
         parsed(before + b"X:" + blank * 60_000 + b"\x00\r\n\r\n")
 
 
-def test_what_is_held_is_known_while_it_comes() -> None:
+def test_the_bytes_of_a_body_are_counted_while_it_arrives() -> None:
     protocol = Protocol(body_bytes_max=MOST)
     assert not protocol.started
 
@@ -187,7 +187,7 @@ def test_what_is_held_is_known_while_it_comes() -> None:
     assert protocol.expectation() == b""
 
 
-def test_of_a_body_in_chunks_is_known_what_has_come() -> None:
+def test_the_size_of_a_chunked_body_is_what_has_arrived() -> None:
     protocol = Protocol(body_bytes_max=MOST)
     protocol.feed(IN_CHUNKS + b"5\r\nhel")
 

@@ -31,7 +31,7 @@ def texts(service: MemoryService, **fields: object) -> list[str]:
     return [one.text for one in service.call(Learnings(**fields)).learnings]  # type: ignore[arg-type]
 
 
-def test_what_is_said_in_session_1_is_shown_in_session_20_after_three_sleeps(
+def test_a_learning_of_session_1_is_shown_in_session_20_after_three_sleeps(
     service: MemoryService, clock: FakeClock
 ) -> None:
     said = "By the way: from now on, quote every price in Swiss francs. And never use emojis."

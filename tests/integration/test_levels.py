@@ -143,7 +143,7 @@ def test_one_or_two_episodes_are_carried_up_word_for_word(
     assert len(summarizer.calls) == 2
 
 
-def test_what_is_folded_is_not_folded_again(
+def test_a_rolled_up_period_is_not_rolled_up_again(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
 ) -> None:
     a_day(store, 0)
@@ -308,7 +308,7 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
     } == {"storage_failed"}
 
 
-def test_what_is_forgotten_while_its_day_is_written_does_not_come_back(
+def test_a_memory_forgotten_during_a_roll_up_does_not_return(
     store: SqliteStore,
     cycle: SleepCycle,
     clock: FakeClock,

@@ -160,7 +160,7 @@ def test_every_kind_of_question_keeps_its_level(
     assert ahead >= first
 
 
-def test_what_nobody_ever_spoke_of_is_not_answered(service: MemoryService) -> None:
+def test_questions_about_unknown_things_have_no_answer(service: MemoryService) -> None:
     for nonsense in (
         "glorp snazzwick fnord",
         "Quetzalcoatl",

@@ -65,7 +65,7 @@ def test_lines_of_many_threads_come_whole_and_in_each_threads_order(pipe: Pipe) 
         assert own == [f"{name} {number}" for number in range(50)]
 
 
-def test_a_pipe_nobody_reads_stalls_nobody_and_the_count_of_lost_lines_is_told(
+def test_an_unread_log_pipe_stalls_nothing_and_lost_lines_are_counted(
     pipe: Pipe,
 ) -> None:
     lines = writer(pipe)

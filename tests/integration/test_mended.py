@@ -68,7 +68,7 @@ def summaries(
 @pytest.mark.parametrize(
     ("forgotten", "rollup_min_items"), [(1, 3), (8, 3), (8, 4), (2, 5)]
 )
-def test_what_is_rewritten_reads_as_if_it_had_never_been_said(
+def test_a_rewritten_summary_has_no_trace_of_what_was_forgotten(
     tmp_path: Path, forgotten: int, rollup_min_items: int
 ) -> None:
     mended = summaries(

@@ -93,7 +93,7 @@ def test_a_model_in_a_file_is_scored_too(report: Report, tmp_path: Path) -> None
     assert report.missed == 0
 
 
-def test_so_many_sessions_come_with_the_questions_that_they_hold_whole() -> None:
+def test_the_first_sessions_come_with_the_questions_they_hold_whole() -> None:
     (first,) = first_sessions([CONVERSATION, CONVERSATION], 1)
 
     assert list(first.sessions) == [1]

@@ -236,7 +236,7 @@ def test_attempts_that_bring_nothing_come_to_an_end(
     assert len(source.requests) == 4
 
 
-def test_what_is_not_there_is_not_asked_for_again(
+def test_a_missing_file_is_not_requested_again(
     shelf: ModelStore, source: Source
 ) -> None:
     source.status = 404
@@ -247,7 +247,9 @@ def test_what_is_not_there_is_not_asked_for_again(
     assert len(source.requests) == 1
 
 
-def test_what_is_no_model_is_not_kept(shelf: ModelStore, source: Source) -> None:
+def test_a_download_that_is_no_model_is_deleted(
+    shelf: ModelStore, source: Source
+) -> None:
     source.content = b"<!DOCTYPE html><title>Sign in</title>"
 
     with pytest.raises(FetchFailed, match="not a model in GGUF"):
@@ -406,7 +408,9 @@ def test_nothing_is_fetched_to_say_how_it_is_done_by_hand(shelf: ModelStore) -> 
     assert not shelf.folder.exists()
 
 
-def test_what_is_no_model_cannot_be_used(shelf: ModelStore, tmp_path: Path) -> None:
+def test_a_file_that_is_no_model_cannot_be_used(
+    shelf: ModelStore, tmp_path: Path
+) -> None:
     (tmp_path / "notes.txt").write_text("notes")
 
     with pytest.raises(InvalidRequest, match="GGUF"):

@@ -58,7 +58,7 @@ def test_asking_for_the_owner_takes_nothing_away(database: Path) -> None:
             pass
 
 
-def test_what_an_earlier_owner_left_in_the_lock_does_not_count(database: Path) -> None:
+def test_a_stale_owner_in_the_lock_file_is_ignored(database: Path) -> None:
     database.with_name("memory.db.lock").write_text(
         '{"pid": 1, "socket": "/gone.sock"}' * 9
     )
@@ -116,7 +116,7 @@ def test_a_lock_that_is_a_link_overwrites_nothing(
     "text",
     ["", "x", "[]", "7", '{"pid": 1}', '{"pid": "x", "socket": 5}', "[" * 4_000, "\0"],
 )
-def test_what_else_is_in_a_held_lock_names_nobody(database: Path, text: str) -> None:
+def test_garbage_in_a_held_lock_names_no_owner(database: Path, text: str) -> None:
     lock = database.with_name("memory.db.lock")
     with owned(database):
         lock.write_text(text)

@@ -136,7 +136,7 @@ def test_the_settings_prune_after_a_cycle(
     assert get_memory(store, "b1").content == "note b1"
 
 
-def test_whoever_keeps_copies_is_told_of_each_way_to_delete_words(
+def test_copies_are_reported_for_each_way_to_delete_words(
     store: SqliteStore,
     service: MemoryService,
     cycle: SleepCycle,

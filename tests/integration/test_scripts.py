@@ -50,5 +50,7 @@ def test_a_text_is_found_alike_after_sleep(filled: MemoryService, script: str) -
 @pytest.mark.parametrize(
     "question", ["咖啡", "кофе", "قهوة", "καφές", "קפה", "कॉफ़ी", "กาแฟ", "커피"]
 )
-def test_what_nobody_said_is_not_found(filled: MemoryService, question: str) -> None:
+def test_a_question_without_a_match_finds_nothing(
+    filled: MemoryService, question: str
+) -> None:
     assert filled.call(Recall(question)).hits == []

@@ -126,7 +126,7 @@ def test_a_unit_is_little_exposed(analyze: str, unit: str, units: Path) -> None:
 
 @each_unit
 @pytest.mark.parametrize("kind", ["Runtime", "State"])
-def test_what_the_daemon_keeps_is_for_its_owner_alone(unit: str, kind: str) -> None:
+def test_the_daemons_files_are_private(unit: str, kind: str) -> None:
     found = settings(unit)
 
     assert found[f"{kind}Directory"] == ["mnemosyned"]

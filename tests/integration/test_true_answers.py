@@ -245,7 +245,7 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(
         service.call(Prune(keep_days=1))
 
 
-def test_what_is_restored_or_superseded_is_so_though_no_summary_can_be_rewritten(
+def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
     service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, *trio("a"), *trio("a1"))

@@ -243,7 +243,7 @@ def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
     assert found(service, "Rome office") == ["oslo"]
 
 
-def test_what_is_superseded_while_it_is_summarized_is_not_promoted_as_current(
+def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
     service: MemoryService,
     store: SqliteStore,
     cycle: SleepCycle,

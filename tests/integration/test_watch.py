@@ -317,7 +317,7 @@ def test_on_its_battery_a_cycle_waits_and_says_why(
     assert modelled.calls == []
 
 
-def test_what_is_past_its_time_to_live_goes_by_rule_meanwhile(
+def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
     store: SqliteStore, background: Background, modelled: Modelled
 ) -> None:
     remember_batch(store, *trio("old", hours_ago=30), *trio("new", hours_ago=20))

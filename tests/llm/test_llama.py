@@ -219,7 +219,7 @@ def test_closing_amid_loading_says_nothing_against_the_model(
     assert children() == before
 
 
-def test_those_that_wait_for_their_turn_do_not_undo_a_close(
+def test_waiting_requests_do_not_reopen_a_closed_model(
     load: Maker, endless: Path
 ) -> None:
     before = children()

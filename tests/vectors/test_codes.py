@@ -20,7 +20,7 @@ positions = st.integers(1, 3 * ROWS_MAX)
     st.lists(st.tuples(st.sets(positions, max_size=30), st.booleans()), max_size=8),
     st.data(),
 )
-def test_what_is_held_is_what_came_last_within_the_span_and_was_not_forgotten(
+def test_the_codes_are_the_newest_of_the_span_without_the_forgotten(
     arrivals: list[tuple[set[int], bool]], data: st.DataObject
 ) -> None:
     codes = Codes(rows_max=ROWS_MAX)
@@ -52,7 +52,7 @@ def test_what_is_held_is_what_came_last_within_the_span_and_was_not_forgotten(
 
 
 @pytest.mark.parametrize("width", [3, 64, 67])
-def test_those_that_differ_in_the_fewest_signs_are_taken(
+def test_the_fewest_differing_signs_are_selected(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SIFTED", 50)
@@ -73,9 +73,7 @@ def test_those_that_differ_in_the_fewest_signs_are_taken(
     )
 
 
-def test_of_those_that_differ_in_as_many_signs_the_nearest_by_the_question_are_taken() -> (
-    None
-):
+def test_equal_sign_distances_are_decided_by_similarity_to_the_question() -> None:
     large, small = pack((-0.9, 0.1, 0.4)), pack((0.9, -0.1, 0.4))
     codes = Codes()
     codes.put({1: large, 2: small})

@@ -37,7 +37,7 @@ arrivals = st.lists(
 
 
 @given(arrivals, angles, st.integers(1, 10), st.data())
-def test_old_and_new_are_found_as_if_each_were_looked_at_and_nothing_forgotten_is(
+def test_the_index_agrees_with_an_exhaustive_search_and_finds_nothing_forgotten(
     arrivals: list[dict[int, tuple[float, ...]]],
     asked: tuple[float, ...],
     count: int,
@@ -95,7 +95,7 @@ def test_no_more_of_the_older_are_read_than_may_be(
     assert next(iter(found)) == 5
 
 
-def test_as_long_as_all_are_in_memory_nothing_is_read() -> None:
+def test_nothing_is_read_while_all_vectors_are_in_memory() -> None:
     table = Table({n: pack((1.0, n, 0.0)) for n in range(1, 6)})
     index = filled(table, rows_max=5)
 

@@ -46,7 +46,7 @@ def service(open_service: Open, embedder: FakeEmbedder) -> MemoryService:
 # ----------------------------------------------------------------- finding
 
 
-def test_what_is_meant_is_found_in_other_words(service: MemoryService) -> None:
+def test_a_memory_is_found_by_meaning_in_other_words(service: MemoryService) -> None:
     remember_all(service, "The tesla came on Tuesday", "The plums are ripe")
     wait_until_embedded(service, 2)
 

@@ -22,7 +22,7 @@ from mnemosyned.verbs.status import Status
 pytestmark = pytest.mark.numpy
 
 
-def test_beyond_what_memory_holds_the_oldest_still_gain_by_their_vectors(
+def test_memories_beyond_the_exact_rows_still_gain_by_their_vectors(
     open_service: Open,
 ) -> None:
     service = open_service(FakeEmbedder(), rows_max=2)
@@ -55,7 +55,7 @@ def test_beyond_what_memory_holds_the_oldest_are_found_in_other_words(
     assert service.call(Status()).embedder.searched == 11
 
 
-def test_of_those_beyond_what_memory_holds_the_forgotten_are_found_by_no_vector(
+def test_a_forgotten_memory_beyond_the_exact_rows_is_found_by_no_vector(
     open_service: Open, store: SqliteStore
 ) -> None:
     service = open_service(FakeEmbedder(), rows_max=2)
