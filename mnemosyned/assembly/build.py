@@ -268,16 +268,18 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             key=api_key(llm.api_key_file, variable=os.environ.get(API_KEY_VARIABLE)),
         )
     if llm.model_path and llm.model_path != NO_MODEL:
-        from mnemosyned.models.llama import LlamaModel  # noqa: PLC0415
+        from mnemosyned.models.llama import LlamaModel, LlamaOptions  # noqa: PLC0415
 
         return LlamaModel(
             model_path=Path(llm.model_path).expanduser(),
-            context_tokens=llm.context_tokens,
-            threads=llm.threads or max(1, (os.cpu_count() or 1) // 2),
-            gpu_layers=llm.gpu_layers,
-            nice=llm.nice,
-            time_limit_s=llm.time_limit_s,
-            idle_s=llm.idle_s,
+            options=LlamaOptions(
+                context_tokens=llm.context_tokens,
+                threads=llm.threads or max(1, (os.cpu_count() or 1) // 2),
+                gpu_layers=llm.gpu_layers,
+                nice=llm.nice,
+                time_limit_s=llm.time_limit_s,
+                idle_s=llm.idle_s,
+            ),
         )
     return None
 
@@ -288,14 +290,17 @@ def _vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
         return None
     # Loaded here: without a model the start need not wait for them.
     from mnemosyned.models.embedder import LlamaEmbedder  # noqa: PLC0415
+    from mnemosyned.models.llama import LlamaOptions  # noqa: PLC0415
     from mnemosyned.vectors.indexer import Vectors  # noqa: PLC0415
 
     embedder = LlamaEmbedder(
         model_path=Path(embedding.model_path).expanduser(),
-        threads=embedding.threads,
-        nice=embedding.nice,
-        time_limit_s=embedding.time_limit_s,
-        idle_s=embedding.idle_s,
+        options=LlamaOptions(
+            threads=embedding.threads,
+            nice=embedding.nice,
+            time_limit_s=embedding.time_limit_s,
+            idle_s=embedding.idle_s,
+        ),
         query_prefix=embedding.query_prefix,
         memory_prefix=embedding.memory_prefix,
     )

@@ -34,7 +34,7 @@ def list_models() -> None:
     here = list(shelf)
     for kept in here:
         mark = "in use" if kept.path.absolute() == used else ""
-        mark = mark if kept.whole else "in part: pull it again to go on"
+        mark = mark if kept.complete else "in part: pull it again to go on"
         say(f"{kept.path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
     if used and used not in {kept.path.absolute() for kept in here}:
         say(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
@@ -55,12 +55,12 @@ def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
         len(sha256) != 64 or set(sha256.lower()) - set("0123456789abcdef")
     ):
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
-    wanted, target = shelf.wanted(name, sha256=sha256)
+    request, target = shelf.resolve(name, sha256=sha256)
     if only_say:
-        say(manual_instructions(wanted, target))
+        say(manual_instructions(request, target))
         return
     with click.progressbar(
-        length=wanted.size or 1,
+        length=request.size or 1,
         label=target.name,
         file=sys.stderr,
         hidden=not sys.stderr.isatty(),

@@ -1,1 +1,1 @@
-"""Language models on this machine: fetched when asked for, checked, chosen, removed."""
+"""Language models: the files on this machine, the llama.cpp process, and HTTP endpoints."""

@@ -1,4 +1,4 @@
-"""The models kept on this machine, in one folder, by their file names."""
+"""Models installed on this machine, in one folder, by their file names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """A model that can be asked for by a short name."""
+    """Model that can be downloaded by a short name."""
 
     url: str
     size: int
@@ -43,16 +43,16 @@ CATALOG: Mapping[str, CatalogEntry] = {
 
 @dataclass(frozen=True, slots=True)
 class InstalledModel:
-    """A model that is here."""
+    """Installed model."""
 
     path: Path
     size: int
-    whole: bool = True
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """What a check found."""
+    """Result of verifying a model's file."""
 
     size: int
     sha256: str
@@ -62,7 +62,7 @@ class VerifyResult:
 
 
 class ModelStore:
-    """A folder of models."""
+    """Folder of installed models."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or models_dir()
@@ -72,25 +72,27 @@ class ModelStore:
             if path.is_file():
                 yield InstalledModel(path, path.stat().st_size)
         for part in sorted(self.folder.glob("*.gguf.part")):
-            yield InstalledModel(part.with_suffix(""), part.stat().st_size, whole=False)
+            yield InstalledModel(
+                part.with_suffix(""), part.stat().st_size, complete=False
+            )
 
-    def wanted(
+    def resolve(
         self, name: str, *, sha256: str | None = None
     ) -> tuple[DownloadRequest, Path]:
-        """What to fetch for a short name or an address, and where it goes."""
+        """Resolve a short name or an address into a download and its target."""
         if known := CATALOG.get(name):
-            wanted = DownloadRequest(url=known.url, size=known.size, sha256=sha256)
+            request = DownloadRequest(url=known.url, size=known.size, sha256=sha256)
         elif "://" in name:
-            wanted = DownloadRequest(url=name, sha256=sha256)
+            request = DownloadRequest(url=name, sha256=sha256)
         else:
             raise InvalidRequest(
                 f"no model is known as {name}; give an https address of a .gguf file, or one of: "
                 + ", ".join(CATALOG)
             )
-        file = _file_name(wanted.url)
+        file = _file_name(request.url)
         if not FILE_NAME.fullmatch(file):
             raise InvalidRequest(f"{name} does not end in the name of a .gguf file")
-        return wanted, self.folder / file
+        return request, self.folder / file
 
     def pull(
         self,
@@ -100,8 +102,8 @@ class ModelStore:
         progress: Progress,
         pause_s: float = 1.0,
     ) -> tuple[Path, str]:
-        """Fetch a model; where it is, and its SHA-256. Raises `FetchFailed`."""
-        wanted, target = self.wanted(name, sha256=sha256)
+        """Download a model; return its path and SHA-256. Raises `FetchFailed`."""
+        request, target = self.resolve(name, sha256=sha256)
         if target.exists():
             verdict = self.verify(target, sha256=sha256)
             if verdict.problems:
@@ -111,14 +113,14 @@ class ModelStore:
                 )
             return target, verdict.sha256
         try:
-            return target, download(wanted, target, progress=progress, pause_s=pause_s)
+            return target, download(request, target, progress=progress, pause_s=pause_s)
         except FetchFailed as error:
             raise FetchFailed(
-                f"{error.message}. {manual_instructions(wanted, target)}"
+                f"{error.message}. {manual_instructions(request, target)}"
             ) from error
 
     def find(self, name: str, *, in_part: bool = False) -> Path:
-        """The file of a model that is here, by short name, file name or path."""
+        """Find the file of an installed model by short name, file name or path."""
         if known := CATALOG.get(name):
             name = _file_name(known.url)
         candidates = [self.folder / name, self.folder / f"{name}.gguf"]
@@ -132,7 +134,7 @@ class ModelStore:
         )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
-        """Check form, size and digest, as far as they are known."""
+        """Check format, size and digest, as far as known."""
         size = path.stat().st_size
         digest = sha256_of(path)
         problems = []
@@ -150,7 +152,7 @@ class ModelStore:
         return VerifyResult(size, digest, tuple(problems), compared=bool(expected))
 
     def remove(self, path: Path) -> None:
-        """Delete a model and what was noted of it."""
+        """Delete a model and its recorded digest."""
         if path.parent != self.folder.absolute():
             raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
         for name in (path.name, f"{path.name}.sha256"):
@@ -158,10 +160,10 @@ class ModelStore:
         discard_part(_part_path(path))
 
 
-def manual_instructions(wanted: DownloadRequest, target: Path) -> str:
-    """How to bring the file here without this machine's network."""
-    size = f" of {wanted.size:,} bytes" if wanted.size else ""
-    return f"Without a network here, bring the file{size} from {wanted.url} and put it at {target}"
+def manual_instructions(request: DownloadRequest, target: Path) -> str:
+    """Return instructions to install the file without a network."""
+    size = f" of {request.size:,} bytes" if request.size else ""
+    return f"Without a network here, bring the file{size} from {request.url} and put it at {target}"
 
 
 def _file_name(url: str) -> str:
@@ -173,7 +175,7 @@ def _part_path(path: Path) -> Path:
 
 
 def _recorded_digest(path: Path) -> str:
-    """The digest noted when it was fetched."""
+    """Return the digest recorded when it was downloaded."""
     try:
         return path.with_name(f"{path.name}.sha256").read_text().split()[0]
     except (OSError, IndexError, UnicodeDecodeError):

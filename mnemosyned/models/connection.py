@@ -1,4 +1,4 @@
-"""The line to an endpoint: whom it may reach, and how another thread cuts it."""
+"""Connection to an endpoint: the addresses it may reach, and aborting it from another thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mnemosyned.domain.errors import ConfigInvalid, ModelUnavailable
 
 
 class Address:
-    """Where an endpoint is. Raises `ConfigInvalid` for what no endpoint can be or may be."""
+    """Address of an endpoint. Raises `ConfigInvalid` for one that is malformed or not allowed."""
 
     def __init__(self, endpoint: str, *, local_only: bool) -> None:
         parts, port = _parsed(endpoint)
@@ -40,7 +40,7 @@ class Address:
                 ) from None
 
     def resolve(self) -> list[tuple[socket.AddressFamily, Any]]:
-        """Every address of the host, all of them on this machine where that is the rule.
+        """Return every address of the host, all of them on this machine where that is required.
 
         Raises `OSError`, and `ModelUnavailable` for a host that is elsewhere.
         """
@@ -58,17 +58,17 @@ class Address:
         return [(family, place) for family, _, _, _, place in found]
 
     def refuses(self, error: Exception) -> bool:
-        """Whether it is the certificate that went wrong, which no second try mends."""
+        """Whether the certificate was rejected, which no retry mends."""
         return isinstance(error, ssl.SSLCertVerificationError)
 
     @cached_property
     def trust(self) -> ssl.SSLContext:
-        """The machine's own certificates, host names checked."""
+        """TLS context with the machine's certificates and checked host names."""
         return ssl.create_default_context()
 
 
 class EndpointConnection:
-    """One connection at a time; `abort` ends it, and any that follows, from another thread."""
+    """One connection at a time; `abort` ends it, and any later one, from another thread."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -92,7 +92,7 @@ class EndpointConnection:
         raise refused or OSError("the host has no address")
 
     def set_timeout(self, seconds: float) -> None:
-        """How long the next words from the other side may take."""
+        """Limit the time until the next bytes arrive."""
         if self._socket:
             self._socket.settimeout(seconds)
 
@@ -104,7 +104,7 @@ class EndpointConnection:
             held.close()
 
     def abort(self) -> None:
-        """Wake whoever reads or connects; nothing more goes over this line."""
+        """Wake the thread that reads or connects; no connection can be opened any more."""
         with self._lock:
             self._aborted = True
             if self._socket:
@@ -137,29 +137,27 @@ class EndpointConnection:
 
 
 def _parsed(endpoint: str) -> tuple[SplitResult, int | None]:
-    wrong = ""
     try:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        parts, port, wrong = urlsplit(""), None, "is no address"
-    if not wrong and (parts.scheme not in ("http", "https") or not parts.hostname):
-        wrong = "is no http:// or https:// address"
-    elif parts.username is not None or parts.password is not None:
-        wrong = "holds a name or key; put the key in llm.api_key_file"
-    elif (
-        parts.query
-        or parts.fragment
-        or not endpoint.isascii()
-        or not endpoint.isprintable()
-    ):
-        wrong = "has more in it than an address; leave it out"
-    if wrong:  # without its words: a key may be among them
-        raise ConfigInvalid(
-            f"llm.endpoint {wrong}; it reads like http://127.0.0.1:8080/v1",
-            field="llm.endpoint",
-        )
+        raise _malformed("is no address") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _malformed("is no http:// or https:// address")
+    if parts.username is not None or parts.password is not None:
+        raise _malformed("holds a name or key; put the key in llm.api_key_file")
+    printable = endpoint.isascii() and endpoint.isprintable()
+    if parts.query or parts.fragment or not printable:
+        raise _malformed("has more in it than an address; leave it out")
     return parts, port
+
+
+def _malformed(problem: str) -> ConfigInvalid:
+    # The address is not quoted: a key may be in it.
+    return ConfigInvalid(
+        f"llm.endpoint {problem}; it reads like http://127.0.0.1:8080/v1",
+        field="llm.endpoint",
+    )
 
 
 def _is_loopback(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""A large file over HTTP: taken up where it broke off, checked, and put in place in one step."""
+"""Download of a large file over HTTP: resumed, verified, and put in place in one step."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ MAGIC = b"GGUF"
 CHUNK_BYTES = 1 << 18
 REDIRECTS_MAX = 5
 STALLED_ATTEMPTS_MAX = 4
-"""This many attempts in a row may bring nothing."""
+"""Attempts in a row that may bring no bytes."""
 ATTEMPTS_MAX = 1_000
 TIMEOUT_S = 30.0
 RETRYABLE_STATUSES = {408, 425, 429, 500, 502, 503, 504}
-"""Answers that may be others in a moment."""
+"""HTTP statuses worth another attempt."""
 
 Progress = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadRequest:
-    """What to fetch, and what is known of it."""
+    """File to download, with its size and digest where known."""
 
     url: str
     size: int | None = None
@@ -47,14 +47,14 @@ class DownloadRequest:
 
 
 def download(
-    wanted: DownloadRequest, target: Path, *, progress: Progress, pause_s: float = 1.0
+    request: DownloadRequest, target: Path, *, progress: Progress, pause_s: float = 1.0
 ) -> str:
-    """Bring the file to its place; its SHA-256.
+    """Download the file to its target; return its SHA-256.
 
-    What has come stays beside the place as `.part`, and the next call goes on from there.
-    `progress` hears how many bytes there are, and of how many. Raises `FetchFailed`.
+    Bytes received stay next to the target as `.part`, and the next call resumes there.
+    `progress` gets the number of bytes received and the total. Raises `FetchFailed`.
     """
-    check_url(wanted.url)
+    check_url(request.url)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = target.with_name(f"{target.name}.part")
     with part.open("a+b") as file:
@@ -65,16 +65,16 @@ def download(
                 f"{target.name} is being fetched already; wait for that"
             ) from error
         try:
-            _Download(wanted, file, part, progress).run(pause_s)
+            _Download(request, file, part, progress).run(pause_s)
         finally:
             if not part.exists() or part.stat().st_size == 0:
                 discard_part(part)
         os.fsync(file.fileno())
         digest = sha256_of(part)
-        if wanted.sha256 and digest != wanted.sha256.lower():
+        if request.sha256 and digest != request.sha256.lower():
             discard_part(part)
             raise FetchFailed(
-                f"{target.name} came with the SHA-256 {digest} instead of {wanted.sha256}; it was "
+                f"{target.name} came with the SHA-256 {digest} instead of {request.sha256}; it was "
                 "thrown away: fetch it again, and do not trust the source if that repeats"
             )
         target.with_name(f"{target.name}.sha256").write_text(
@@ -86,13 +86,13 @@ def download(
 
 
 def sha256_of(path: Path) -> str:
-    """The digest of a file, as `sha256sum` prints it."""
+    """Return the digest of a file, as `sha256sum` prints it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_url(url: str) -> None:
-    """Refuse what is not HTTPS; plain HTTP may only go to this machine."""
+    """Require HTTPS; plain HTTP only to this machine. Raises `InvalidRequest`."""
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return
@@ -111,12 +111,12 @@ def _is_loopback(host: str) -> bool:
 
 
 def _metadata_path(part: Path) -> Path:
-    """Where it is kept which file, of which version, the part belongs to."""
+    """Return the path of the record of a part's address and version."""
     return part.with_name(f"{part.name}.json")
 
 
 def discard_part(part: Path) -> None:
-    """Delete what came of a file that is not whole."""
+    """Delete an incomplete download."""
     part.unlink(missing_ok=True)
     _metadata_path(part).unlink(missing_ok=True)
 
@@ -142,16 +142,16 @@ class _Redirects(HTTPRedirectHandler):
 
 
 class _Download:
-    """Attempts at one file, each going on where the one before broke off."""
+    """Attempts at one file, each resuming the one before."""
 
     def __init__(
-        self, wanted: DownloadRequest, file: BinaryIO, part: Path, progress: Progress
+        self, request: DownloadRequest, file: BinaryIO, part: Path, progress: Progress
     ) -> None:
-        self._wanted = wanted
+        self._request = request
         self._file = file
         self._part = part
         self._progress = progress
-        self._host = urlsplit(wanted.url).hostname
+        self._host = urlsplit(request.url).hostname
         handlers = [
             urllib.request.HTTPSHandler(context=ssl.create_default_context()),
             _Redirects(),
@@ -162,19 +162,19 @@ class _Download:
         self._etag = self._remembered()
 
     def run(self, pause_s: float) -> None:
-        """Attempt until it is whole. Raises `FetchFailed`."""
-        fruitless = 0
+        """Attempt until the file is complete. Raises `FetchFailed`."""
+        stalled = 0
         for _ in range(ATTEMPTS_MAX):
             before = self._have()
-            if self._wanted.size and before == self._wanted.size:
+            if self._request.size and before == self._request.size:
                 return
             try:
                 self._attempt(before)
             except (OSError, HTTPException) as error:
-                fruitless = 0 if self._have() > before else fruitless + 1
-                if fruitless >= STALLED_ATTEMPTS_MAX or self._is_final(error):
+                stalled = 0 if self._have() > before else stalled + 1
+                if stalled >= STALLED_ATTEMPTS_MAX or self._is_final(error):
                     raise FetchFailed(self._why(error)) from error
-                time.sleep(pause_s * 2**fruitless)
+                time.sleep(pause_s * 2**stalled)
             else:
                 return
         raise FetchFailed(
@@ -182,13 +182,13 @@ class _Download:
         )
 
     def _attempt(self, have: int) -> None:
-        """One request: returns when the file is whole, raises where it is not."""
+        """Make one request; raise where it leaves the file incomplete."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
         if have:
             headers["Range"] = f"bytes={have}-"
             if self._etag:
                 headers["If-Range"] = self._etag
-        request = Request(self._wanted.url, headers=headers)  # noqa: S310 checked before
+        request = Request(self._request.url, headers=headers)  # noqa: S310 checked before
         try:
             response = self._opener.open(request, timeout=TIMEOUT_S)
         except HTTPError as error:
@@ -205,7 +205,7 @@ class _Download:
             raise ConnectionError("the connection broke off")
 
     def _accept(self, response: HTTPResponse, have: int) -> int | None:
-        """Place the file for what comes; how large the whole is."""
+        """Position the file for the response; return the total size."""
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
         if response.status == 206:
@@ -216,9 +216,9 @@ class _Download:
             total = whole
         else:
             self._file.truncate(0)
-        if self._wanted.size and total not in (None, self._wanted.size):
+        if self._request.size and total not in (None, self._request.size):
             raise FetchFailed(
-                f"{self._host} has a file of {total:,} bytes where {self._wanted.size:,} are "
+                f"{self._host} has a file of {total:,} bytes where {self._request.size:,} are "
                 "expected: it is another one; nothing was kept of it"
             )
         free = shutil.disk_usage(self._part.parent).free
@@ -245,19 +245,19 @@ class _Download:
             self._file.write(chunk)
             self._file.flush()
             have += len(chunk)
-            if self._wanted.size and have > self._wanted.size:
+            if self._request.size and have > self._request.size:
                 discard_part(self._part)
                 raise FetchFailed(f"{self._host} sends more than the file should have")
-            self._progress(have, total or self._wanted.size)
+            self._progress(have, total or self._request.size)
 
     def _have(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
     def _remembered(self) -> str | None:
-        """The version that the part is of; a part of another address is emptied."""
+        """Return the version of the part; truncate a part of another address."""
         try:
             note = json.loads(_metadata_path(self._part).read_text())
-            if note["url"] == self._wanted.url:
+            if note["url"] == self._request.url:
                 return str(note["etag"]) if note["etag"] else None
         except (OSError, ValueError, KeyError, TypeError):  # none, or not ours
             pass
@@ -267,11 +267,11 @@ class _Download:
     def _remember(self, etag: str | None) -> None:
         # A weak one does not promise the same bytes.
         self._etag = None if etag is None or etag.startswith("W/") else etag
-        note = json.dumps({"url": self._wanted.url, "etag": self._etag})
+        note = json.dumps({"url": self._request.url, "etag": self._etag})
         _metadata_path(self._part).write_text(note)
 
     def _is_final(self, error: Exception) -> bool:
-        """Whether another attempt would end like this one."""
+        """Whether another attempt would fail in the same way."""
         if isinstance(error, HTTPError):
             return error.code not in RETRYABLE_STATUSES
         reason = error.reason if isinstance(error, URLError) else error
@@ -310,7 +310,7 @@ class _Download:
 
 
 def _content_range(text: str) -> tuple[int | None, int | None, int | None]:
-    """First byte, last byte and size out of `bytes 5-9/10`."""
+    """Parse first byte, last byte and size out of `bytes 5-9/10`."""
     span, _, whole = text.removeprefix("bytes ").partition("/")
     first, _, last = span.partition("-")
     numbers = (int(word) if word.isdigit() else None for word in (first, last, whole))

@@ -1,4 +1,4 @@
-"""An embedding model run by llama.cpp, in the same kind of process as the one that summarizes."""
+"""Embedding model run by llama.cpp, in the same kind of process as the one that summarizes."""
 
 from __future__ import annotations
 
@@ -8,34 +8,26 @@ from pathlib import Path
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable, SummarizerFailed
 from mnemosyned.domain.ports.models import Embedder
-from mnemosyned.models.llama import LlamaModel
+from mnemosyned.models.llama import LlamaModel, LlamaOptions, Purpose
 
 PIECE_BYTES = 1 << 20
 FORM = "1"
-"""Of what a vector is made of besides the text: a change of it makes all vectors anew."""
+"""Version of how a vector is made from a text: a change re-embeds all memories."""
 
 
 class LlamaEmbedder(Embedder):
-    """Any embedding model in a GGUF file; the prefixes are those that its makers ask for."""
+    """Embedding model in a GGUF file; the prefixes are those that its makers prescribe."""
 
     def __init__(
         self,
         *,
         model_path: Path,
-        threads: int,
-        nice: int,
-        time_limit_s: float,
-        idle_s: float,
+        options: LlamaOptions,
         query_prefix: str = "",
         memory_prefix: str = "",
     ) -> None:
         self._model = LlamaModel(
-            model_path=model_path,
-            threads=threads,
-            nice=nice,
-            time_limit_s=time_limit_s,
-            idle_s=idle_s,
-            embedding=True,
+            model_path=model_path, options=options, purpose=Purpose.EMBEDDING
         )
         self.name = self._model.name
         self._path = model_path
@@ -43,14 +35,14 @@ class LlamaEmbedder(Embedder):
         self._memory_prefix = memory_prefix
 
     def identity(self) -> str:
-        """By the file's size and its first, middle and last megabyte, as reading all takes long."""
+        """Digest the file's size and its first, middle and last megabyte; reading all takes long."""
         digest = hashlib.sha256()
         try:
             with self._path.open("rb") as file:
                 size = self._path.stat().st_size
                 digest.update(f"{FORM} {size} {self._memory_prefix}".encode())
-                for at in (0, size // 2, max(0, size - PIECE_BYTES)):
-                    file.seek(at)
+                for offset in (0, size // 2, max(0, size - PIECE_BYTES)):
+                    file.seek(offset)
                     digest.update(file.read(PIECE_BYTES))
         except OSError as error:
             raise ModelUnavailable(

@@ -1,4 +1,4 @@
-"""A language model behind an HTTP endpoint that speaks OpenAI's form, on this machine or not."""
+"""Language model behind an HTTP endpoint of OpenAI's form, on this machine or another."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mnemosyned.logs import logger
 from mnemosyned.models.connection import Address, EndpointConnection
 
 CONTEXT_TOKENS = 4096
-"""The window of an endpoint that nobody stated: what llama-server and Ollama start with."""
+"""Default window of an endpoint, as of llama-server and Ollama."""
 CONNECT_S = 5.0
 TRIES = 3
 BACKOFF_S = 0.5
 RETRY_AFTER_MAX_S = 10.0
-"""An endpoint that asks for more patience than this is left alone for now."""
+"""Longest wait that an endpoint may ask for before it counts as unavailable."""
 ANSWER_BYTES_MAX = 1 << 20
 KEY_CHARS_MAX = 4_096
 
@@ -42,7 +42,7 @@ _REJECTED_REQUEST_STATUSES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 }
-"""What an endpoint says of a prompt it will not take; another group may fare better."""
+"""HTTP statuses of a rejected prompt; that of another group may be accepted."""
 
 log = logger()
 
@@ -64,7 +64,7 @@ _ANSWERS = msgspec.json.Decoder(_Answer)
 
 
 class _Retryable(Exception):
-    """Worth another try: too many requests, an error of the server, a connection that broke."""
+    """Failure worth a retry: too many requests, a server error, a broken connection."""
 
     def __init__(self, what: str, *, wait_s: float | None = None) -> None:
         super().__init__(what)
@@ -73,11 +73,11 @@ class _Retryable(Exception):
 
 
 class EndpointModel(TextModel):
-    """Asks `{endpoint}/chat/completions`, with bounded patience; one call at a time.
+    """Client of `{endpoint}/chat/completions` with time limits; one call at a time.
 
-    With `local_only` every address the host has must be of this machine, at the start and again
-    at each connection. Proxies of the environment are not used and redirects not followed.
-    Raises `ConfigInvalid` for an address that cannot be, or must not be, asked.
+    With `local_only` every address of the host must be on this machine, at the start and again at
+    each connection. Proxies of the environment are not used and redirects not followed. Raises
+    `ConfigInvalid` for an address that is malformed or not allowed.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class EndpointModel(TextModel):
 
 
 class _Call:
-    """One question to the endpoint, with its tries, its time and its way to be abandoned."""
+    """One call of the endpoint, with its retries and time limit; it can be abandoned."""
 
     def __init__(
         self,
@@ -166,27 +166,27 @@ class _Call:
         self._connection = EndpointConnection(address)
 
     def abandon(self) -> None:
-        """End it from another thread."""
+        """End the call from another thread."""
         self._abandoned.set()
         self._connection.abort()
 
     def answer(self, body: bytes) -> bytes:
-        """The body of the endpoint's answer. Raises `SummarizerFailed`."""
+        """Return the body of the endpoint's answer. Raises `SummarizerFailed`."""
         # Watching from outside, as a server that sends a byte now and then never times out.
         watch = threading.Timer(self._limit_s, self._connection.abort)
         watch.daemon = True
         watch.start()
         try:
-            return self._tried(body)
+            return self._with_retries(body)
         finally:
             watch.cancel()
             self._connection.abort()
 
-    def _tried(self, body: bytes) -> bytes:
+    def _with_retries(self, body: bytes) -> bytes:
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:
-                return self._once(body)
+                return self._try(body)
             except _Retryable as busy:
                 self._check_time()
                 pause_s = wait_s if busy.wait_s is None else busy.wait_s
@@ -198,12 +198,12 @@ class _Call:
                 wait_s *= 2
         raise AssertionError  # the loop returns or raises
 
-    def _once(self, body: bytes) -> bytes:
+    def _try(self, body: bytes) -> bytes:
         try:
-            connection = self._connection.open(min(CONNECT_S, self._left()))
+            connection = self._connection.open(min(CONNECT_S, self._seconds_left()))
             self._check_time()
-            self._connection.set_timeout(self._left())
-            return self._asked(connection, body)
+            self._connection.set_timeout(self._seconds_left())
+            return self._send(connection, body)
         except (OSError, HTTPException) as error:
             self._check_time()
             if self._address.refuses(error):
@@ -217,16 +217,16 @@ class _Call:
         finally:
             self._connection.close()
 
-    def _asked(self, connection: HTTPConnection, body: bytes) -> bytes:
+    def _send(self, connection: HTTPConnection, body: bytes) -> bytes:
         path = f"{self._address.path}/chat/completions"
         connection.request("POST", path, body, dict(self._headers))
         with closing(connection.getresponse()) as response:
-            return self._taken(response)
+            return self._check_status(response)
 
-    def _taken(self, response: HTTPResponse) -> bytes:
+    def _check_status(self, response: HTTPResponse) -> bytes:
         status = response.status
         if status == HTTPStatus.OK:
-            return self._whole(response)
+            return self._read_body(response)
         if status in _RETRYABLE_STATUSES:
             raise _Retryable(
                 f"answers with HTTP status {status}", wait_s=_retry_after(response)
@@ -245,7 +245,7 @@ class _Call:
         }
         raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 
-    def _whole(self, response: HTTPResponse) -> bytes:
+    def _read_body(self, response: HTTPResponse) -> bytes:
         answer = response.read(ANSWER_BYTES_MAX + 1)
         self._check_time()  # cut off, it looks like an end
         if len(answer) > ANSWER_BYTES_MAX:
@@ -256,7 +256,7 @@ class _Call:
             raise HTTPException  # the connection broke in between
         return answer
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return max(0.001, self._ends - time.monotonic())
 
     def _check_time(self) -> None:
@@ -290,7 +290,7 @@ def _connect_error_text(error: Exception) -> str:
 
 
 def _retry_after(response: HTTPResponse) -> float | None:
-    """Seconds; a date is taken as no answer, as the backoff is short anyway."""
+    """Return the seconds to wait; a date is ignored, as the backoff is short anyway."""
     said = (response.getheader("Retry-After") or "").strip()
     return (
         float(said) if said.isascii() and said.isdecimal() and len(said) < 7 else None
@@ -301,7 +301,7 @@ def _retry_after(response: HTTPResponse) -> float | None:
 
 
 def api_key(file: str | None, *, variable: str | None) -> str | None:
-    """The key from its file, else from the variable's value. Raises `ConfigInvalid`."""
+    """Return the key from its file, else from the variable's value. Raises `ConfigInvalid`."""
     if file is None:
         return _check_key(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
     path = Path(file).expanduser()
@@ -338,7 +338,7 @@ _WORD_CHARS = 15
 
 
 def estimate_tokens(text: str) -> int:
-    """What a text may take at most in the vocabularies in use, without any of them.
+    """Estimate an upper bound of a text's tokens in common vocabularies, without any of them.
 
     Letters by threes (a word of English has 1.3 tokens), digits and signs one each, spaces with
     the word they precede, and what is not ASCII by its bytes, as models that lack it spell it.

@@ -1,4 +1,4 @@
-"""Messages between a process and its helper: each with its length before it."""
+"""Framing of messages between a process and its worker: a length, then the payload."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _LENGTH = struct.Struct(">I")
 
 
 def write_frame(stream: IO[bytes], payload: bytes) -> None:
-    """Send one message with its length before it."""
+    """Write one frame."""
     stream.write(_LENGTH.pack(len(payload)) + payload)
     stream.flush()
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:
-    """One message; None when the other side is gone."""
+    """Read one frame; None when the other side is gone."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None

@@ -1,4 +1,4 @@
-"""A language model run by llama.cpp in a process of its own, which ends when it has no work."""
+"""Language model run by llama.cpp in a child process, which ends when idle."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +35,7 @@ from mnemosyned.models.llama_worker import (
 
 MAGIC = b"GGUF"
 TICK_S = 0.2
-"""How often the process is looked at: limits are kept this exactly."""
+"""Interval at which time limits are checked."""
 STOP_S = 5.0
 
 log = logger()
@@ -41,53 +43,69 @@ log = logger()
 Ending = Literal["idle", "time_limit", "closed", "unusable", "died"]
 
 
-class LlamaModel(TextModel):
-    """A GGUF file in a child process: started when first needed, one inference at a time.
+class Purpose(StrEnum):
+    """Use of a model; it must be asked nothing else."""
 
-    The process ends after `idle_s` without work, with `close`, and where a call takes longer than
-    `time_limit_s`; the next call starts it again.
+    TEXT = "text"
+    """Count tokens and complete conversations."""
+    COUNTING = "counting"
+    """Count tokens, in little memory."""
+    EMBEDDING = "embedding"
+    """Make vectors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaOptions:
+    """Resources of a model's process."""
+
+    context_tokens: int | None = None
+    threads: int | None = None
+    gpu_layers: int = 0
+    nice: int = 19
+    time_limit_s: float = 300.0
+    """Time after which a call fails and the process is ended."""
+    idle_s: float = 60.0
+    """Time without work after which the process ends."""
+
+
+class LlamaModel(TextModel):
+    """GGUF file in a child process: started when first needed, one inference at a time.
+
+    The process ends when idle, with `close`, and where a call exceeds its time limit; the next
+    call starts it again.
     """
 
     def __init__(
         self,
         *,
         model_path: Path,
-        context_tokens: int | None = None,
-        threads: int | None = None,
-        gpu_layers: int = 0,
-        nice: int = 19,
-        time_limit_s: float = 300.0,
-        idle_s: float = 60.0,
-        vocabulary_only: bool = False,
-        embedding: bool = False,
+        options: LlamaOptions = LlamaOptions(),
+        purpose: Purpose = Purpose.TEXT,
     ) -> None:
-        """With `vocabulary_only` it counts, in little memory, and must be asked nothing else.
-
-        With `embedding` it makes vectors, and must be asked nothing else.
-        """
         self.name = f"llama:{model_path.stem}"
         self._path = model_path
+        embedding = purpose is Purpose.EMBEDDING
         self._load = Load(
             model_path=str(model_path.absolute()),
-            context_tokens=context_tokens,
-            threads=threads,
-            gpu_layers=gpu_layers,
-            nice=nice,
-            vocabulary_only=vocabulary_only,
+            context_tokens=options.context_tokens,
+            threads=options.threads,
+            gpu_layers=options.gpu_layers,
+            nice=options.nice,
+            vocabulary_only=purpose is Purpose.COUNTING,
             embedding=embedding,
         )
         self._section = "embedding" if embedding else "llm"
         self._smaller = (
             "a smaller model" if embedding else "a smaller llm.context_tokens or model"
         )
-        self._time_limit_s = time_limit_s
-        self._idle_s = idle_s
+        self._time_limit_s = options.time_limit_s
+        self._idle_s = options.idle_s
         self._turn = threading.Lock()
         """Held through a call: one inference at a time."""
         self._state = threading.Lock()
         """Held for an instant, around the two below."""
         self._child: _WorkerProcess | None = None
-        self._closings = 0
+        self._close_count = 0
 
     @property
     def context_tokens(self) -> int:
@@ -107,22 +125,22 @@ class LlamaModel(TextModel):
         return self._ask(Complete(asked, max_tokens, temperature)).text
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector for each text, of length one, in half precision. Raises `SummarizerFailed`."""
+        """Return a unit vector for each text, in half precision. Raises `SummarizerFailed`."""
         return self._ask(Embed(list(texts))).vectors
 
     def close(self) -> None:
-        """End the process, also amid a call, which fails, as do those that wait for their turn."""
+        """End the process. A call in progress fails, and so do calls that wait for their turn."""
         with self._state:
             child, self._child = self._child, None
-            self._closings += 1
+            self._close_count += 1
         if child:
             child.end("closed")
             child.join()
 
     def _ask(self, request: CountTokens | Complete | Embed | None) -> Reply:
-        """The answer of the loaded model; to no request, what it said when it was loaded."""
+        """Return the model's reply; without a request, its reply to being loaded."""
         until = time.monotonic() + self._time_limit_s
-        closings = self._closings
+        closings = self._close_count
         if not self._turn.acquire(timeout=self._time_limit_s):
             raise SummarizerFailed(
                 f"{self.name} was busy with other calls; try again later"
@@ -132,7 +150,7 @@ class LlamaModel(TextModel):
             try:
                 reply = child.ask(request) if request else child.loaded
             finally:
-                child.rest()
+                child.release()
         finally:
             self._turn.release()
         if reply is None:
@@ -140,13 +158,13 @@ class LlamaModel(TextModel):
         return self._read(reply)
 
     def _ready(self, until: float, closings: int) -> _WorkerProcess:
-        """The process with the model in it, reserved for this call."""
+        """Return the process with the model loaded, reserved for this call."""
         child = self._child
         if child and child.reserve(until):
             return child
         self._check()
         with self._state:
-            if closings != self._closings:
+            if closings != self._close_count:
                 raise SummarizerFailed(
                     f"{self.name} was closed; ask again to start it anew"
                 )
@@ -169,7 +187,7 @@ class LlamaModel(TextModel):
         return child
 
     def _check(self) -> None:
-        """What can be known without a process. Raises `ModelUnavailable`."""
+        """Check library and file without a process. Raises `ModelUnavailable`."""
         if importlib.util.find_spec("llama_cpp") is None:
             raise ModelUnavailable(
                 _FAILURE_TEXTS[Failure.NO_LIBRARY].format(name=self.name)
@@ -243,52 +261,52 @@ _FAILURE_TEXTS = {
 class _WorkerProcess:
     """One process from its start to its end.
 
-    The thread that starts it lives as long, as the system ends the process with that thread; it
-    reads the answers, keeps the limits and reaps the process.
+    The thread that starts it lives as long, because the system ends the process with that thread;
+    it reads the replies, enforces the limits and reaps the process.
     """
 
     def __init__(self, idle_s: float) -> None:
         self.loaded: Reply | None = None
-        """What it said of the model."""
+        """Reply to loading the model."""
         self.ending: Ending | None = None
         self._idle_s = idle_s
         self._busy = True
         self._until = float("inf")
         self._guard = threading.Lock()
         self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
-        self._born: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = (
+        self._started: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = (
             queue.SimpleQueue()
         )
         self._thread = threading.Thread(target=self._live, name="llama", daemon=True)
         self._thread.start()
-        born = self._born.get()
-        if isinstance(born, OSError):
-            problem = born.strerror
+        started = self._started.get()
+        if isinstance(started, OSError):
+            problem = started.strerror
             raise ModelUnavailable(
                 f"no process for the model can be started: {problem}"
-            ) from born
-        self._process = born
+            ) from started
+        self._process = started
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """Process id."""
         return self._process.pid
 
     def reserve(self, until: float) -> bool:
-        """Keep it from ending for want of work, up to an instant; False where it has ended."""
+        """Keep it from ending as idle, up to an instant; return False where it has ended."""
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False
             self._busy, self._until = True, until
             return True
 
-    def rest(self) -> None:
-        """From now on it has no work."""
+    def release(self) -> None:
+        """Mark it as idle from now on."""
         with self._guard:
             self._busy, self._until = False, time.monotonic() + self._idle_s
 
     def ask(self, request: Load | CountTokens | Complete | Embed) -> Reply | None:
-        """The answer; None where the process ended first."""
+        """Send a request; return the reply, or None where the process ended first."""
         if self._process.stdin is None:
             return None
         try:
@@ -298,22 +316,22 @@ class _WorkerProcess:
         return self._replies.get()
 
     def end(self, why: Ending) -> None:
-        """Kill it; there is nothing in it to save."""
+        """Kill the process; it holds nothing to save."""
         with self._guard:
             self.ending = self.ending or why
         self._process.kill()
 
     def join(self) -> None:
-        """Wait until it is gone."""
+        """Wait until the process has ended."""
         self._thread.join(STOP_S)
 
     def _live(self) -> None:
         try:
             process = _start_worker()
         except OSError as error:
-            self._born.put(error)
+            self._started.put(error)
             return
-        self._born.put(process)
+        self._started.put(process)
         try:
             self._collect(process)
         finally:
@@ -335,13 +353,13 @@ class _WorkerProcess:
         ready.register(process.stdout, select.POLLIN)
         while True:
             if not ready.poll(TICK_S * 1000):
-                self._keep_limits(process)
+                self._enforce_limits(process)
             elif (frame := read_frame(process.stdout)) is None:
                 return
             else:
                 self._replies.put(REPLIES.decode(frame))
 
-    def _keep_limits(self, process: subprocess.Popen[bytes]) -> None:
+    def _enforce_limits(self, process: subprocess.Popen[bytes]) -> None:
         with self._guard:
             if self.ending or time.monotonic() < self._until:
                 return

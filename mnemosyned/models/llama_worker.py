@@ -1,4 +1,4 @@
-"""The process that holds the language model: requests in on standard input, answers out."""
+"""Worker process with the language model: requests on standard input, replies on output."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ import msgspec
 from mnemosyned.models.frames import read_frame, write_frame
 
 CONTEXT_TOKENS = 4096
-"""The window where none is asked for, or the file's own where that is smaller."""
+"""Default window; the file's own where that is smaller."""
 COUNTING_TOKENS = 8
-"""The window of a model that only counts, which needs none."""
+"""Window of a model that only counts tokens."""
 SEED = 20_260_317
-"""The same prompt is answered in the same words."""
+"""Seed of sampling: equal prompts get equal answers."""
 NICE_MAX = 19
 PR_SET_PDEATHSIG = 1
 EMBEDDING_TOKENS = 256
-"""What an embedding model reads of a text at most; less where it was made for less. More takes
-longer than a question may wait behind it: 512 tokens of a small model are half a second."""
+"""Maximum tokens that an embedding model reads of a text. More takes longer than a question may
+wait behind it: 512 tokens of a small model are half a second."""
 CACHE_VALUE_BYTES = 2
-"""Keys and values of the window are kept in half precision."""
+"""Bytes of a key or value of the window: half precision."""
 
 
 class Load(msgspec.Struct, frozen=True, tag=True):
-    """Read the model; comes first."""
+    """Request to load the model; the first of all."""
 
     model_path: str
     context_tokens: int | None
@@ -43,19 +43,19 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     gpu_layers: int
     nice: int
     vocabulary_only: bool = False
-    """Read what counting takes, which is a small part of the file, and complete nothing."""
+    """Load only what counting needs, a small part of the file."""
     embedding: bool = False
-    """It makes vectors, and is asked nothing else."""
+    """Load it to make vectors, and for nothing else."""
 
 
 class CountTokens(msgspec.Struct, frozen=True, tag=True):
-    """Ask how many tokens a text is."""
+    """Request for the number of tokens of a text."""
 
     text: str
 
 
 class Complete(msgspec.Struct, frozen=True, tag=True):
-    """Ask what comes after these messages."""
+    """Request to complete a conversation."""
 
     messages: list[dict[str, str]]
     max_tokens: int
@@ -63,13 +63,13 @@ class Complete(msgspec.Struct, frozen=True, tag=True):
 
 
 class Embed(msgspec.Struct, frozen=True, tag=True):
-    """Ask for a vector of each text."""
+    """Request for a vector of each text."""
 
     texts: list[str]
 
 
 class Failure(StrEnum):
-    """What can go wrong in here, for the parent to put into words."""
+    """Kind of failure, for the parent to put into words."""
 
     NO_LIBRARY = "no_library"
     DAMAGED = "damaged"
@@ -79,15 +79,15 @@ class Failure(StrEnum):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The answer to a request: words, a number, vectors, or what went wrong."""
+    """Reply to a request: text, a number, vectors, or a failure."""
 
     text: str = ""
     number: int = 0
     vectors: list[bytes] = []
-    """Each of length one, in half precision, little-endian."""
+    """Unit vectors in half precision, little-endian."""
     failure: Failure | None = None
     detail: str = ""
-    """Sizes, or the name of an error: never its words, which may quote a memory."""
+    """Sizes, or the name of an error; never its message, which may quote a memory."""
 
 
 # Built at import: at the first use, two threads that decode would crash the process.
@@ -96,7 +96,7 @@ REPLIES = msgspec.msgpack.Decoder(Reply)
 
 
 class RequestFailed(Exception):
-    """A request cannot be answered."""
+    """Failure to answer a request."""
 
     def __init__(self, failure: Failure, detail: str = "") -> None:
         super().__init__(failure)
@@ -104,7 +104,7 @@ class RequestFailed(Exception):
 
 
 class Engine:
-    """The model in llama.cpp, with the file's own tokenizer, window and chat template."""
+    """Model in llama.cpp, with the file's own tokenizer, window and chat template."""
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
         window = COUNTING_TOKENS if load.vocabulary_only else _window(llama_cpp, load)
@@ -127,7 +127,7 @@ class Engine:
         self._control = _control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> Reply:
-        """Count, or complete."""
+        """Count or complete."""
         if isinstance(request, Embed):
             raise RequestFailed(Failure.OTHER, "not loaded for vectors")
         if isinstance(request, CountTokens):
@@ -139,7 +139,7 @@ class Engine:
 
     @property
     def context_tokens(self) -> int:
-        """The window in force."""
+        """Size of the window."""
         return int(self._llama.n_ctx())
 
     def _complete(self, request: Complete) -> str:
@@ -163,12 +163,12 @@ class Engine:
         return str(completion["choices"][0]["message"]["content"] or "").strip()
 
     def _disarm(self, text: str) -> str:
-        """A memory may quote what ends a turn or names a role: it is taken apart, to be words."""
+        """Split control tokens that a memory may quote, so that they are read as words."""
         return self._control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
 
 class Encoder:
-    """An embedding model in llama.cpp; one that does not say how to pool gets the mean."""
+    """Embedding model in llama.cpp; pooled by the mean where the file does not say how."""
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
         self.context_tokens = min(_window(llama_cpp, load), EMBEDDING_TOKENS)
@@ -203,7 +203,7 @@ class Encoder:
             ) from error
 
     def answer(self, request: CountTokens | Complete | Embed) -> Reply:
-        """A vector for each text, of as much of it as fits the window."""
+        """Return a vector for each text, of as much of it as fits the window."""
         import numpy as np  # noqa: PLC0415 llama_cpp brings it
 
         if not isinstance(request, Embed):
@@ -219,7 +219,7 @@ class Encoder:
 
 
 def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
-    """The tokens of the window, once it is known that the memory for them is there."""
+    """Return the size of the window, after checking that the memory for it is free."""
     try:
         header = llama_cpp.Llama(
             load.model_path, vocab_only=True, n_ctx=COUNTING_TOKENS, verbose=False
@@ -244,7 +244,7 @@ def _window(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
 
 
 def _bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
-    """What one token of the window takes in all layers, by the file's metadata."""
+    """Return the bytes of one token of the window in all layers, by the file's metadata."""
     heads = _metadata_int(facts, f"{kind}.attention.head_count", 1)
     head = _metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
     keys = _metadata_int(facts, f"{kind}.attention.key_length", head)
@@ -263,7 +263,7 @@ def _metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
 
 
 def _free_bytes() -> int | None:
-    """What the machine, and the control group of a service, still has; None where unknown."""
+    """Return the free memory of the machine and its control groups; None where unknown."""
     found = []
     with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -290,7 +290,7 @@ def _free_in_group(folder: Path) -> int:
 
 
 def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
-    """What the tokenizer would read as a control token, and the role marks of many templates."""
+    """Compile a pattern of control tokens, and of the role marks of many templates."""
     vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
     found = {"<|"}
     for token in range(llama.n_vocab()):
@@ -306,10 +306,10 @@ def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN
 
 
 def _lower_priority(nice: int) -> None:
-    """Leave the processor to others; at the most, be run only when none of them wants it.
+    """Lower the priority of the process; at the maximum, run only when the processor is idle.
 
-    Under `SCHED_IDLE` whoever wakes runs at once: at nice 19 it still waits for a slice to end,
-    which for most calls to the daemon is longer than the call.
+    `SCHED_IDLE` yields at once to any other process. At nice 19 others still wait for a time
+    slice to end, which is longer than most calls to the daemon.
     """
     os.nice(nice)
     if nice == NICE_MAX and sys.platform == "linux":
@@ -356,7 +356,7 @@ def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
 
 
 def _take_requests(requests: queue.SimpleQueue[bytes]) -> None:
-    """Read on during inference, to end at once when the parent does or closes the pipe."""
+    """Read requests also during inference, to end at once when the parent closes the pipe."""
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         requests.put(frame)
     os._exit(0)

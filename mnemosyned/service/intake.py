@@ -1,4 +1,4 @@
-"""What a memory must be to be let in, and the draft that is made of it."""
+"""Validation of memories on intake, and the drafts made of them."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from mnemosyned.domain.secrets.masking import (
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
-"""How far ahead of ours another clock may be before its time counts as the future."""
+"""Difference by which another clock may be ahead before its time counts as the future."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """Makes drafts of what is handed in, by the rules in force."""
+    """Maker of drafts, by the settings in force."""
 
     content_bytes_max: int
     secrets: SecretRule
     recognize: bool
-    """Whether what users say to hold is learned without being asked."""
+    """Whether standing instructions in memories become learnings."""
 
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
-        """A memory to be kept. Raises an error that names the field at fault, with `place` before.
+        """Make the draft of a memory. Errors name the field at fault, with `place` before it.
 
         `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `InvalidRequest` or
         `SecretRefused`.
@@ -83,7 +83,7 @@ class Intake:
         )
 
     def taken(self, memory: MemoryRecord, *, now: datetime) -> Draft:
-        """A message that a compaction takes out; an agent whose window is full is not refused."""
+        """Make the draft of a message that a compaction removes; a secret in it is never refused."""
         rule = SecretRule.KEEP if self.secrets is SecretRule.KEEP else SecretRule.MASK
         memory, done = apply_secret_rule(memory, rule)
         return Draft(memory, secrets=done, learnings=self._stated_in(memory, now))
@@ -106,7 +106,7 @@ class Intake:
 
 
 def check_text(text: str | None, *, field: str) -> None:
-    """Hold a text to Unicode without NUL. Raises `InvalidText`."""
+    """Require Unicode without NUL. Raises `InvalidText`."""
     if not text:
         return
     if "\0" in text:
@@ -123,7 +123,7 @@ def check_text(text: str | None, *, field: str) -> None:
 
 
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
-    """A learning's words as they are kept, never with a secret, as they go into every context.
+    """Return a learning's text as stored: without secrets, as it goes into every context.
 
     Raises `InvalidText`, `EmptyContent` and `SecretRefused`.
     """
@@ -140,7 +140,7 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
 
 
 def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
-    """Hold metadata to Unicode and its size. Raises `InvalidText` and `ContentTooLarge`."""
+    """Check metadata for Unicode and size. Raises `InvalidText` and `ContentTooLarge`."""
     try:
         size = len(msgspec.json.encode(metadata)) if metadata else 0
     except UnicodeEncodeError as error:
@@ -157,7 +157,7 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
 def check_created_at(
     created_at: datetime | None, now: datetime, *, field: str
 ) -> datetime:
-    """When it happened, in UTC; now where nothing is said. Raises `InvalidTime`."""
+    """Return the time of a memory in UTC, by default now. Raises `InvalidTime`."""
     if created_at is None:
         return now
     if created_at.tzinfo is None:
@@ -173,7 +173,7 @@ def check_created_at(
 
 
 def to_utc(moment: datetime, *, field: str) -> datetime:
-    """The same instant in UTC. Raises `InvalidTime` for one outside the calendar."""
+    """Convert an instant to UTC. Raises `InvalidTime` for one outside the calendar."""
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:

@@ -37,7 +37,7 @@ class LearningService:
         self._store = store
         self._clock = clock
         self._secrets = secrets
-        """The rule in force, which a reload may change."""
+        """Return the rule in force, which a reload may change."""
         self._purge = purge
 
     def learn(self, request: Learn) -> Learned:

@@ -332,11 +332,11 @@ def test_without_a_network_the_file_and_its_place_are_named(
 )
 def test_a_name_that_leads_nowhere_is_refused(shelf: ModelStore, name: str) -> None:
     with pytest.raises(InvalidRequest):
-        shelf.wanted(name)
+        shelf.resolve(name)
 
 
 def test_no_address_leads_out_of_the_folder(shelf: ModelStore) -> None:
-    _, target = shelf.wanted("https://models.example/x%2F..%2F..%2Fa.gguf?b=/c")
+    _, target = shelf.resolve("https://models.example/x%2F..%2F..%2Fa.gguf?b=/c")
 
     assert target == shelf.folder / "a.gguf"
 

@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.gguf import canned_model, keywords_model, random_model
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.models.llama import LlamaModel
+from mnemosyned.models.llama import LlamaModel, LlamaOptions, Purpose
 
 pytestmark = pytest.mark.llm
 
@@ -52,8 +53,14 @@ def load() -> Iterator[Maker]:
     before = children()
     made: list[LlamaModel] = []
 
-    def make(path: Path, **options: object) -> LlamaModel:
-        made.append(LlamaModel(model_path=path, threads=1, **options))  # type: ignore[arg-type]
+    def make(
+        path: Path,
+        *,
+        purpose: Purpose = Purpose.TEXT,
+        **options: Any,  # noqa: ANN401
+    ) -> LlamaModel:
+        settings = LlamaOptions(threads=1, **options)
+        made.append(LlamaModel(model_path=path, options=settings, purpose=purpose))
         return made[-1]
 
     yield make
@@ -108,7 +115,7 @@ def test_a_model_that_only_counts_counts_as_the_whole_one(
 ) -> None:
     text = "The deploy moved to Friday, 17 März — 配置 🎉"
 
-    counting = load(canned, vocabulary_only=True)
+    counting = load(canned, purpose=Purpose.COUNTING)
 
     assert counting.count_tokens(text) == load(canned).count_tokens(text) > 10
 
@@ -312,8 +319,9 @@ def test_a_process_killed_amid_its_work_fails_that_call_alone(
 def test_the_process_ends_with_a_parent_that_is_killed(endless: Path) -> None:
     program = (
         "import sys, threading, time, pathlib\n"
-        "from mnemosyned.models.llama import LlamaModel\n"
-        "model = LlamaModel(model_path=pathlib.Path(sys.argv[1]), context_tokens=100_000)\n"
+        "from mnemosyned.models.llama import LlamaModel, LlamaOptions\n"
+        "options = LlamaOptions(context_tokens=100_000)\n"
+        "model = LlamaModel(model_path=pathlib.Path(sys.argv[1]), options=options)\n"
         "model.count_tokens('loaded')\n"
         "print(model._child.pid, flush=True)\n"
         "model.complete([{'role': 'user', 'content': 'x'}], max_tokens=90_000, temperature=0)\n"

@@ -15,6 +15,7 @@ from support.gguf import canned_model, meaning_model
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.models.embedder import LlamaEmbedder
+from mnemosyned.models.llama import LlamaOptions
 
 pytestmark = pytest.mark.llm
 
@@ -33,7 +34,13 @@ def load() -> Iterator[Maker]:
 
     def make(path: Path, **options: Any) -> LlamaEmbedder:  # noqa: ANN401
         usual = {"threads": 1, "nice": 10, "time_limit_s": 20.0, "idle_s": 60.0}
-        made.append(LlamaEmbedder(model_path=path, **{**usual, **options}))
+        prefixes = {
+            name: options.pop(name)
+            for name in ("query_prefix", "memory_prefix")
+            if name in options
+        }
+        settings = LlamaOptions(**{**usual, **options})
+        made.append(LlamaEmbedder(model_path=path, options=settings, **prefixes))
         return made[-1]
 
     yield make
