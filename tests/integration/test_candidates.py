@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from support.fakes import NOON, memory, remember_batch
 
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.search.candidates import WEIGHTS
 from mnemosyned.domain.search.query import Query, SearchCandidates
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.storage.sqlite.search import filters
@@ -20,7 +21,6 @@ from mnemosyned.storage.sqlite.search.candidates import (
     STRETCHES_MAX,
     stretches,
 )
-from mnemosyned.storage.sqlite.search.search import CANDIDATES_MIN
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 COMMON = {"amber": 0.005, "birch": 0.03, "cobalt": 0.1, "delta": 0.4, "ember": 0.7}
@@ -74,7 +74,7 @@ def left(worths: Mapping[int, float], whole: float, limit: int) -> set[int]:
     kept = (2 if most == pytest.approx(whole) else 4) * limit
     return {
         position
-        for place, (worth, position) in enumerate(ranked[:CANDIDATES_MIN])
+        for place, (worth, position) in enumerate(ranked[: WEIGHTS.min_total])
         if place < limit or worth >= most / 2 or (place < kept and worth >= most / 4)
     }
 
@@ -115,7 +115,7 @@ def test_beside_one_that_has_every_word_fewer_are_kept(store: SqliteStore) -> No
     def count(*words: str) -> int:
         return sum(match.score > 0 for match in found(store, *words, limit=5).memories)
 
-    assert count("delta") == CANDIDATES_MIN
+    assert count("delta") == WEIGHTS.min_total
     assert count("zeppelin", "delta") == 5
     assert count("birch", "cobalt", "zeppelin") > 10
 

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
-from itertools import chain, combinations
-from typing import Any, NamedTuple
+from itertools import chain, islice
+from typing import Any
 
+from mnemosyned.domain.search.candidates import (
+    PAIR,
+    CandidateLimits,
+    is_settled,
+    search_steps,
+    strongest,
+)
 from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite.search.filters import SqlFilter
@@ -28,30 +34,11 @@ SCORED_MAX = 8_000
 STEPS_MAX = 12
 STRETCHES_MAX, GAP_MIN = 16, 1_000
 """To begin a stretch costs as much as a common word's rows in one of a thousand."""
-ROUNDING = 1e-9
-"""Sums of the same numbers in another order differ by less than this share."""
-TELLING, PAIR = 4, 2
-WEAK, WEAKEST = 0.5, 0.25
-"""What is worth less than these shares of the best has less room, or none beyond the first."""
-WHOLE_SHARE = 0.5
-"""Where the best has every word of the question, this share of the room for what is weak: the rest
-only fills up the places then."""
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
 FREQUENCIES_KEPT_MAX = 5_000
 GROWTH = 1.2
 """A frequency is looked up anew when the table has grown by this factor."""
-
-
-class CandidateLimits(NamedTuple):
-    """How many candidates there are room for."""
-
-    limit: int
-    """So many in all."""
-    kept: int
-    """So many of which some may be weak beside the best."""
-    sure: int
-    """So many however weak."""
 
 
 def quoted(term: str) -> str:
@@ -141,7 +128,7 @@ def top_candidates(
     corpus: Corpus,
     narrow: SqlFilter,
     *,
-    room: CandidateLimits,
+    limits: CandidateLimits,
     rows: Mapping[str, set[int]],
 ) -> tuple[dict[int, float], bool]:
     """Candidates for any of the words with what those that they have are worth, the most first.
@@ -160,55 +147,10 @@ def top_candidates(
         search.rows = rows
     walked = sum(frequencies[word] for word in words)
     few = walked <= WALKED_MAX or narrow.only is not None
-    found = search.counted(room) if few else search.stepped(room)
-    whole = sum(map(corpus.idf, terms.words))
-    strong = _strong(found, room, whole=whole)
+    found = search.counted(limits) if few else search.stepped(limits)
+    possible = sum(map(corpus.idf, terms.words))
+    strong = strongest(found, limits, possible=possible)
     return strong, search.partial or len(strong) < len(found)
-
-
-def _strong(
-    found: Mapping[int, float], room: CandidateLimits, *, whole: float
-) -> dict[int, float]:
-    """The best, the newest among equals, as far as there is room for them.
-
-    `whole` is what all the words are worth.
-    """
-    if not found:
-        return {}
-    least = _nth(found, room.limit)
-    ranked = sorted(
-        ((worth, seq) for seq, worth in found.items() if worth >= least), reverse=True
-    )
-    most = ranked[0][0]
-    kept = room.kept
-    if most >= whole * (1 - ROUNDING):
-        kept = max(room.sure, round(WHOLE_SHARE * kept))
-    return {
-        seq: worth
-        for at, (worth, seq) in enumerate(ranked[: room.limit])
-        if at < room.sure
-        or worth >= WEAK * most
-        or (at < kept and worth >= WEAKEST * most)
-    }
-
-
-def _enough(held: Mapping[int, float], room: CandidateLimits, rest: float) -> bool:
-    """Whether there is no room for what is worth no more than the rest of the words."""
-    if len(held) < room.sure:
-        return False
-    return _nth(held, room.kept) > rest or (
-        WEAKEST * max(held.values()) > rest and _nth(held, room.sure) > rest
-    )
-
-
-def _nth(found: Mapping[int, float], number: int) -> float:
-    """What the last of so many of the best is worth, or 0 where there are not as many."""
-    # There are as few different sums as the words have combinations.
-    for worth, alike in sorted(Counter(found.values()).items(), reverse=True):
-        number -= alike
-        if number <= 0:
-            return worth
-    return 0.0
 
 
 _AROUND = (
@@ -260,7 +202,7 @@ class _Words:
             self._values = (json.dumps(stretches(narrow.only)), json.dumps(narrow.only))
 
     def counted(
-        self, room: CandidateLimits, words: Sequence[str] = ()
+        self, limits: CandidateLimits, words: Sequence[str] = ()
     ) -> dict[int, float]:
         """The rows that have some of the words; all that there can be room for.
 
@@ -274,7 +216,7 @@ class _Words:
         rest = sum(self._worth[word] for word in words)
         for word in words:
             asked, worth = self._asked[word], self._worth[word]
-            if _enough(held, room, rest):
+            if is_settled(held, limits, rest):
                 self.partial = True
                 rows = self._rows(f"{asked} AND ({' OR '.join(before)})")
             else:
@@ -287,7 +229,7 @@ class _Words:
             before.append(asked)
         return held
 
-    def stepped(self, room: CandidateLimits) -> dict[int, float]:
+    def stepped(self, limits: CandidateLimits) -> dict[int, float]:
         """The same for words so common that not all rows with one of them can be looked at.
 
         The newest rows of the most telling combinations; a row keeps its best step's worth.
@@ -295,13 +237,13 @@ class _Words:
         self.partial = True
         found: dict[int, float] = {}
         cut = len(self._words) <= PAIR
-        for step, (operator, words) in enumerate(
-            _steps(self._words, self._frequencies)
-        ):
-            if len(found) >= room.kept or step == STEPS_MAX:
+        steps = search_steps(self._words, self._frequencies, rows_max=WALKED_MAX)
+        for step in islice(steps, STEPS_MAX):
+            if len(found) >= limits.kept:
                 break
-            if operator == "OR" and len(words) > 1:
-                rows = self.counted(room, words)
+            words = step.words
+            if not step.all_of_them and len(words) > 1:
+                rows = self.counted(limits, words)
             elif len(words) == len(self._words) and not cut:
                 continue  # what has all words has been found by most of the rarest
             else:
@@ -317,31 +259,6 @@ class _Words:
         """The newest rows for an expression."""
         rows = self._connection.execute(self._select, (match, *self._values, limit))
         return set(chain.from_iterable(rows.fetchall()))
-
-
-def _steps(
-    words: Sequence[str], frequencies: Mapping[str, int]
-) -> Iterator[tuple[str, Sequence[str]]]:
-    """What is asked for in turn: most of the rarest; all words; the rare ones; pairs.
-
-    What has all words but one has three of the rarest four: four short conjunctions cost less
-    than one for each word left out.
-    """
-    telling = words[:TELLING]
-    if len(words) > PAIR:
-        yield from (("AND", few) for few in combinations(telling, len(telling) - 1))
-    if len(words) > 1:
-        yield "AND", words
-    walked = 0
-    rare: list[str] = []
-    for word in words:
-        walked += frequencies[word]
-        if walked > WALKED_MAX:
-            break
-        rare.append(word)
-    yield "OR", rare or words[:1]
-    if len(words) > PAIR:
-        yield from (("AND", pair) for pair in combinations(words, PAIR))
 
 
 def newest(

@@ -9,15 +9,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from mnemosyned.domain.dates.questions import TimeSpan
-from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
+from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
-from mnemosyned.domain.search.dedup import crowded
+from mnemosyned.domain.search.candidates import (
+    WEIGHTS,
+    CandidateLimits,
+    may_list_by_time,
+    needs_more,
+    within_span,
+)
+from mnemosyned.domain.search.neighbors import REACH, nearest, with_neighbors
 from mnemosyned.domain.search.query import Corpus, Match, Query, SearchCandidates
-from mnemosyned.domain.search.ranking import NEIGHBOR_SHARES
 from mnemosyned.storage.sqlite.search.by_time import listed
 from mnemosyned.storage.sqlite.search.candidates import (
-    CandidateLimits,
     Frequencies,
     any_of,
     newest,
@@ -38,22 +42,6 @@ from mnemosyned.storage.sqlite.tables.rows import (
     instant_text,
 )
 
-CANDIDATES_PER_HIT = 10
-CANDIDATES_MIN = 100
-"""More than are shown, as the best of them share places and lift each other."""
-CANDIDATES_ALIKE = 10
-"""So many times more are looked at where most of them say the same."""
-CANDIDATES_KEPT_PER_HIT = 4
-CANDIDATES_THEN = 60
-"""For each time that the question speaks of, so many of what happened then."""
-GRAM_WEIGHT = 0.6
-"""What a character pair is worth beside a word."""
-LENDERS = 24
-LENDER_WEAK = 0.5
-"""What stands beside so many of the best is looked for, if they have this share of the best."""
-BESIDE_REACH = 8
-"""So far off in the order of arrival, as sessions may come in interleaved."""
-
 _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 
 
@@ -66,14 +54,10 @@ def search(
         query = replace(
             query, valid_at=None, superseded=True
         )  # there is nothing to leave out
-    limit = max(CANDIDATES_MIN, CANDIDATES_PER_HIT * query.limit)
-    room = CandidateLimits(limit, CANDIDATES_KEPT_PER_HIT * query.limit, query.limit)
-    matches, more = _matches(connection, query, stock, room)
-    if more and crowded([match.content for match in matches], query.limit):
-        wide = limit * CANDIDATES_ALIKE
-        matches, _ = _matches(
-            connection, query, stock, CandidateLimits(wide, wide, wide)
-        )
+    limits = CandidateLimits.of(query)
+    matches, more = _matches(connection, query, stock, limits)
+    if more and needs_more(matches, query):
+        matches, _ = _matches(connection, query, stock, limits.widened())
     known = {match.position: match for match in matches}
     beside: dict[int, list[tuple[int, int]]] = {}
     if not query.only_then:
@@ -81,7 +65,7 @@ def search(
     memories = list(known.values())
     if not stock.slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
         return SearchCandidates(memories, beside=beside, corpus=stock.corpus)
-    episodes = _episode_scores(connection, query, limit)
+    episodes = _episode_scores(connection, query, limits.total)
     above = ancestors(connection, _met(memories, episodes))
     return SearchCandidates(
         memories, episodes, beside=beside, corpus=stock.corpus, above=above
@@ -127,28 +111,26 @@ def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
 
 
 def _matches(
-    connection: sqlite3.Connection, query: Query, stock: _Stock, room: CandidateLimits
+    connection: sqlite3.Connection, query: Query, stock: _Stock, limits: CandidateLimits
 ) -> tuple[list[Match], bool]:
     """The memories that match, best first by the engine's score, and whether there may be more."""
     narrow = narrowed(connection, query)
     asked = partial(
         top_candidates, connection, query.terms, stock.corpus, rows=stock.rows
     )
-    words, more = ({}, False) if query.only_then else asked(narrow, room=room)
+    words, more = ({}, False) if query.only_then else asked(narrow, limits=limits)
     for span in query.spans:
-        then = narrowed(
-            connection, _during(query, span if query.only_then else span.widened())
-        )
-        told, _ = asked(then, room=room._replace(limit=CANDIDATES_THEN))
+        then = narrowed(connection, within_span(query, span))
+        told, _ = asked(then, limits=limits.for_time_span())
         words = {**told, **words}
     grams: dict[int, float] = {}
     if not query.only_then:
-        grams = _gram_scores(connection, "memory_gram_fts", query, narrow, room.limit)
+        grams = _gram_scores(connection, "memory_gram_fts", query, narrow, limits.total)
     for seq, score in grams.items():
         words[seq] = words.get(seq, 0.0) + score
-    if query.only_then or not (words or _names_something(query)):
+    if query.only_then or (not words and may_list_by_time(query)):
         for span in query.spans:
-            told = listed(connection, query, span, limit=room.limit)
+            told = listed(connection, query, span, limit=limits.total)
             words = {**told, **words}
             grams |= told
     return _read(connection, _sorted(words), grams), more
@@ -174,20 +156,6 @@ def matches_at(
     return _read(connection, {seq: 0.0 for (seq,) in rows}, {})
 
 
-def _names_something(query: Query) -> bool:
-    """Whether it asks for a name or a number: where nothing has that, a list would be no answer."""
-    return any(
-        char.isupper() or char.isdigit() for word in query.terms.words for char in word
-    )
-
-
-def _during(query: Query, span: TimeSpan) -> Query:
-    """The same question, held to a time it speaks of."""
-    since = max(query.since, span.since) if query.since else span.since
-    until = min(query.until, span.until) if query.until else span.until
-    return replace(query, since=since, until=until)
-
-
 def _gram_scores(
     connection: sqlite3.Connection,
     table: str,
@@ -200,7 +168,7 @@ def _gram_scores(
         *query.terms.grams,
     )  # parts of names stand in the second index
     found = newest(connection, table, any_of(every), narrow, limit=limit)
-    return {seq: GRAM_WEIGHT * score for seq, score in found}
+    return {seq: WEIGHTS.gram * score for seq, score in found}
 
 
 def _episode_scores(
@@ -255,21 +223,14 @@ def _beside(
 ) -> dict[int, list[tuple[int, int]]]:
     """Who stands one and two places beside the best in their session; `known` gains them."""
     beside: dict[int, list[tuple[int, int]]] = {}
-    for match in matches[:LENDERS]:
-        if match.score < LENDER_WEAK * matches[0].score:
-            break
-        if match.session == DEFAULT_SESSION:  # no session was given: no talk either
-            continue
-        around = _around(connection, query, match, slept=slept)
-        at = next(at for at, row in enumerate(around) if row[0] == match.position)
+    for match in with_neighbors(matches):
+        rows = _around(connection, query, match, slept=slept)
         near = beside[match.position] = []
-        for distance in range(1, len(NEIGHBOR_SHARES) + 1):
-            for place in (at - distance, at + distance):
-                if 0 <= place < len(around):
-                    row = around[place]
-                    near.append((row[0], distance))
-                    if row[0] not in known:
-                        known[row[0]] = _match(row, 0.0, 0.0)
+        for index, distance in nearest([row[0] for row in rows], match.position):
+            row = rows[index]
+            near.append((row[0], distance))
+            if row[0] not in known:
+                known[row[0]] = _match(row, 0.0, 0.0)
     return beside
 
 
@@ -278,8 +239,8 @@ def _around(
 ) -> list[Sequence[Any]]:
     """The rows of its session that came in around a match, within the filters, in order."""
     reach = (
-        match.position - BESIDE_REACH,
-        match.position + BESIDE_REACH,
+        match.position - REACH,
+        match.position + REACH,
         match.session,
     )
     holds, moment = in_force(query, seq="seq")
