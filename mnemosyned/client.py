@@ -36,19 +36,19 @@ R = TypeVar("R")
 TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
 LONG = (Sleep, Undo, Forget, Restore, Prune, Backup)
-"""What may take long, as it works through many memories step by step."""
+"""Verbs that may take long, as they work through many memories step by step."""
 IDLE_MAX = 4
-"""Idle connections a client keeps: each takes a place of the daemon's."""
+"""Idle connections a client keeps: each counts against the daemon's limit."""
 ATTEMPTS = 5
-"""How often a request is sent that the daemon hung up on before it had read it."""
+"""Attempts to send a request that the daemon hung up on before it had read it."""
 _NAMES = {verb: name for name, verb in VERBS.items()}
 
 
 class Client(Verbs):
     """Speaks to a running daemon; safe to use from several threads.
 
-    A lost connection is tried again where that cannot do the work twice: reading, remembering,
-    which carries an id made here, and compacting, which finds what it kept before.
+    A request on a lost connection is repeated if that cannot do its work twice: reads, `remember`,
+    whose memories get their id here, and `compact`, which finds what it stored before.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Client(Verbs):
             if repeatable and (idle := self._idle_connection()):
                 with contextlib.suppress(ConnectionError, HTTPException):
                     return self._exchange(idle, path, body)
-            return self._exchange_anew(path, body, timeout_s)
+            return self._exchange_on_new(path, body, timeout_s)
         except (FileNotFoundError, ConnectionRefusedError, PermissionError) as error:
             raise DaemonUnreachable(
                 f"no daemon answers on {self.socket} ({error.strerror}). Start it with "
@@ -121,7 +121,7 @@ class Client(Verbs):
                 return connection
             connection.close()
 
-    def _exchange_anew(
+    def _exchange_on_new(
         self, path: str, body: bytes, timeout_s: float
     ) -> tuple[int, bytes]:
         """One request and its answer over a new connection."""
@@ -183,7 +183,7 @@ class _Connection(HTTPConnection):
 
     @property
     def open(self) -> bool:
-        """Whether the daemon has neither closed it nor sent what nobody asked for."""
+        """Whether the daemon has neither closed it nor sent unexpected bytes."""
         ready = select.poll()
         ready.register(self.sock, select.POLLIN)
         return not ready.poll(0)
@@ -206,9 +206,9 @@ class _Connection(HTTPConnection):
 
 
 def _check_daemon(connection: socket.socket, path: Path) -> None:
-    """Hold whoever answers to be a daemon of this user, or of root. Raises `ForeignDaemon`.
+    """Check that the daemon belongs to this user, or to root. Raises `ForeignDaemon`.
 
-    Root may also ask the daemon of another user where only that user can have put the socket.
+    Root may also ask the daemon of another user, if only that user can write to its directory.
     """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)

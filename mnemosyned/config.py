@@ -22,12 +22,12 @@ IN_MEMORY = ":memory:"
 ENVIRONMENT_PREFIX = "MNEMOSYNE_"
 CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
 NO_MODEL = "none"
-"""The `llm.model_path` of who wants rules although the default model is here."""
+"""The `llm.model_path` for rules, although the default model is installed."""
 DEFAULT_MODEL = "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf"
 MODEL_TOKENIZER = "model"
-"""The `context.tokenizer` of who wants the summaries' model asked for every count."""
+"""The `context.tokenizer` for counts by the model that writes summaries."""
 API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
-"""No setting: a key has no place among values that are shown and logged."""
+"""Not a setting: settings are shown and logged."""
 
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
@@ -75,14 +75,14 @@ class SleepConfig(_Section, frozen=True):
 
 
 class ArchiveConfig(_Section, frozen=True):
-    """How long the archive keeps the originals' words."""
+    """Retention of the originals in the archive."""
 
     keep_days: Annotated[float, Meta(gt=0, le=366_000)] | None = None
     characters_max: Annotated[int, Meta(ge=0)] | None = None
 
 
 class LlmConfig(_Section, frozen=True):
-    """Which language model writes summaries, if any."""
+    """The language model that writes summaries, if any."""
 
     model_path: str | None = None
     endpoint: str | None = None
@@ -100,7 +100,7 @@ class LlmConfig(_Section, frozen=True):
 
 
 class ContextConfig(_Section, frozen=True):
-    """What `context` and `compact` keep to where a request says nothing else."""
+    """Defaults of `context` and `compact`, which a request may override."""
 
     total: Tokens = 30_000
     system_reserve: Tokens = 2_000
@@ -113,13 +113,13 @@ class ContextConfig(_Section, frozen=True):
 
 
 class LearningsConfig(_Section, frozen=True):
-    """Whether what users say to hold is learned without being asked."""
+    """Recognition of standing instructions."""
 
     recognize: bool = True
 
 
 class EmbeddingConfig(_Section, frozen=True):
-    """Which embedding model recall goes by beside words, if any."""
+    """The embedding model that recall uses besides words, if any."""
 
     model_path: str | None = None
     query_prefix: str = ""
@@ -134,7 +134,7 @@ class EmbeddingConfig(_Section, frozen=True):
 
 
 class LimitsConfig(_Section, frozen=True):
-    """How much the daemon takes."""
+    """Limits of requests and connections."""
 
     content_bytes_max: Bytes = 1 << 20
     body_bytes_max: Bytes = 32 << 20
@@ -143,14 +143,14 @@ class LimitsConfig(_Section, frozen=True):
 
 
 class LogConfig(_Section, frozen=True):
-    """What the daemon says, and in which form."""
+    """Level and format of the log."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "json", "console"] = "auto"
 
 
 class Config(_Section, frozen=True):
-    """Every setting; `config/mnemosyned.yaml` holds the same defaults and a line on each."""
+    """Every setting; `config/mnemosyned.yaml` has the same defaults and a line on each."""
 
     auto_sleep: bool = True
     wm_max: Count = 10_000
@@ -180,7 +180,7 @@ class Config(_Section, frozen=True):
 
     @property
     def socket_path(self) -> Path:
-        """Where the daemon listens."""
+        """The daemon's socket."""
         return (
             _expanded(Path(self.socket), key="socket")
             if self.socket
@@ -221,7 +221,7 @@ def with_default_model(config: Config) -> Config:
 
 
 def config_file() -> Path | None:
-    """The file the daemon reads unless told otherwise, where there is one."""
+    """The daemon's configuration file, if there is one."""
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(named)
     usual = config_dir() / "mnemosyned.yaml"
@@ -367,7 +367,7 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
 
 
 def _choices(kind: object) -> list[str]:
-    """The words that may stand there; none where any may."""
+    """The values a setting is limited to; empty if any is allowed."""
     return (
         [str(choice) for choice in get_args(kind)]
         if get_origin(kind) is Literal
@@ -399,7 +399,7 @@ def _suggestion(wrong: str) -> str:
 
 
 _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
-"""What a value looks like whose pattern nobody wants to read."""
+"""An example of each value that a pattern checks."""
 _NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE}
 _KEYS: dict[str, Any] = dict(keys())
 _BUILT = msgspec.json.Decoder(Config)

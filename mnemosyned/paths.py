@@ -17,7 +17,7 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 each directory in it is private, 
 """A file system in memory, on Linux."""
 _PRIVATE = "mnemosyned-memory-"
 _ABANDONED_S = 60.0
-"""Age from which a private directory that nobody locks belonged to a killed process."""
+"""Age from which a private directory without a lock is taken for a killed process's."""
 
 
 def state_dir() -> Path:

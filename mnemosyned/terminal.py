@@ -1,6 +1,6 @@
-"""How text is set for people: paragraphs, pairs and tables, cut to the terminal, and printed.
+"""Text for terminals: paragraphs, pairs and tables, cut to the width, and printed.
 
-Nothing of a memory reaches a terminal but through here: `say` prints, and nothing else does.
+Only `say` prints, so that no memory reaches a terminal with control characters in it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ T = TypeVar("T")
 WIDTH_MAX = 120
 LINE_CHARS = 400
 DEPTH_MAX = 50
-"""What is nested deeper is shown as JSON."""
+"""Values nested deeper are shown as JSON."""
 TEXTS = frozenset({"content", "snippet", "text", "system"})
 """Fields that may have several lines; names, ids and the like have one."""
 _STYLE = re.compile("(\x1b\\[(?:0|1|2|31)m)")
-"""What `click.style` writes here: reset, bold, dim, red."""
+"""Sequences that `click.style` writes here: reset, bold, dim, red."""
 
 
 def say(text: str, *, err: bool = False, styled: bool = False) -> None:
-    """Print, with nothing in it that steers a terminal; a reader who has seen enough is no failure.
+    """Print without terminal control characters; a reader that closes the pipe is no failure.
 
     `styled` keeps our own styles: then values must have been made `seen` before.
     """
@@ -47,7 +47,7 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
 
 
 def say_json(value: object, *, err: bool = False) -> None:
-    """Print as JSON that says the same, with what steers a terminal escaped."""
+    """Print as JSON, with terminal control characters escaped."""
     _print(escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err)
 
 
@@ -70,7 +70,7 @@ def seen(value: T) -> T:
     return clean
 
 
-def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 whatever a result holds
+def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
     if isinstance(value, str):
         return (
             value
@@ -107,7 +107,7 @@ def _changed(fields: dict[str, Any], depth: int) -> dict[str, Any]:
 
 
 def width() -> int:
-    """How many columns there are to fill."""
+    """The number of columns to fill."""
     return min(shutil.get_terminal_size((100, 24)).columns, WIDTH_MAX)
 
 
@@ -166,10 +166,10 @@ def wrapped(text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """A text as it stands, indented."""
+    """A text with its line breaks, indented."""
     return "\n".join(f"   {line}" for line in text.splitlines() or [""])
 
 
 def level_name(level: int) -> str:
-    """What a summary of this level is called."""
+    """The name of a summary of this level."""
     return ("episode", "day", "week", "month")[level]

@@ -23,7 +23,7 @@ LINE_BYTES_MAX = 64 << 20
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of the lines."""
+    """The outcome of an import, in lines."""
 
     stored: int = 0
     known: int = 0
@@ -47,9 +47,9 @@ def import_lines(
 ) -> ImportReport:
     """Send the good lines in batches and report the bad ones.
 
-    With `check_only` the daemon holds every line to its rules and keeps none. A line without an
-    id gets one made of its text, so that the same file can be imported again without doubles.
-    `progress` is told of the bytes done. Raises what is not the fault of a line.
+    With `check_only` the daemon checks every line and stores none. A line without an id gets one
+    from the hash of its text, so that a file can be imported again without duplicates. `progress`
+    is called with the bytes done. Raises errors that are not the fault of a line.
     """
     report = ImportReport()
     batch: list[_Line] = []
@@ -93,12 +93,12 @@ def _parsed(
 
 
 def _after(report: ImportReport, error: MnemosynedError) -> MnemosynedError:
-    """The same error, with what the batches before it did."""
+    """Add to an error how much earlier batches stored."""
     done = report.stored + report.known
     if not done:
         return error
     return type(error)(
-        f"{done:,} memories of the file are kept; import it again for the others, none is kept "
+        f"{done:,} memories of the file are stored; import it again for the rest, none is stored "
         f"twice. The next batch failed: {error.message}",
         field=error.field,
     )
@@ -107,18 +107,18 @@ def _after(report: ImportReport, error: MnemosynedError) -> MnemosynedError:
 def _send(
     batch: list[_Line], caller: Caller, report: ImportReport, *, check_only: bool
 ) -> None:
-    """Hand over one batch; a line the daemon refuses is set aside and the rest sent again."""
-    left = list(batch)
-    while left:
-        request = RememberMany([line.memory for line in left], dry_run=check_only)
+    """Send one batch; a line that the daemon refuses is set aside and the rest sent again."""
+    remaining = list(batch)
+    while remaining:
+        request = RememberMany([line.memory for line in remaining], dry_run=check_only)
         try:
             done = caller.call(request)
         except MnemosynedError as error:
-            at = re.match(r"memories\[(\d+)\]\.?", error.field or "")
-            if isinstance(error, MalformedJson) or at is None:
+            place = re.match(r"memories\[(\d+)\]\.?", error.field or "")
+            if isinstance(error, MalformedJson) or place is None:
                 raise _after(report, error) from error
-            line = left.pop(int(at[1]))
-            reason = error.message.replace(at[0], "")
+            line = remaining.pop(int(place[1]))
+            reason = error.message.replace(place[0], "")
             report.refused.append(f"line {line.number}: {reason} ({error.code})")
         else:
             report.stored += sum(memory.stored for memory in done.memories)

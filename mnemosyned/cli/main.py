@@ -44,7 +44,7 @@ FROM_STDIN = {"content"}
 """Arguments that are read from standard input where they are left out."""
 METAVARS = {"supersedes": "ID", "after": "ID"}
 ASK_FIRST = (Forget, Prune)
-"""What cannot be undone is shown first, and done once it was confirmed."""
+"""Verbs that cannot be undone: they show a preview and ask for confirmation."""
 
 
 class _Mnem(click.Group):

@@ -1,4 +1,4 @@
-"""What the shell client shows people: tables and lines, cut to the terminal."""
+"""Results as people read them in the shell: tables and lines, cut to the terminal."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def render(result: object) -> str:
 
 
 def remarks(result: object) -> str:
-    """What is said beside a result; empty where that is all. It goes to standard error."""
+    """Remarks on a result, for standard error; empty if there are none."""
     remark = _REMARKS.get(type(result))
     return remark(result) if remark else ""
 
@@ -146,7 +146,7 @@ def _hit_lines(hit: Hit) -> list[str]:
 
 
 def _notes(hit: Hit) -> list[str]:
-    """How often the same stands elsewhere, and what the score is made of."""
+    """Number of duplicates of a hit, and the parts of its score."""
     notes = []
     if hit.duplicates:
         notes.append(f"   and {hit.duplicates} more that say the same")
@@ -307,7 +307,7 @@ def _running(sleep: SleepStatus) -> str:
 
 
 def _summaries(status: SummarizerStatus) -> str:
-    """How the model did since the start; nothing where there is none."""
+    """Counts of the model's work since the start; empty without a model."""
     if status.state is SummarizerState.RULES:
         return ""
     return (
@@ -317,7 +317,7 @@ def _summaries(status: SummarizerStatus) -> str:
 
 
 def _embedder(stats: Stats) -> str:
-    """Whether recall goes by meaning too, and for how much of the memory."""
+    """State of the embedding model, and the share of memories that have a vector."""
     status = stats.embedder
     if status.state is EmbedderState.OFF:
         return "none: recall goes by words alone (embedding.model_path names a model)"

@@ -1,4 +1,4 @@
-"""What the shell client shows of forgetting, pinning, restoring and pruning."""
+"""Results of forget, pin, restore, prune and backup as the shell client shows them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Rest
 
 REMEDY = "If the date is right: mnem archive prune --believe-clock"
 REWRITTEN_BYTES_PER_S = 100e6
-TELLING_BYTES = 200e6
-"""Below this the file is written anew before anybody minds."""
+SLOW_REWRITE_BYTES = 200e6
+"""Size from which the rewriting of the file is worth a remark."""
 
 
 def forgotten(result: Forgotten) -> str:
-    """What is gone, or would be, and what that means besides."""
+    """The receipt or preview of a forget, with its consequences."""
     where = f"({result.working:,} working, {result.archived:,} archived)"
     gone = [
         f"{counted(result.memories, 'memory')} {where}",
@@ -40,19 +40,19 @@ def forgotten(result: Forgotten) -> str:
 
 
 def _consequences(result: Forgotten) -> Iterator[str]:
-    """What else a forgetting means, or meant."""
+    """Other consequences of a forget, a line each."""
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.untold:
         yield (
-            f"{counted(result.untold, 'pruned original')} beside them would lose what their "
-            "summary says; only exact details stay of those"
+            f"{counted(result.untold, 'pruned original')} would lose their part of the "
+            "summary; only their exact details stay"
         )
-    if result.dry_run and result.file_bytes >= TELLING_BYTES:
+    if result.dry_run and result.file_bytes >= SLOW_REWRITE_BYTES:
         seconds = span(result.file_bytes / REWRITTEN_BYTES_PER_S)
         yield (
-            f"the file ({result.file_bytes / 1e6:,.0f} MB) is then written anew: writing waits "
-            f"for about {seconds}"
+            f"the file ({result.file_bytes / 1e6:,.0f} MB) is then rewritten: writes wait "
+            f"about {seconds}"
         )
     if result.reason:
         yield f"not finished: {result.reason}"
@@ -67,29 +67,32 @@ def _consequences(result: Forgotten) -> Iterator[str]:
             "stopped after that, the words can still be read in the file's log"
         )
     if result.backups:
-        yield "nothing is forgotten in these copies:"
+        yield "nothing was deleted from these copies:"
         yield from (f"   {copy}" for copy in result.backups)
 
 
 def pinned(result: Pinned) -> str:
-    """Whether a memory stays."""
+    """Whether a memory is pinned now."""
     return f"{result.id} {'is pinned' if result.pinned else 'is no longer pinned'}"
 
 
 def backed_up(result: BackedUp) -> str:
-    """Where the copy is."""
-    return f"{result.file}: {result.bytes / 1e6:,.1f} MB, whole and on disk"
+    """The path and size of a backup."""
+    return f"{result.file}: {result.bytes / 1e6:,.1f} MB, complete and on disk"
 
 
 def restored(result: Restored) -> str:
-    """Where an original is now, and what became of its episode."""
-    removed, rewritten = "held nothing else and is gone", "was rewritten without it"
+    """The restored original, and the change of its episode."""
+    removed, rewritten = (
+        "had no other original and was removed",
+        "was rewritten without it",
+    )
     left = removed if result.episode_removed else rewritten
     return f"{result.id} is back in working memory, pinned; episode {result.episode} {left}"
 
 
 def pruned(result: Pruned) -> str:
-    """Which originals lost their words, or would."""
+    """The result or preview of a prune, with doubts about the clock."""
     doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
     return _pruned(result) + doubt
 

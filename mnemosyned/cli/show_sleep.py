@@ -1,4 +1,4 @@
-"""What the shell client shows of sleep: cycles, and the consolidation log."""
+"""Sleep cycles and the consolidation log as the shell client shows them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
 def cycle(report: CycleReport) -> str:
-    """What a cycle did, or would do, group by group."""
+    """The report or plan of a cycle, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return (
             "nothing to do: no memory is old enough and neither pinned nor held back by an undo "
@@ -69,7 +69,7 @@ def cycle(report: CycleReport) -> str:
 
 
 def _undone(report: CycleReport) -> str:
-    """What an undo put back, or would; and what it could not, with the reason."""
+    """The report or plan of an undo, with the reasons for what could not return."""
     kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
     if report.dry_run:
         back = sum(group.items for group in report.groups)
@@ -137,7 +137,7 @@ def _done(report: CycleReport) -> str:
 
 
 def _periods(report: CycleReport) -> str:
-    """How many days, weeks and months: `6 days, 1 week`."""
+    """Numbers of days, weeks and months: `6 days, 1 week`."""
     written: Counter[int] = Counter()
     for group in report.groups:
         written[group.level] += 1 if report.dry_run else len(group.episodes)
@@ -212,13 +212,13 @@ def logged(result: Logged) -> str:
 
 
 def on_logged(result: Logged) -> str:
-    """What an empty log means."""
+    """A remark on an empty log."""
     none = "no row: nothing was consolidated yet, or nothing of this session or cycle"
     return "" if result.rows else none
 
 
 def _gone(row: LogEntry) -> str:
-    """Why a row shows no summary: what was forgotten or taken back is in no log."""
+    """The note on a row without a summary, whose originals were forgotten or restored."""
     return (
         "" if row.undone_at else click.style("(forgotten or restored since)", dim=True)
     )
@@ -238,7 +238,7 @@ def _by_cycle(result: Logged, text: str) -> Iterator[str]:
 
 
 def _fallbacks(result: Logged) -> list[str]:
-    """Why the model did not write what it should have, each reason once."""
+    """Reasons why rules wrote in place of the model, each once."""
     reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
     return [
         wrapped(f"{count} by the fallback: {reason}")

@@ -7,7 +7,7 @@ from mnemosyned.daemon.connection import Connection
 SMALL_BYTES = 64 * 1024
 """A body up to this size needs no budget."""
 LARGEST = 4
-"""How many bodies of the largest size fit."""
+"""Number of bodies of the largest size that fit."""
 
 
 class BodyBudget:
@@ -17,7 +17,7 @@ class BodyBudget:
         self._most = body_bytes_max
         self._free = LARGEST * body_bytes_max
         self.freed = False
-        """Whether room was given back since somebody last asked."""
+        """Whether room was given back since the last call."""
 
     def wanted(self, connection: Connection) -> int:
         """The room that a connection needs and does not have."""

@@ -15,7 +15,7 @@ RECEIVE_BYTES = 64 * 1024
 
 
 class State(Enum):
-    """What a connection waits for."""
+    """The state of a connection: the event it waits for."""
 
     IDLE = auto()  # a request
     HEAD = auto()  # the rest of a request's head
@@ -43,20 +43,20 @@ class Connection:
         self.protocol = Protocol(body_bytes_max=body_bytes_max)
         self.state = State.IDLE
         self.since = now
-        """When the state began."""
+        """Start of the state."""
         self.progress = now
-        """When bytes last moved."""
+        """Time of the last bytes."""
         self.grace_s = 0.05
-        """How long it may stay in its state where others need its place."""
+        """Time it may stay in its state while others wait for a connection."""
         self.reserved = 0
-        """Bytes of the budget for bodies that it holds."""
+        """Bytes it has reserved of the budget for bodies."""
         self.broken = False
-        """Whether its client is gone."""
+        """Whether its client has hung up."""
         self._output: deque[memoryview] = deque()
 
     @property
     def output_bytes(self) -> int:
-        """What its client has not read yet."""
+        """Output its client has not read yet."""
         return sum(len(part) for part in self._output)
 
     def receive(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Whether the daemon answers over its own socket, as the watchdog asks."""
+"""A health check over the daemon's own socket, for the watchdog."""
 
 from __future__ import annotations
 

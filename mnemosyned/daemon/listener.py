@@ -64,7 +64,7 @@ def refused_peer(connection: socket.socket) -> int | None:
 
 
 def connections_allowed(wanted: int) -> int:
-    """How many clients there are descriptors for; the soft limit is raised where that helps."""
+    """Number of clients there are descriptors for; raises the soft limit if that helps."""
     needed = wanted + DESCRIPTORS_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)

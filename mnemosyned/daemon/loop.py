@@ -1,4 +1,4 @@
-"""The event loop: reads requests, hands them to threads, and waits for no client.
+"""The event loop: it reads requests, hands them to threads, and never blocks on a client.
 
 Only this loop waits for clients, so that a slow one costs a descriptor and never a thread. Every
 state of a connection has a deadline, and all bodies, and all answers nobody reads, have a budget.
@@ -35,7 +35,7 @@ ACCEPTED_AT_ONCE = 64
 DRAIN_S = 5.0
 SWEEP_S = 0.5
 FULL_SWEEP_S = 0.05
-"""While no client can be let in."""
+"""The interval while no client can be accepted."""
 IDLE_SWEEP_S = 10.0
 LOGGED_EVERY_S = 60.0
 
@@ -45,13 +45,13 @@ DEADLINES_S = {
     State.BODY: 30.0,
     State.QUEUED: 30.0,
 }
-"""How long each state may last."""
+"""Time limit of each state."""
 WRITING_S = 300.0
 WRITING_STALL_S = 30.0
 GRACE_S = {State.IDLE: 0.05, State.HEAD: 0.1, State.BODY: 1.0, State.WRITING: 1.0}
 """A client that takes longer gives way where others need its place or its memory."""
 BYTES_PER_S = 20 << 20
-"""What a client is expected to send or read, beyond that grace; local sockets carry far more."""
+"""Least speed of a client beyond that grace; local sockets are far faster."""
 
 OUTPUT_BYTES_MAX = 128 << 20
 """All answers that their clients have not read yet."""
@@ -89,7 +89,7 @@ class EventLoop:
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._stop_at: float | None = None
         self._accepting = True
-        """Whether new clients are let in; otherwise they wait in the kernel's backlog."""
+        """Whether new clients are accepted; otherwise they wait in the kernel's backlog."""
         self._accept_at = 0.0
         self._draining = False
         self._busy = 0

@@ -15,9 +15,9 @@ HEAD_BYTES_MAX = 256 * 1024
 REASON_CHARS_MAX = 200
 """h11 quotes the line it could not read, however long."""
 CHUNKED_BYTES = 1024
-"""Of a body in chunks, the bytes handed to h11 at a time, and the longest line between chunks."""
+"""Bytes of a chunked body handed to h11 at a time, and the longest line between chunks."""
 BLANKS = b" " * 64
-"""So many in a row are refused: h11's pattern for headers takes time by the square of them."""
+"""This many in a row are refused: h11's pattern for headers takes quadratic time."""
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
@@ -60,11 +60,11 @@ class Protocol:
         self._most = body_bytes_max
         self._http = h11.Connection(h11.SERVER)
         self._incoming = bytearray()
-        """What h11 has not been given yet: it gets heads whole, once they are safe to read."""
+        """Input for h11, which gets complete heads only, once they are checked."""
         self._searched = 0
         """Bytes in which the end of a head was not found."""
         self._head: _Head | None = None
-        """Of the request whose body is coming."""
+        """The head of the request whose body is coming."""
         self._body = bytearray()
         self._bodiless = False
         """Whether the answer ends with its head, as the request is HEAD."""
@@ -76,12 +76,12 @@ class Protocol:
 
     @property
     def in_body(self) -> bool:
-        """Whether the head is whole and the body is not."""
+        """Whether the head is complete and the body is not."""
         return self._head is not None
 
     @property
     def in_chunks(self) -> bool:
-        """Whether the body comes in chunks, with no length said before."""
+        """Whether the body comes in chunks, without a length."""
         return self._head is not None and self._head.length is None
 
     @property
@@ -214,7 +214,7 @@ class Protocol:
 
 
 def _reason(error: h11.RemoteProtocolError) -> str:
-    """What is wrong, as its client can mend it."""
+    """The reason for a refusal, as a client can act on it."""
     text = str(error)
     if text.startswith("illegal request line"):
         return "its first line is not METHOD PATH HTTP/1.1"

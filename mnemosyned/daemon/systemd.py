@@ -1,4 +1,4 @@
-"""What systemd is told: ready, stopping, alive, more time; nothing where it is not there."""
+"""Notifications to systemd, if it is there: ready, stopping, alive, more time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def notify(*states: str) -> None:
 
 
 def watchdog_s() -> float | None:
-    """How often the service manager wants a sign of life, in seconds; None for never."""
+    """Seconds between two signs of life that the service manager wants; None for never."""
     if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     interval = os.environ.get("WATCHDOG_USEC")

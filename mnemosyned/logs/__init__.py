@@ -20,7 +20,7 @@ from mnemosyned.logs.writer import LineHandler
 
 ROOT = "mnemosyned"
 ERRORS_MAX = 10
-"""How many errors of a chain or a group are shown."""
+"""Errors of a chain or a group that are shown."""
 FRAMES_MAX = 50
 
 
@@ -130,7 +130,7 @@ def _errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
 
 
 def _print_errors(out: TextIO, exc_info: ExcInfo) -> None:
-    """What led to an error, and the error, for a person."""
+    """Print an error after its causes, for a person."""
     for error in reversed(_chain(exc_info[1])):
         out.write("".join(traceback.format_list(_frames(error))))
         out.write(f"{type(error).__name__}: {_words(error)}\n")
@@ -153,17 +153,17 @@ def _chain(error: BaseException) -> Sequence[BaseException]:
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Where it went; no local variables, as they hold memories."""
+    """The frames of an error, without local variables: they may hold memories."""
     return traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
 
 
 def _words(error: BaseException) -> str:
-    """What an error says, where it is known not to quote a memory.
+    """The message of an error of a kind that never quotes a memory.
 
-    That of a parser or a model often quotes what it could not read.
+    Parsers and models often quote what they could not read.
     """
     if isinstance(error, MnemosynedError | sqlite3.Error):
         return str(error)
     if isinstance(error, OSError):
         return error.strerror or ""
-    return "(its words are left out: they may quote a memory)"
+    return "(message left out: it may quote a memory)"

@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 QUEUE_BYTES_MAX = 1 << 20
 WAIT_S = 0.1
-"""A caller waits so long for its line to be written, so that a crash right after loses none."""
+"""Time a caller waits for its line to be written, so that a crash right after loses none."""
 FLUSH_S = 1.0
 
 
 class LineWriter:
     """Writes lines to a descriptor in a thread of its own.
 
-    While lines go out, `write` returns once its line is out. When they do not, since nobody reads
-    the pipe, callers no longer wait, and beyond `queue_bytes_max` lines are dropped and counted;
+    While lines go out, `write` returns once its line is out. While the pipe
+    is not read, callers no longer wait, and beyond `queue_bytes_max` lines are dropped and counted;
     `dropped_line` makes the line that says how many, which is written where they are missing.
     """
 
@@ -102,7 +102,7 @@ class LineWriter:
             except BlockingIOError:  # another program made the pipe non-blocking
                 select.select([], [self._descriptor], [])
             except OSError:
-                return  # nobody can read it any more: there is nowhere to say so
+                return  # the reader is gone: there is nowhere to report it
 
 
 class LineHandler(logging.Handler):

@@ -111,7 +111,7 @@ class Shortened(msgspec.Struct, frozen=True, kw_only=True):
     """Kept messages unchanged; a summary has `metadata.kind == "summary"`."""
     policy: str
     counter: str
-    """What counted the tokens."""
+    """The counter of the tokens."""
     tokens_before: int
     tokens_after: int
     limit: int

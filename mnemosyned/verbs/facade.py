@@ -74,7 +74,7 @@ def verb(request: Callable[P, Request[R]]) -> Callable[Concatenate[Caller, P], R
 
 
 def _misuse(name: str, problem: str) -> str:
-    """What is wrong with the arguments of a call."""
+    """The message about wrong arguments of a call."""
     if "positional" in problem:
         problem = "only the first field may be given by position; name the others"
     return f"{name}(): {problem}"

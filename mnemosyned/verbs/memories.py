@@ -131,7 +131,7 @@ class Recalled(msgspec.Struct, frozen=True):
 
     hits: list[Hit]
     note: str = ""
-    """What limited the search, such as an embedding model that was not ready."""
+    """A limit of the search, such as an embedding model that was not ready."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

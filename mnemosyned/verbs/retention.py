@@ -35,13 +35,13 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     episodes_rewritten: int
     """Summaries of every level, rewritten from what remains."""
     lines: list[ForgetPreview]
-    """With `dry_run`, the memories that would be deleted, 10,000 at most."""
+    """Memories that would be deleted, 10,000 at most; only with `dry_run`."""
     further: int = 0
-    """With `dry_run`, the number of memories after those; `after`, with the last id, lists them."""
+    """Number of memories beyond those lines; `after`, with the last id, lists them."""
     untold: int
-    """With `dry_run`, pruned originals that stay, but lose what their summary says about them."""
+    """Pruned originals that stay, but lose their part of the summary; only with `dry_run`."""
     file_bytes: int
-    """With `dry_run`, the size of the file, which is rewritten: 100 MB take about a second."""
+    """Size of the file, which is rewritten at 100 MB a second; only with `dry_run`."""
     complete: bool
     """Whether the words have left every file of the database. False while the purge waits for
     other requests, or for another program that reads the file."""
@@ -152,7 +152,7 @@ class Restore(ById[Restored], frozen=True, forbid_unknown_fields=True):
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What the archive's retention deleted, or would delete."""
+    """Originals whose words the archive's retention deleted, or would delete."""
 
     dry_run: bool
     memories: int

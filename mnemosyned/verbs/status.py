@@ -13,7 +13,7 @@ from mnemosyned.verbs.request import Request
 
 
 class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """When the daemon slept, and when it will."""
+    """The last and the next sleep cycle."""
 
     auto: bool
     schedule: str
@@ -41,7 +41,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     sleep: SleepStatus
     summarizer: SummarizerStatus
     counter: str
-    """What counts the tokens of contexts."""
+    """The counter of the tokens of contexts."""
     embedder: EmbedderStatus
     pid: int
     uptime_s: float
@@ -50,9 +50,9 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     purge_due: bool = False
     """Whether words of forgotten memories are still to be purged from the file."""
     problems: list[str] = msgspec.field(default_factory=list)
-    """What is wrong now, and what to do about it. The watchdog restarts a daemon that has some."""
+    """Present problems, with their remedies. The watchdog restarts a daemon that has some."""
     warnings: list[str] = msgspec.field(default_factory=list)
-    """What the owner should know about the database file; empty where all is well."""
+    """Remarks on the database file for its owner; empty if all is well."""
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
 

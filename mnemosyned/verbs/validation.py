@@ -1,4 +1,4 @@
-"""What msgspec finds wrong with a value, said in plain words: what it must be."""
+"""msgspec's validation errors in plain words: they say what a value must be."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?")
 
 
 def plainly(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
-    """What is wrong, to stand behind the name of what it is wrong with: `must be at most 100`.
+    """Rephrase an error so that it follows the name of a field: `must be at most 100`.
 
-    `choices` are the words that may stand there, `form` is what one that may looks like. What
-    msgspec says in words of its own that are not known here is answered with as it is.
+    `choices` are the allowed words, `form` an example of the allowed form. A message of msgspec
+    that is not known here is quoted.
     """
     for part, said in _SAID.items():
         if part in problem:
@@ -44,7 +44,7 @@ def plainly(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str
 
 
 def _bound(problem: str) -> str:
-    """What length, size or kind it must have; empty where that is not what is wrong."""
+    """Rephrase an error of length, range or type; empty for any other."""
     if found := _LENGTH.match(problem):
         return _length(*found.groups())
     if found := _RANGE.match(problem):
@@ -62,7 +62,7 @@ def _length(kind: str, bound: str, number: str) -> str:
 
 
 def _kind(expected: str, got: str | None) -> str:
-    """The kinds that may stand there; that null may does not help who gave something else."""
+    """The allowed types, without null, which does not help after a wrong value."""
     kinds = [kind for kind in expected.split(" | ") if kind != "null"] or ["null"]
     said = " or ".join(_KINDS.get(kind, kind) for kind in kinds)
     return f"must be {said}" + (f", not {_KINDS.get(got, got)}" if got else "")

@@ -142,6 +142,6 @@ def test_an_import_that_stops_halfway_says_how_much_is_kept(batches: int) -> Non
             progress=lambda _: None,
         )
 
-    kept_before = f"{batches * BATCH:,} memories of the file are kept"
+    kept_before = f"{batches * BATCH:,} memories of the file are stored"
     assert (kept_before in error.value.message) is bool(batches)
     assert "the disk is full" in error.value.message
