@@ -1,4 +1,4 @@
-"""What must hold in the file whatever happened to the process, asked of SQLite itself."""
+"""Invariants of the file, whatever happened to the process, checked with SQLite alone."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ DANGLING = {
         SELECT id FROM episodic_memory WHERE content = ''
     """,
 }
-"""What nothing but an interrupted request may leave, and what the next start mends."""
+"""Traces that only an interrupted request may leave, and that the next start repairs."""
 LEVELS_MAX = 50
 """An index with more than 2,000 levels cannot be opened; only a purge lowers them."""
 INDEXES = {
@@ -124,7 +124,7 @@ def depths(database: Path) -> dict[str, int]:
 
 
 def damage(database: Path) -> list[str]:
-    """What SQLite finds wrong with a file that nobody has open; empty when all is well."""
+    """Faults that SQLite finds in a file that no process has open; empty if there are none."""
     with closing(sqlite3.connect(database)) as connection:
         found = [
             text

@@ -25,10 +25,10 @@ from e2e.programs import BIN, Process, start
 from mnemosyned import Client
 
 Json = Any
-"""What JSON can hold."""
+"""Any value of JSON."""
 
 BYTECODE = Path(__file__).parents[2] / ".pytest_cache" / "bytecode"
-"""Where started programs keep what they compiled, so that each start is as fast as installed."""
+"""Folder of compiled modules, so that each start is as fast as when installed."""
 WAIT_S = 20.0
 """The most any wait takes before its test fails."""
 POLL_S = 0.005
@@ -110,7 +110,7 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What HTTP gave back."""
+    """An HTTP response."""
 
     status: int
     body: Any
@@ -163,7 +163,7 @@ class Daemon:
         return self.request("POST", f"/v1/{verb}", json.dumps(fields).encode())
 
     def events(self, name: str | None = None) -> list[dict[str, Any]]:
-        """What it logged so far, in JSON."""
+        """Lines logged so far, parsed as JSON."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if name in (None, line["event"])]
 
@@ -293,7 +293,7 @@ def _wait_ready(process: Process, notices: Notices, log: Path) -> None:
 
 
 def rows(database: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
-    """What a statement finds in the file, read by SQLite itself and nothing of the product."""
+    """Rows that a statement finds in the file, read by SQLite without the product."""
     with closing(
         sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
     ) as connection:

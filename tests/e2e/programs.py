@@ -114,7 +114,7 @@ def start(
 
 @cache
 def _template() -> socket.socket:
-    """Where orders go; the template starts with the first and ends with this process."""
+    """Socket for orders; the template starts with the first and ends with this process."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(

@@ -16,7 +16,7 @@ from mnemosyned.verbs.facade import ALIASES, VERBS
 
 FILES = {"messages", "tools"}
 COMMANDS = {"prune": ["archive", "prune"]}
-"""Where the shell's words for a verb are others than its name."""
+"""Verbs whose shell command has another name."""
 ASK_FIRST = {"forget", "prune"}
 
 
@@ -92,7 +92,7 @@ class InTheShell:
         return json.loads(done.stdout)
 
     def _in_files(self, fields: Mapping[str, Json]) -> dict[str, Json]:
-        """What the shell reads from files, in files."""
+        """Fields that the shell reads from files, written to files."""
         given = dict(fields)
         for name in FILES & given.keys():
             file = self.room / f"{name}.json"

@@ -27,7 +27,7 @@ from mnemosyned.daemon.main import main as mnemosyned
 Program = Callable[[], int | None]
 PROGRAMS: dict[str, Program] = {"mnem": mnem, "mnemosyned": mnemosyned}
 FDS = 5
-"""What comes with an order: its JSON, the three standard streams, and where its end is told."""
+"""Descriptors of an order: its JSON, the three standard streams, and the pipe for its end."""
 
 
 def next_program(orders: socket.socket) -> Program:

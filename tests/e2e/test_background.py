@@ -1,4 +1,4 @@
-"""What the daemon does by itself: it sleeps on its schedule and keeps working memory in bounds."""
+"""Background work of the daemon: it sleeps on its schedule and keeps working memory in bounds."""
 
 from __future__ import annotations
 

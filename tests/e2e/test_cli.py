@@ -33,7 +33,7 @@ PRINTING = [
     for name in COMMANDS
     if name not in ("completion", "remove-learning", "restore")
 ]
-"""What prints when it is called twice."""
+"""Commands that print again when they are called twice."""
 COLOR = b"\x1b["
 
 

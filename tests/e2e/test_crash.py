@@ -40,14 +40,14 @@ WORDS = "amber basil cedar dahlia ember fennel ginger hazel iris juniper".split(
 
 
 class Ledger:
-    """What was asked of the daemon and what it acknowledged, over all of its lives."""
+    """Requests to the daemon, and those it acknowledged, over all of its lives."""
 
     def __init__(self) -> None:
         self.asked: dict[str, Remember] = {}
         self.acknowledged: set[str] = set()
         self.batches: list[list[str]] = []
         self.new: list[str] = []
-        """What was acknowledged in the present life."""
+        """Ids acknowledged in the present life."""
         self.sleeps_cut_short = 0
         self.kept_unheard = 0
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 KILLS = int(os.environ.get("FORGET_KILLS", "6"))
 KILLS_MAX = KILLS + 20
-"""So many until one met it halfway: on a busy machine we may see the beginning when all is done."""
+"""Most kills until one comes halfway: on a busy machine the start may be seen only at the end."""
 SEED = int(os.environ.get("CRASH_SEED") or random.randrange(10**6))
 SETTINGS: dict[str, Json] = {
     "MNEMOSYNE_SLEEP_ON_SHUTDOWN": "false",
@@ -105,7 +105,7 @@ def killed_amid(
 
 
 def archive(database: Path) -> list[tuple[object, ...]]:
-    """What is in the archive, in numbers: the first step of each kind of work changes them."""
+    """Counts of the archive: the first step of each kind of work changes them."""
     return rows(
         database, "SELECT count, characters FROM tier_totals WHERE tier = 'archive'"
     )
@@ -125,7 +125,7 @@ def moments(
 
 
 def broken(database: Path) -> dict[str, int]:
-    """What is half done; rows of the log outlive their episodes when those are forgotten."""
+    """Rows left half done; rows of the log outlive their episodes when those are forgotten."""
     found = half_done(database)
     return {what: count for what, count in found.items() if "the log" not in what}
 

@@ -208,6 +208,6 @@ def limited(room: Path, descriptors: int) -> Path:
 
 
 def cpu_s(pid: int) -> float:
-    """What a process has computed so far (proc(5), fields 14 and 15)."""
+    """CPU time of a process so far (proc(5), fields 14 and 15)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -220,7 +220,7 @@ def reload(daemon: Daemon) -> None:
 
 
 def check(daemon: Daemon, **settings: str) -> tuple[int, str]:
-    """What `mnemosyned --check` says of the settings."""
+    """Output of `mnemosyned --check`."""
     done = subprocess.run(
         [str(BIN / "mnemosyned"), "--check"],
         env=environment(daemon.home, **settings),

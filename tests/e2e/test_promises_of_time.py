@@ -1,4 +1,4 @@
-"""What holds over restarts: an undo's word on how long, and a clock that is not believed."""
+"""Times that survive restarts: how long an undo lasts, and a clock that is not trusted."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_undo_survives_the_age_trigger_and_a_restart(
 
 
 def off_for(database: Path, *, days: int) -> None:
-    """As if the machine had been off for so long: all that the file knows of the time is older."""
+    """Make every time in the file older, as if the machine had been off."""
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(
             "UPDATE clock_seen SET moment = "

@@ -51,7 +51,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def kept() -> set[str]:
-    """What the daemon and its client are made of on this machine."""
+    """Folders that the daemon and its client are loaded from on this machine."""
     return {str(CHECKOUT), sys.prefix, os.path.realpath(sys.base_prefix)}
 
 

@@ -29,7 +29,7 @@ def connected(address: Path, timeout_s: float = WAIT_S) -> socket.socket:
 def many(
     address: Path, count: int, *, send: bytes = b""
 ) -> Iterator[list[socket.socket]]:
-    """So many connections, each of which has sent this, as far as the daemon took it."""
+    """Connections that have each sent this, as far as the daemon took it."""
     with ExitStack() as stack:
         connections = []
         for _ in range(count):

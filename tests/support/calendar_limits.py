@@ -31,7 +31,7 @@ zoned_datetimes = st.builds(
     instants.map(lambda moment: moment.replace(tzinfo=None)),
     zones,
 )
-"""What clocks in many zones show, some of it outside the calendar in UTC."""
+"""Local times in many zones, some of them outside the calendar in UTC."""
 TIME_PHRASES = (
     "yesterday", "the day before yesterday", "today", "tomorrow", "tonight", "last night",
     "this morning", "yesterday evening", "last week", "next week", "last weekend", "next weekend",

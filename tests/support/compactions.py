@@ -35,7 +35,7 @@ def rounds(count: int, *, first: int = 0) -> Messages:
 
 
 def anthropic_rounds(count: int) -> Messages:
-    """The same in Anthropic's form, with a picture and a NUL."""
+    """Rounds in Anthropic's form, with a picture and a NUL."""
     made: Messages = []
     for n in range(count):
         picture = {"type": "image", "source": {"data": "AAAA"}}
@@ -66,6 +66,6 @@ def expand_all(service: MemoryService, *ids: str) -> Messages:
 def find_missing(
     service: MemoryService, given: Messages, answer: Shortened
 ) -> Messages:
-    """What is neither in the answer's messages nor comes back."""
+    """Messages that are neither in the answer nor expanded from it."""
     there = [*answer.messages, *expand_all(service, *answer.expand)]
     return [message for message in given if message not in there]

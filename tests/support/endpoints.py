@@ -74,7 +74,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """What `llm.endpoint` says."""
+        """The value for `llm.endpoint`."""
         return f"http://127.0.0.1:{self.port}/v1"
 
 
@@ -118,7 +118,7 @@ def serving(
 
 @contextmanager
 def process(*options: str) -> Iterator[tuple[Endpoint, subprocess.Popen[str]]]:
-    """The same as a program of its own, which a test may kill."""
+    """A server in a process of its own, which a test may kill."""
     command = [sys.executable, __file__, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout

@@ -1,4 +1,4 @@
-"""What tests hand in for the clock and the model, and short ways to make memories."""
+"""Fakes of the clock and the models, and short ways to make memories."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FakeSummarizer(Summarizer):
     reason: str = "a test handed it in"
     calls: list[tuple[str, ...]] = field(default_factory=list)
     meanwhile: Callable[[Sequence[MemoryRecord]], object] = _nothing
-    """What happens while the model runs; it may raise."""
+    """Called while the model runs; it may raise."""
 
     def fail(self) -> None:
         """From now on, no summary comes out."""
@@ -78,9 +78,9 @@ class FakeEmbedder(Embedder):
     calls: list[tuple[str, ...]] = field(default_factory=list)
     """The texts of memories, in the order in which they were asked for."""
     meanwhile: Callable[[Sequence[str]], object] = _nothing
-    """What happens while the model works on memories; it may raise."""
+    """Called while the model embeds memories; it may raise."""
     asked: Callable[[Sequence[str]], object] = _nothing
-    """What happens while it works on a question."""
+    """Called while it embeds a question."""
 
     def identity(self) -> str:
         return self.name
@@ -158,7 +158,7 @@ def remember_batch(
 def promotion(
     id: str, *memories: MemoryRecord, content: str = "a summary"
 ) -> Promotion:
-    """What a cycle would write for these memories."""
+    """The promotion that a cycle would write for these memories."""
     episode = make_episode(
         memories, id=id, content=content, summarizer="fake", now=NOON
     )

@@ -35,7 +35,7 @@ WORDS = {
 EPISODES = 4
 PER_EPISODE = 6
 CHOSEN_AT = (3, 9)
-"""Of which memories the word is: one in each of two episodes."""
+"""Positions of the memories with the word: one in each of two episodes."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def pruned(parts: Parts) -> None:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a state is reached with."""
+    """The parts with which a state is reached."""
 
     store: SqliteStore
     service: MemoryService
@@ -175,7 +175,7 @@ BY_PLACE = [
 
 
 def find_remains(store: SqliteStore, word: str) -> list[str]:
-    """Where the word, or a part of it, can still be read."""
+    """Files and tables in which the word, or a part of it, can still be read."""
     parts = [part for part in word.removeprefix("password: ").split() if part]
     if word == WORDS["cjk"]:
         parts += ["".join(pair) for pair in pairwise(word)]

@@ -1,4 +1,4 @@
-"""What signs of vectors lead to, held against looking at each."""
+"""Sign codes of vectors, compared with an exhaustive search."""
 
 import random
 

@@ -16,7 +16,7 @@ END = 10_000
 
 
 class Table(dict[int, bytes]):
-    """As the store keeps vectors; it counts those that are read."""
+    """Vectors as the store has them; it counts those that are read."""
 
     read = 0
 

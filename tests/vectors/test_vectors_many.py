@@ -96,7 +96,7 @@ def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_a
     plain, go_on = store.vectors.vectors, threading.Event()
 
     def page(model: int, *, before: int, limit: int) -> dict[int, bytes]:
-        """The same one again and again, until it may go on."""
+        """Return one vector again and again, until it may go on."""
         return plain(
             model, before=before if go_on.is_set() else max(before, 10), limit=limit
         )
