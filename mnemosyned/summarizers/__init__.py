@@ -1,1 +1,1 @@
-"""How memory is shortened: implementations of `Summarizer`."""
+"""Implementations of `Summarizer`."""

@@ -1,4 +1,4 @@
-"""The summarizer that needs no model: it selects sentences and abbreviates their wordy phrases."""
+"""Rule-based summarizer: it selects sentences and abbreviates their wordy phrases."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ ABBREVIATIONS: dict[str, str] = {
     "once again": "anew",
     "even though": "albeit",
 }
-"""Phrases and the one word that stands for each. Every code is shorter in characters and in
-tokens (GPT-2's vocabulary: 2 to 5 against 1 or 2), is plain English, and is rare in itself, as
-a code that occurs in the text costs an escape."""
+"""Abbreviations of phrases. Each is shorter in characters and in tokens (GPT-2's vocabulary: 2 to
+5 against 1 or 2), is plain English, and is rare, as one that occurs in the text costs an escape."""
 
 _CLOSING = ".,;:!?)"
 _ESCAPE = "\\"
@@ -49,9 +48,9 @@ _FENCE = "```"
 
 
 def _cased(table: dict[str, str]) -> dict[str, str]:
-    """The table as it is and with a capital, for the beginning of a sentence.
+    """Add capitalized phrases, for the beginning of a sentence.
 
-    With a capital, the codes for two words cost as many tokens as the words.
+    Capitalized, codes for two words cost as many tokens as the words.
     """
     return table | {
         phrase[0].upper() + phrase[1:]: code.capitalize()
@@ -82,7 +81,7 @@ def _hinted() -> dict[str, list[str]]:
 
 
 _HINTED = _hinted()
-"""Every code, and every phrase under the word of it that tells most."""
+"""Codes, and phrases by their most distinctive word."""
 _HINTS = frozenset(_HINTED)
 _MARK = re.compile("[`\"'‘’“”«»「」『』]")
 _SPACE = re.compile(r"(\s+)")
@@ -92,22 +91,22 @@ _PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
 
 
 def encode(text: str) -> str:
-    """Replace wordy phrases by their codes; `decode` gives back exactly the same text.
+    """Replace wordy phrases by their codes; `decode` restores exactly the same text.
 
     Only whole words in running prose change: nothing with a digit or a sign in it, nothing in
-    code or between quotation marks, no line of keywords. A code that the text itself contains
-    is marked with a backslash.
+    code or between quotation marks, no line of keywords. A code that occurs in the text itself
+    is escaped with a backslash.
     """
     return _rewritten(text, _encoded)
 
 
 def decode(text: str) -> str:
-    """The text that `encode` was given."""
+    """Restore the text that `encode` was given."""
     return _rewritten(text, _decoded)
 
 
 def _rewritten(text: str, rewrite: Callable[[list[str]], str]) -> str:
-    """Apply the rewriting line by line wherever both directions see the same open prose."""
+    """Rewrite line by line, wherever both directions see the same open prose."""
     hints = _HINTS.intersection(_LETTERS.findall(text))
     if not any(phrase in text for hint in hints for phrase in _HINTED[hint]):
         return text  # in half the time that the expression takes to find nothing
@@ -141,7 +140,7 @@ def _encoded(parts: list[str]) -> str:
 
 
 def _phrase(parts: list[str], at: int) -> tuple[str, int] | None:
-    """The code of the longest phrase that starts here, and where the phrase ends.
+    """Return the code of the longest phrase that starts here, and the phrase's end.
 
     `parts` alternates words and white space; the last word may carry punctuation.
     """
@@ -170,31 +169,47 @@ def _decoded(parts: list[str]) -> str:
 
 
 def _free(parts: Sequence[str]) -> Iterator[bool]:
-    """For each part of a line, whether it stands outside every quotation and piece of code.
+    """Yield for each part of a line whether it is outside every quotation and piece of code.
 
-    A mark left open closes the rest of the line. What rewriting changes holds no such mark, so
-    both directions agree.
+    An unclosed mark closes the rest of the line. Rewriting never changes such a mark, so both
+    directions agree.
     """
-    ticks = quotes = False
-    apostrophe = False
-    depth = 0
+    marks = _OpenMarks()
     for part in parts:
-        if not _MARK.search(part):
-            yield not (ticks or quotes or apostrophe or depth > 0)
-            continue
+        if _MARK.search(part):
+            yield marks.read(part)
+        else:
+            yield not marks.any_open
+
+
+class _OpenMarks:
+    """Quotation and code marks that are open in a line."""
+
+    def __init__(self) -> None:
+        self._ticks = self._quotes = self._apostrophe = False
+        self._depth = 0
+
+    @property
+    def any_open(self) -> bool:
+        return self._ticks or self._quotes or self._apostrophe or self._depth > 0
+
+    def read(self, part: str) -> bool:
+        """Read the marks of a part; return whether the part began outside all of them."""
         opens = bool(_OPENING_QUOTE.match(part))
-        yield not (ticks or quotes or apostrophe or opens or depth > 0)
-        ticks ^= part.count("`") % 2 == 1
-        quotes ^= part.count('"') % 2 == 1
-        depth += sum(
+        free = not (opens or self.any_open)
+        self._ticks ^= part.count("`") % 2 == 1
+        self._quotes ^= part.count('"') % 2 == 1
+        depth = self._depth + sum(
             part.count(opening) - part.count(closing) for opening, closing in _PAIRS
         )
-        depth = max(depth, 0)
-        apostrophe = (apostrophe or opens) and not _CLOSING_QUOTE.search(part)
+        self._depth = max(depth, 0)
+        quoting = self._apostrophe or opens
+        self._apostrophe = quoting and not _CLOSING_QUOTE.search(part)
+        return free
 
 
 class ExtractiveSummarizer(Summarizer):
-    """Summarizes by selection, then abbreviates: in force when no model is."""
+    """Summarizer by selection and abbreviation, used without a model."""
 
     name = "aaak"
 
@@ -206,7 +221,7 @@ class ExtractiveSummarizer(Summarizer):
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """The days and speakers, the sentences that say most, and keywords for the rest."""
+        """Return days and speakers, the most informative sentences, and keywords for the rest."""
         kept = (
             extract(memories, ratio=self._ratio, zone=self._zone).text
             if memories

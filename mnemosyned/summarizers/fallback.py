@@ -1,4 +1,4 @@
-"""The model first, rules where it fails: one bad model costs one failure, not one per group."""
+"""Summarizer that asks a model first and falls back to rules, with a circuit breaker."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from mnemosyned.logs import logger
 COOL_DOWN = timedelta(minutes=1)
 COOL_DOWN_MAX = timedelta(hours=1)
 REJECTED_IN_A_ROW_MAX = 5
-"""After so many groups of which no answer was kept, the model is left alone too."""
+"""Groups in a row without an accepted answer that open the circuit breaker."""
 INTERRUPT_S = 2.0
-"""How long an interrupt insists; whatever hangs then is ended with the process."""
+"""Time that an interrupt keeps trying; a call that hangs longer ends with the process."""
 INSIST_EVERY_S = 0.05
 STOPPING = "the daemon is stopping, and asks no model any more"
 WAITED_FOR = "somebody waits for it, so no model was asked"
@@ -40,23 +40,23 @@ log = logger()
 
 
 class CountingSummarizer(Protocol):
-    """A summarizer that works with a model and counts what became of its answers."""
+    """Summarizer with a model, which counts its accepted and rejected answers."""
 
     accepted: int
     retried: int
     rejected: int
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Summarize. Raises `SummarizerFailed`, and `ModelUnavailable` where that has no end."""
+        """Summarize. Raises `SummarizerFailed`, or `ModelUnavailable` where a retry is useless."""
         ...
 
 
 class CircuitBreaker:
-    """Says when to leave a model alone: for a while that doubles, until a summary is kept."""
+    """Circuit breaker of a model: opens for a time that doubles, until a summary is accepted."""
 
     def __init__(self, clock: Clock) -> None:
         self.why = ""
-        """What happened last; empty while all is well."""
+        """Reason of the last failure; empty while the model works."""
         self._clock = clock
         self._opened: datetime | None = None
         self._cool_down = COOL_DOWN
@@ -64,45 +64,44 @@ class CircuitBreaker:
 
     @property
     def until(self) -> datetime | None:
-        """When the model may be asked again; None when it may be now."""
+        """Time from which the model may be asked again; None where it may be now."""
         if self._opened is None:
             return None
         now, until = self._clock.now(), self._opened + self._cool_down
         # A clock that was set back must not keep a model out for a day.
         return until if self._opened <= now < until else None
 
-    def kept(self) -> bool:
-        """A summary was kept; answers whether that ends a failure."""
+    def record_success(self) -> bool:
+        """Record an accepted summary; return whether that ends a failure."""
         ended = self._opened is not None
         self.why, self._opened, self._cool_down, self._rejected = "", None, COOL_DOWN, 0
         return ended
 
-    def rejected(self, why: str) -> bool:
-        """An answer was not kept; answers whether that was one too many."""
+    def record_rejection(self, why: str) -> bool:
+        """Record a rejected answer; return whether that opens the breaker."""
         self._rejected += 1
         if (
             self._rejected < REJECTED_IN_A_ROW_MAX
         ):  # and it answers, whatever was before
             self.why, self._opened, self._cool_down = "", None, COOL_DOWN
             return False
-        self.failed(
+        self.record_failure(
             f"{self._rejected} groups in a row had to be refused, the last as: {why}"
         )
         return True
 
-    def failed(self, why: str) -> None:
-        """The model cannot be used now."""
+    def record_failure(self, why: str) -> None:
+        """Record a failure of the model: open the breaker."""
         if self._opened is not None:
             self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
         self.why, self._opened = why, self._clock.now()
 
 
 class FallbackSummarizer(Summarizer):
-    """Asks the model, and lets the fallback write what the model does not.
+    """Summarizer that asks the model, and the fallback where the model fails.
 
-    A failure of the model as such opens the breaker; an answer that is not kept does only when
-    several follow one another. Nor does a slow model hold a cycle up: it gets `cycle_budget_s`.
-    Every summary of the fallback says why it is one.
+    A failure of the model opens the breaker; so do several rejected answers in a row. A slow
+    model gets `cycle_budget_s` of each cycle. Every summary of the fallback gives its reason.
     """
 
     def __init__(
@@ -123,39 +122,39 @@ class FallbackSummarizer(Summarizer):
         self._fallbacks = 0
         self._cycle_budget_s = cycle_budget_s
         self._used_up = ""
-        """Says so, while a cycle goes on without the model that had its time."""
+        """Reason, while a cycle continues without the model that used up its time."""
         self._spent_s = 0.0
-        """What the model took of the cycle so far, over all its steps and levels."""
+        """Time that the model took of the cycle so far, in all its steps."""
         self._stopping = False
         self._idle = threading.Event()
         self._idle.set()
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """The model's summary, or the fallback's with the reason."""
-        if reason := self._left_alone(spent_s=0):
+        """Return the model's summary, or the fallback's with the reason."""
+        if reason := self._reason_to_skip(spent_s=0):
             return self._by_rule(memories, reason)
         accepted = self._primary.accepted
         try:
-            summary = self._asked(memories)
+            summary = self._ask(memories)
         except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarized
-            # Whoever stops the daemon ended it: that says nothing of the model.
-            reason = STOPPING if self._stopping else self._failed(error)
+            # A stop of the daemon is no failure of the model.
+            reason = STOPPING if self._stopping else self._record_failure(error)
             return self._by_rule(memories, reason)
-        # What was too short to be put to the model says nothing of it.
-        if self._primary.accepted > accepted and self._breaker.kept():
+        # A group too short for the model is no success of it.
+        if self._primary.accepted > accepted and self._breaker.record_success():
             log.info("model_back", model=self.name)
         return summary
 
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summaries of a cycle, part by part; `release_workers` ends it.
+        """Yield the summaries of a cycle, which `release_workers` ends.
 
-        Once the model is out of it, they go the fallback's own, faster way.
+        Once the model is out, the rest goes to the fallback, which may work in parallel.
         """
         rest = iter(groups)
         for done, (key, memories) in enumerate(rest):
-            if reason := self._left_alone(self._spent_s):
+            if reason := self._reason_to_skip(self._spent_s):
                 others = chain([(key, memories)], rest)
                 yield from self._each_by_rule(others, reason, expected=expected - done)
                 return
@@ -206,7 +205,7 @@ class FallbackSummarizer(Summarizer):
         self._stopping = False
 
     def release_workers(self) -> None:
-        """The cycle is over: the next one has its whole time again."""
+        """End the cycle; the next one has its whole time again."""
         self._spent_s, self._used_up = 0.0, ""
         self._fallback.release_workers()
 
@@ -217,7 +216,7 @@ class FallbackSummarizer(Summarizer):
     def by_rule_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """All groups by the fallback, as somebody waits."""
+        """Summarize all groups by the fallback, because a caller waits."""
         reason = STOPPING if self._stopping else WAITED_FOR
         return self._each_by_rule(groups, reason, expected=expected)
 
@@ -232,10 +231,10 @@ class FallbackSummarizer(Summarizer):
             if isinstance(outcome, Exception):
                 yield key, outcome
             else:
-                yield key, self._because(outcome, reason)
+                yield key, self._with_reason(outcome, reason)
 
-    def _left_alone(self, spent_s: float) -> str:
-        """Why the model is not asked for the rest of the cycle; empty where it is."""
+    def _reason_to_skip(self, spent_s: float) -> str:
+        """Return the reason not to ask the model; empty where it is asked."""
         if self._stopping:
             return STOPPING
         if self._breaker.until:
@@ -250,7 +249,7 @@ class FallbackSummarizer(Summarizer):
         )
         return self._used_up
 
-    def _asked(self, memories: Sequence[MemoryRecord]) -> Summary:
+    def _ask(self, memories: Sequence[MemoryRecord]) -> Summary:
         self._idle.clear()
         try:
             if (
@@ -261,16 +260,16 @@ class FallbackSummarizer(Summarizer):
         finally:
             self._idle.set()
 
-    def _failed(self, error: Exception) -> str:
-        """Take note of a failure; answers with the reason for the fallback."""
+    def _record_failure(self, error: Exception) -> str:
+        """Record a failure; return the reason for the fallback."""
         why = reason_of(error)
         if isinstance(error, SummarizerFailed) and not isinstance(
             error, ModelUnavailable
         ):
-            if not self._breaker.rejected(why):
+            if not self._breaker.record_rejection(why):
                 return why
         else:
-            self._breaker.failed(why)
+            self._breaker.record_failure(why)
         until = self._breaker.until
         log.warning(
             "model_left_alone",
@@ -282,15 +281,15 @@ class FallbackSummarizer(Summarizer):
         return self._breaker.why
 
     def _by_rule(self, memories: Sequence[MemoryRecord], reason: str) -> Summary:
-        return self._because(self._fallback.summarize(memories), reason)
+        return self._with_reason(self._fallback.summarize(memories), reason)
 
-    def _because(self, summary: Summary, reason: str) -> Summary:
+    def _with_reason(self, summary: Summary, reason: str) -> Summary:
         self._fallbacks += 1
         return replace(summary, fallback_reason=reason)
 
 
 class _RuleBased(Summarizer):
-    """The fallback alone, for whoever waits."""
+    """Fallback alone, for a caller that waits."""
 
     def __init__(self, chain: FallbackSummarizer) -> None:
         self.name = chain.name

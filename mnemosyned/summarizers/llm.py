@@ -1,4 +1,4 @@
-"""Summaries by a language model, each checked against its sources before it is believed."""
+"""Summaries by a language model, each checked against its sources before it is accepted."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0
 PROSE_SHARE = 0.6
-"""Of an episode's size, what the model is asked for; keywords get the rest."""
+"""Share of an episode's size that the model is asked for; keywords get the rest."""
 ROOM = 1.5
-"""How far past that size keywords may go to keep all that the rule-made summary keeps. LoCoMo's own
-summaries, longer than what is asked for here, have room for it in 75 of 100 sessions."""
+"""Factor of that size that keywords may reach, to keep all that the rule-based summary keeps.
+LoCoMo's own summaries, longer than those asked for here, have room for it in 75 of 100 sessions."""
 PART_SHARE = 0.5
 ANSWER_SHARE = 3
-"""The answer takes at most this part of the window."""
+"""Divisor of the window that limits the answer."""
 CHARS_PER_TOKEN = 3
-"""What a token holds at least, in most languages: a longer answer would be cut short."""
+"""Minimum characters of a token in most languages: a longer answer would be cut short."""
 TEMPLATE_TOKENS = 48
-"""What a chat template adds around three turns."""
+"""Tokens that a chat template adds around three turns."""
 RETRY_CHARS = " " * 900
-"""Kept free for the request to try again, which comes on top of everything else."""
+"""Room kept free for the request to retry."""
 ROOM_TOKENS_MIN = 64
 PARTS_MAX = 32
-"""A group of more windows than this would take a small model the better part of an hour."""
+"""Maximum windows of a group; more would take a small model most of an hour."""
 LEVELS_MAX = 4
 
 _FAULT_WORDS = {
@@ -64,9 +64,9 @@ Judge = Callable[[str], Sequence[Problem]]
 
 
 class ModelSummarizer(Summarizer):
-    """Asks a model, doubts its answer, asks once more, and fails rather than keep an invention.
+    """Summarizer that checks a model's answer, retries once, and fails rather than accept an invention.
 
-    The episode has the heading and the keyword line of a rule-made one, and says no less.
+    The episode has the heading and the keyword line of a rule-based one, and says no less.
     """
 
     def __init__(
@@ -75,20 +75,20 @@ class ModelSummarizer(Summarizer):
         self.name = model.name
         self.reason = f"{model.name} is configured; its summaries are checked against their sources"
         self.accepted = 0
-        """Groups whose summary was kept."""
+        """Groups whose summary was accepted."""
         self.retried = 0
-        """Answers that were refused and asked for once more."""
+        """Answers that were rejected and retried."""
         self.rejected = 0
-        """Groups whose summary was refused for good."""
+        """Groups whose summary was rejected twice."""
         self._model = model
         self._ratio = ratio
         self._zone = zone
         self._max_tokens = max_tokens
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """The model's words under the group's heading, with keywords for what they leave out.
+        """Return the model's prose under the group's heading, with keywords for what it leaves out.
 
-        A group too short to be shortened is written by rule, and bears the rule's name.
+        A group too short to be shortened is written by rule, under the rule's name.
         """
         size = sum(len(memory.content) for memory in memories)
         kept = extract(memories, ratio=self._ratio, zone=self._zone)
@@ -108,7 +108,7 @@ class ModelSummarizer(Summarizer):
         return Summary(text=result, summarizer=self.name)
 
     def ask(self, messages: Sequence[Message], judge: Judge) -> str:
-        """An answer that stands up to judgment, at the second attempt at the latest."""
+        """Return an answer that passes the check, with one retry."""
         text = self._answer(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:
@@ -125,7 +125,7 @@ class ModelSummarizer(Summarizer):
         )
 
     def room(self, messages: Sequence[Message]) -> int:
-        """The tokens left to the memories in a request that is otherwise as given."""
+        """Return the tokens left for memories in a request."""
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
         room = self._model.context_tokens - taken
@@ -137,16 +137,16 @@ class ModelSummarizer(Summarizer):
 
     @property
     def answer_tokens(self) -> int:
-        """How long an answer may get."""
+        """Maximum tokens of an answer."""
         return max(min(self._max_tokens, self._model.context_tokens // ANSWER_SHARE), 1)
 
     @property
     def zone(self) -> tzinfo:
-        """Where the memories were said."""
+        """Time zone of the memories."""
         return self._zone
 
     def count(self, text: str) -> int:
-        """What a text takes of the window on a line of its own."""
+        """Count the tokens of a text on a line of its own."""
         return self._model.count_tokens(text) + 1
 
     def _answer(self, messages: Sequence[Message], temperature: float) -> str:
@@ -159,7 +159,7 @@ class ModelSummarizer(Summarizer):
 
 
 class _Group:
-    """One group on its way through the model, in one window or in several."""
+    """One group, summarized in one window or in several."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Group:
         )
 
     def summary(self) -> str:
-        """The episode's text."""
+        """Return the episode's text."""
         zone = self._by.zone
         ask = partial(summary_messages, chars_max=self._asked, zone=zone)
         found = split_to_fit(
@@ -194,11 +194,11 @@ class _Group:
                 f"The group fills {len(found)} windows of {self._by.name}."
             )
         if len(found) == 1:
-            return self._framed(self._by.ask(ask(found[0]), self._judge)).text
-        return self._combined([self._part(part) for part in found])
+            return self._compose(self._by.ask(ask(found[0]), self._judge)).text
+        return self._combine([self._summarize_part(part) for part in found])
 
-    def _part(self, part: Sequence[Piece]) -> str:
-        """The summary of one window; of very little, its own text."""
+    def _summarize_part(self, part: Sequence[Piece]) -> str:
+        """Summarize one window; a very short one stays as it is."""
         size = sum(len(piece.text) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.text for piece in part)
@@ -208,22 +208,22 @@ class _Group:
             messages, partial(self._problems, sources=part, chars_max=size)
         )
 
-    def _combined(self, summaries: list[str]) -> str:
-        """Summaries of summaries, in order, until one is left."""
+    def _combine(self, summaries: list[str]) -> str:
+        """Summarize summaries, in order, until one is left."""
         ask = partial(combine_messages, chars_max=self._asked)
         room = self._by.room(ask([]))
         for _ in range(LEVELS_MAX):
             found = self._windows(summaries, room)
             if len(found) == 1:
-                return self._framed(self._by.ask(ask(found[0]), self._judge)).text
+                return self._compose(self._by.ask(ask(found[0]), self._judge)).text
             if len(found) >= len(summaries):
                 break
-            summaries = [self._merged(one) for one in found]
+            summaries = [self._merge(window) for window in found]
         raise SummarizerFailed(
             f"The summaries of {self._by.name} do not fit into its window."
         )
 
-    def _merged(self, summaries: list[str]) -> str:
+    def _merge(self, summaries: list[str]) -> str:
         size = sum(map(len, summaries))
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._problems, sources=self._pieces, chars_max=size)
@@ -252,13 +252,13 @@ class _Group:
         ).problems
 
     def _judge(self, text: str) -> Sequence[Problem]:
-        """What is wrong with the last summary, which must also say enough."""
+        """Return the problems of the final summary, which must also be informative."""
         problems = self._problems(text, sources=self._pieces, chars_max=self._budget)
-        if problems or self._framed(text).informative:
+        if problems or self._compose(text).informative:
             return problems
         return (Problem(Fault.UNINFORMATIVE, ""),)
 
-    def _framed(self, prose: str) -> ComposedEpisode:
+    def _compose(self, prose: str) -> ComposedEpisode:
         return compose_episode(
             self._memories,
             prose,
@@ -272,7 +272,7 @@ class _Group:
 def _retry_request(
     messages: Sequence[Message], problems: Sequence[Problem]
 ) -> list[Message]:
-    """The request to try again, with what was wrong."""
+    """Write the request to retry, with the faults."""
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
     otherwise = dict.fromkeys(
         _FAULT_WORDS[problem.kind]

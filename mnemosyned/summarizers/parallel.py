@@ -1,4 +1,4 @@
-"""Rule-made digests, shared with helping processes while there is much to do."""
+"""Rule-based digests, made in parallel by worker processes during long cycles."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.summarizers.parallel_worker import ANSWERS, Answer, Task
 
 PARALLEL_GROUPS_MIN = 60
-"""Fewer groups are done before a process has started, which takes a tenth of a second."""
+"""Number of groups from which workers start; starting one takes a tenth of a second."""
 WORKERS_MAX = min(2, max(1, (os.cpu_count() or 1) - 1))
-"""What this process summarizes itself, others wait for: Python runs one thread at a time, so with
-helpers p95 of recall during a cycle halves. Two processors have one of them, as another costs more
-to start than it saves there; more than two would take the machine from its owner. In company one
-works: a second would have the processor that an answer needs."""
+"""Maximum number of workers. Requests wait while this process summarizes, as Python runs one thread
+at a time: with workers, p95 of recall during a cycle halves. Two processors get one worker, as
+another costs more to start than it saves; more than two would take the machine from its user.
+While requests are in flight one works, as a second would take the processor from them."""
 IN_FLIGHT = 16
-"""Groups handed to a helper and not yet back: enough to last through a commit, and few enough to
-wait for when the cycle is told to end."""
+"""Groups in flight per worker: enough to last through a commit, and few enough to wait for when the
+cycle ends."""
 WORKER_WAIT_S = 0.3
-"""While somebody wants answers, a group is left to helpers that have no room for so long; on a
-busy machine, which starves them, the cycle gets on all the same."""
+"""Time to wait for a busy worker while requests are in flight. On a busy machine, which starves the
+workers, the cycle then continues by itself."""
 PIPE_BYTES = 1 << 20
-"""Room for what is in flight, so that handing over does not wait; the usual 64 KiB hold ten."""
+"""Pipe size for the groups in flight, so that writing does not block; the default of 64 KiB holds ten."""
 WORKER_TIMEOUT_S = 60.0
 
 K = TypeVar("K")
 _InFlight: TypeAlias = dict[int, tuple[K, Task]]
-"""What helpers have in hand, by number, each with its caller's key."""
+"""Groups in flight by number, each with its caller's key."""
 
 log = logger()
 
 
 class ParallelSummarizer(ExtractiveSummarizer):
-    """Rule-made summaries, with helping processes that write those of a long cycle.
+    """Rule-based summarizer with worker processes for long cycles.
 
-    They start when a cycle has much to do, end with it, and step back behind other programs.
-    Should they fail, this process goes on alone and does again what they had in hand.
+    Workers start when a cycle is long, end with it, and run at low priority. Where they fail,
+    this process continues alone and repeats their groups in flight.
     """
 
     def __init__(
@@ -67,21 +67,21 @@ class ParallelSummarizer(ExtractiveSummarizer):
         module = "mnemosyned.summarizers.parallel_worker"
         self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
         self._present = present
-        """Whether somebody wants answers of this process; else it takes its share of the work."""
-        self._helpers: list[_Worker] = []
+        """Whether requests are in flight; otherwise this process takes its share of the work."""
+        self._workers: list[_Worker] = []
         self._numbers = count()
 
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summaries as they are finished, each with its group's key."""
+        """Yield summaries as they are finished, each with its group's key."""
         for key, outcome in self._each(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """The same, with the exact values, which are half of the work."""
+        """Yield digests likewise: summaries with exact values, which are half of the work."""
         return self._each(groups, expected=expected, exact=True)
 
     def _each(
@@ -91,33 +91,37 @@ class ParallelSummarizer(ExtractiveSummarizer):
         expected: int,
         exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        if expected < PARALLEL_GROUPS_MIN and not self._helpers:
+        if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
                 yield key, self.alone(memories, exact=exact)
             return
-        helpers = self._started()
-        handed: _InFlight[K] = {}
+        self._live_workers()
+        in_flight: _InFlight[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
             task = Task(list(memories), exact)
-            helper = self._chosen()
-            if len(helper.handed) < IN_FLIGHT and helper.take(number, task):
-                handed[number] = key, task
+            worker = self._choose_worker()
+            if len(worker.in_flight) < IN_FLIGHT and worker.take(number, task):
+                in_flight[number] = key, task
             else:
                 yield key, self.alone(memories, exact=exact)
-            for one in helpers:
-                yield from self._finished(one, handed, keep=IN_FLIGHT - 1)
-        while handed:
-            for one in helpers:
-                yield from self._finished(one, handed, keep=0)
-            if handed:  # the last of them, as its turn would come last; the answer is passed over
-                key, task = handed.popitem()[1]
+            yield from self._all_finished(in_flight, keep=IN_FLIGHT - 1)
+        while in_flight:
+            yield from self._all_finished(in_flight, keep=0)
+            if in_flight:  # the last, whose turn would come last; its answer is ignored
+                key, task = in_flight.popitem()[1]
                 yield key, self.alone(task.memories, exact=exact)
+
+    def _all_finished(
+        self, in_flight: _InFlight[K], *, keep: int
+    ) -> Iterator[tuple[K, Digest | Exception]]:
+        for worker in self._workers:
+            yield from self._finished(worker, in_flight, keep=keep)
 
     def alone(
         self, memories: Sequence[MemoryRecord], *, exact: bool
     ) -> Digest | Exception:
-        """The digest as this process makes it, or what went wrong; `exact` with exact values."""
+        """Make a digest in this process; return it or the error. `exact` adds exact values."""
         try:
             if exact:
                 return self.digest(memories)
@@ -126,44 +130,44 @@ class ParallelSummarizer(ExtractiveSummarizer):
             return error
 
     def release_workers(self) -> None:
-        """End the helping processes."""
-        while self._helpers:
-            self._helpers.pop().close()
+        """End the worker processes."""
+        while self._workers:
+            self._workers.pop().close()
 
     def close(self) -> None:
         self.release_workers()
 
-    def _started(self) -> list[_Worker]:
-        """The helpers, one at least, without those that are gone."""
-        for gone in [one for one in self._helpers if one.gone]:
-            self._helpers.remove(gone)
+    def _live_workers(self) -> list[_Worker]:
+        """Return the workers, at least one, without those that ended."""
+        for gone in [worker for worker in self._workers if worker.gone]:
+            self._workers.remove(gone)
             gone.close()
-        if not self._helpers:
-            self._helpers.append(_Worker(self._command))
-        return self._helpers
+        if not self._workers:
+            self._workers.append(_Worker(self._command))
+        return self._workers
 
-    def _chosen(self) -> _Worker:
-        """In company always the first that is there, else the one with least in hand."""
-        helpers = self._helpers
+    def _choose_worker(self) -> _Worker:
+        """Choose the first worker while requests are in flight, else the one with the fewest groups."""
+        workers = self._workers
         if self._present():
-            return min(helpers, key=lambda one: one.gone)
-        while len(helpers) < WORKERS_MAX:
-            helpers.append(_Worker(self._command))
-        return min(helpers, key=lambda one: (one.gone, len(one.handed)))
+            return min(workers, key=lambda worker: worker.gone)
+        while len(workers) < WORKERS_MAX:
+            workers.append(_Worker(self._command))
+        return min(workers, key=lambda worker: (worker.gone, len(worker.in_flight)))
 
     def _finished(
-        self, helper: _Worker, handed: _InFlight[K], *, keep: int
+        self, worker: _Worker, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """What a helper has answered; in company waits a while until it has so many in hand."""
+        """Yield a worker's answers; while requests are in flight, wait until it has at most `keep` left."""
         ends = time.monotonic() + WORKER_WAIT_S
-        while helper.handed:
-            wait = len(helper.handed) > keep and self._present()
-            answer = helper.answer(
+        while worker.in_flight:
+            wait = len(worker.in_flight) > keep and self._present()
+            answer = worker.answer(
                 wait_s=max(0.0, ends - time.monotonic()) if wait else 0
             )
-            if not answer and not helper.gone:
+            if not answer and not worker.gone:
                 return
-            group = handed.pop(helper.handed.popleft(), None)
+            group = in_flight.pop(worker.in_flight.popleft(), None)
             if group:  # else it was taken back
                 key, task = group
                 yield (
@@ -181,14 +185,14 @@ class ParallelSummarizer(ExtractiveSummarizer):
 
 
 class _Worker:
-    """A process that takes groups and answers them in order, until it is gone."""
+    """Process that answers groups in order, until it ends."""
 
     def __init__(self, command: list[str]) -> None:
-        self.handed: deque[int] = deque()
-        """The numbers of what it has in hand, oldest first."""
+        self.in_flight: deque[int] = deque()
+        """Numbers of the groups in flight, oldest first."""
         self.gone = False
         self._heard = time.monotonic()
-        """When it last answered, or was given something to do."""
+        """Time of the last answer, or of the first group in flight."""
         # What it might print in a traceback could be a memory's text: it goes nowhere.
         self._process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
             command,
@@ -204,7 +208,7 @@ class _Worker:
         self._reader.start()
 
     def take(self, number: int, task: Task) -> bool:
-        """Hand a group over; False where the process is gone."""
+        """Send a group; return False where the process ended."""
         if self.gone or self._process.stdin is None:
             return False
         try:
@@ -212,13 +216,13 @@ class _Worker:
         except OSError:
             self._lost()
         else:
-            if not self.handed:
+            if not self.in_flight:
                 self._heard = time.monotonic()
-            self.handed.append(number)
+            self.in_flight.append(number)
         return not self.gone
 
     def answer(self, *, wait_s: float) -> Answer | None:
-        """The answer to the oldest group in hand; None where there is none yet, or ever."""
+        """Return the answer to the oldest group in flight; None where there is none yet, or ever."""
         if self.gone:
             return None
         try:
@@ -237,7 +241,7 @@ class _Worker:
         return answer
 
     def close(self) -> None:
-        """End the process: it holds nothing of its own, and a kill is quicker than a farewell."""
+        """Kill the process, which holds no state."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -259,4 +263,4 @@ class _Worker:
     def _lost(self) -> None:
         self.gone = True
         self._process.kill()
-        log.warning("helper_lost", pid=self._process.pid)
+        log.warning("worker_lost", pid=self._process.pid)

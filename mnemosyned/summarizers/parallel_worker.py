@@ -1,4 +1,4 @@
-"""A helping process that summarizes by rule: groups in on standard input, digests out."""
+"""Worker process that summarizes by rule: groups on standard input, digests on output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 
 NICE = 10
-"""Whoever waits for an answer goes before a cycle that nobody waits for."""
+"""Low priority: requests go before a cycle that no caller waits for."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -22,11 +22,11 @@ class Task(msgspec.Struct, frozen=True):
 
     memories: list[MemoryRecord]
     exact: bool
-    """Whether they stand as they were remembered: their exact values are asked for too."""
+    """Whether they are originals, whose exact values are wanted too."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of one group: its text and exact values, or why there is none."""
+    """Result of one group: text and exact values, or an error."""
 
     text: str = ""
     details: tuple[Detail, ...] = ()

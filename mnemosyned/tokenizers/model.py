@@ -1,4 +1,4 @@
-"""Counts tokens as the language model in use does, for as long as it can be asked."""
+"""Token counter by the language model in use, while it is available."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logger()
 
 
 class ModelCounter:
-    """Asks a model; once it cannot answer, another counter does, and gives its own name."""
+    """Counter that asks a model; once it fails, another counter takes over, with its own name."""
 
     def __init__(self, model: TextModel, *, otherwise: TokenCounter) -> None:
         self._model = model

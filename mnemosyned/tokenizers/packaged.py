@@ -1,4 +1,4 @@
-"""Counts tokens with a `tokenizer.json`, which the optional package `tokenizers` reads."""
+"""Token counter by a `tokenizer.json`, which the optional package `tokenizers` reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mnemosyned.domain.errors import TokenizerUnusable
 
 
 class PackagedCounter:
-    """Counts as the model does that the file came with, without the marks around a message."""
+    """Counter of the model that the file came with, without the marks around a message."""
 
     def __init__(self, path: Path) -> None:
         """Read the file. Raises `TokenizerUnusable`."""

@@ -1,4 +1,4 @@
-"""Counts tokens by byte pairs, with a tiktoken vocabulary that is already on disk."""
+"""Token counter by byte pairs, with a tiktoken vocabulary on disk."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BYTES_MAX = 16 << 20
 """The largest published vocabulary takes 3.6 MB."""
 PIECES_MAX = 1 << 14
 PIECE_BYTES_MAX = 768
-"""Merging takes the square of a piece's length, so a longer one is merged in stretches."""
+"""Maximum bytes merged at once, as merging takes the square of a piece's length."""
 NEVER = 1 << 32
 """The rank of a pair that is not merged."""
 O200K_RANKS = 150_000
-"""With more ranks than this, a vocabulary was made with the later of the two patterns."""
+"""Number of ranks above which a vocabulary uses the later of the two patterns."""
 
 ASTRAL = 0x20000
 """Beyond these code points there are neither capitals nor combining marks of living scripts."""
@@ -32,7 +32,7 @@ _CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
 
 
 def _pattern(ranks: int) -> re.Pattern[str]:
-    """The pieces that the vocabulary's own tokenizer takes a text apart into."""
+    """Return the pattern by which the vocabulary's tokenizer splits a text."""
     if ranks <= O200K_RANKS:
         return re.compile(_CL100K)
     upper, marks = _class("Lu", "Lt"), _class("Mn", "Mc", "Me")
@@ -43,7 +43,7 @@ def _pattern(ranks: int) -> re.Pattern[str]:
 
 
 def _class(*categories: str) -> str:
-    """The characters of these Unicode categories, to stand between brackets."""
+    """Return the characters of these Unicode categories, for a character class."""
     of_them = [
         chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
     ]
@@ -51,7 +51,7 @@ def _class(*categories: str) -> str:
 
 
 class RanksCounter:
-    """Counts as tiktoken does with the same file; words such as `<|endoftext|>` are only words."""
+    """Counter equal to tiktoken with the same file; `<|endoftext|>` and such are plain text."""
 
     def __init__(self, path: Path) -> None:
         """Read the file. Raises `TokenizerUnusable`."""
@@ -68,12 +68,12 @@ class RanksCounter:
         if data in self._ranks:
             return 1
         return sum(
-            self._merged(data[start : start + PIECE_BYTES_MAX])
+            self._merge(data[start : start + PIECE_BYTES_MAX])
             for start in range(0, len(data), PIECE_BYTES_MAX)
         )
 
-    def _merged(self, data: bytes) -> int:
-        """How many parts are left once pair after pair, lowest rank first, has been merged."""
+    def _merge(self, data: bytes) -> int:
+        """Merge pairs, lowest rank first; return the number of parts left."""
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank(one, two) for one, two in pairwise(parts)]
         while ranks and (lowest := min(ranks)) < NEVER:
