@@ -1,1 +1,1 @@
-"""Where memory is kept: implementations of `MemoryStore`."""
+"""Implementations of `MemoryStore`."""

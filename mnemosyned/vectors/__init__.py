@@ -1,1 +1,1 @@
-"""What is near in meaning: vectors of memories, indexed and compared."""
+"""Vectors of memories, indexed and compared."""

@@ -137,7 +137,7 @@ class Vectors:
     def near(
         self, question: Question | None, query: Query, found: SearchCandidates
     ) -> tuple[SearchCandidates, str]:
-        """What was found with nearness to it, and a note where words alone had to do."""
+        """Add similarities to candidates, or a note why words alone decide."""
         vector = question.vector() if question else None
         index = self._index
         if vector is None or index is None:
@@ -340,5 +340,5 @@ def _pieces(rows: Sequence[EmbeddingInput]) -> Iterator[Sequence[EmbeddingInput]
 
 
 def _bounded(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What arrives faster than it is worked off is looked through again as one span."""
+    """Merge spans when too many wait; their rows are then read again."""
     return spans if len(spans) <= SPANS_MAX else [(spans[0][0], spans[-1][1])]

@@ -1,1 +1,1 @@
-"""What the domain needs from outside: a store, models, a clock."""
+"""Ports: a store, models and a clock, as the domain needs them."""

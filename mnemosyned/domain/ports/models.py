@@ -1,4 +1,4 @@
-"""What the core asks of models: summaries, text and vectors, by a model or by rule."""
+"""Ports of models: summaries, text and vectors, by a model or by rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a summarizer made of a batch."""
+    """The summary of a batch."""
 
     text: str
     """The episode's content: the summary, then a line of keywords."""
@@ -27,7 +27,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """What a summarizer made of memories as they were remembered, secrets and all."""
+    """The summary of memories as they were remembered, with their secrets apart."""
 
     summary: Summary
     """Of those that last, with every secret masked."""
@@ -191,7 +191,7 @@ class Summarizer(Protocol):
 def spoken_of(
     originals: Sequence[MemoryRecord],
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """What a summary may speak of, and the exact values of all.
+    """Return the memories that a summary may mention, and the exact values of all.
 
     No summary, prompt or log row may hold a secret, nor what is superseded or expires while the
     summary stays.
@@ -213,7 +213,7 @@ class Embedder(Protocol):
     """What `status` calls it."""
 
     def identity(self) -> str:
-        """What sets its vectors apart from another model's. Raises `ModelUnavailable`."""
+        """Return a fingerprint that differs between models. Raises `ModelUnavailable`."""
         ...
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:

@@ -1,1 +1,1 @@
-"""What a match is worth: queries, scores, ranking, de-duplication."""
+"""Search: queries, candidates, scores, ranking, de-duplication."""

@@ -34,7 +34,7 @@ PLACES_MAX = 100
 
 
 class Reading(NamedTuple):
-    """What a text says of a question."""
+    """Scores of a text for a question."""
 
     scores: tuple[float, ...]
     """For each term, its BM25."""
@@ -80,7 +80,7 @@ class Reader:
         self._speakers: dict[str, float] = {}
 
     def read(self, text: str) -> Reading:
-        """What the beginning of a text says of each term."""
+        """Score the beginning of a text for each term."""
         folded = fold_case(text[:READ_CHARS_MAX])
         counts, where = self._found(folded)
         if not where:
@@ -98,7 +98,7 @@ class Reader:
         return Reading(tuple(scores), phrase)
 
     def beyond(self, scores: Sequence[float], worth: float) -> float:
-        """What the words count for that stand beyond what is read: as any in so long a text.
+        """Return the score of words beyond the part that is read, as of any in so long a text.
 
         `worth` is what all the words are worth that the text has, read or not.
         """
@@ -209,7 +209,7 @@ class _Known:
 
 
 def _worth(form: _Form, tokens: tuple[str, ...]) -> float:
-    """What a form is worth where these words begin with it."""
+    """Return the weight of a form for words that begin with it."""
     tokens = tokens[: len(form.tokens)]
     if tokens == form.tokens:
         return 1.0

@@ -1,4 +1,4 @@
-"""One place for what says the same: repeats are counted, levels of one line of summaries part."""
+"""De-duplication: repeats are counted, and of one chain of summaries one level is shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def one_of_each_line(
 
 
 def _line(place: RankedResult, above: Mapping[int, int]) -> list[int]:
-    """What the place's episode was folded into, at every level."""
+    """Return the roll-ups above the episode of a result, at every level."""
     line: list[int] = []
     at = above.get(place.episode) if place.episode is not None else None
     while at is not None and at not in line:
@@ -100,7 +100,7 @@ def crowded(texts: Sequence[str], limit: int) -> bool:
 
 
 def _repeated(place: RankedResult, repeats: Sequence[RankedResult]) -> RankedResult:
-    """The same place with the best of its repeats under it, as far as there is room."""
+    """Return a result with the best of its repeats under it."""
     if not repeats:
         return place
     lines = list(place.lines)

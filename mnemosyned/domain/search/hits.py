@@ -1,4 +1,4 @@
-"""What is answered: places and the memories they speak of, made into hits."""
+"""Hits: ranked results with the memories they refer to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mnemosyned.domain.text.snippets import snippet
 
 
 def hits(query: Query, places: Sequence[RankedResult], shown: Documents) -> list[Hit]:
-    """What is answered; a place whose memory was forgotten meanwhile is left out."""
+    """Return the hits of an answer; results whose memory was forgotten meanwhile are left out."""
     answer: list[Hit] = []
     for place in places:
         memory = shown.memories.get(place.memory or 0)

@@ -1,4 +1,4 @@
-"""What recall speaks of: the question, its candidates, the places they take and the hits shown."""
+"""Values of recall: the question, its candidates, ranked results and hits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Match(NamedTuple):
 
 
 class ScoreBreakdown(NamedTuple):
-    """What a score is made of: the parts add up to it."""
+    """Parts of a score, which add up to it."""
 
     words: float = 0.0
     """Its own words, by BM25."""
@@ -103,7 +103,7 @@ NO_SCORE = ScoreBreakdown()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """What the index knows of all memories together."""
+    """Statistics of all memories together."""
 
     count: int = 0
     average_chars: float = 100.0
@@ -158,7 +158,7 @@ class RankedResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The memories and episodes that places speak of, as far as they still exist."""
+    """The memories and episodes of ranked results, as far as they still exist."""
 
     memories: Mapping[int, MemoryRecord]
     episodes: Mapping[int, Episode]

@@ -1,4 +1,4 @@
-"""What each candidate is worth to a question, part by part: pure ranking, no I/O."""
+"""Ranking: the score of each candidate, part by part."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _owed(worth: Mapping[int, ScoreBreakdown], limit: int) -> AbstractSet[int]:
 
 
 def _worths(query: Query, found: SearchCandidates) -> dict[int, ScoreBreakdown]:
-    """What each candidate is worth; one that neither matches nor stands beside a match is not."""
+    """Score candidates; those that neither match nor adjoin a match are left out."""
     reader = Reader(query.terms, found.corpus)
     reads = {match.position: _read(reader, match) for match in found.memories}
     names = _names(reader, reads)
@@ -182,7 +182,7 @@ def _names(reader: Reader, reads: Mapping[int, _Read]) -> set[int]:
 
 
 def _own(read: _Read, names: set[int]) -> tuple[float, ...]:
-    """What it says of each term, a name in the words of somebody else counting less."""
+    """Return its score for each term; names in another speaker's words count less."""
     if not names or read.match.role.lower() in NOBODY:
         return read.own
     return tuple(

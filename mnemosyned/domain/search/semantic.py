@@ -1,4 +1,4 @@
-"""What nearness of meaning adds to what words are worth: pure, and never most of it."""
+"""Adds the similarity of vectors to scores by words, never most of a score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ and 0.5 an answer in seventy."""
 
 
 def spoken(role: str, content: str) -> str:
-    """What a vector is made of: who says something belongs to what it means.
+    """Return the text that a vector is made of; the speaker is part of the meaning.
 
     By vectors alone, ten results hold 0.45 of LoCoMo's evidence with the speaker, 0.28 without.
     """

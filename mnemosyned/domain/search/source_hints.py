@@ -32,7 +32,7 @@ def _kinds() -> dict[str, int]:
 
 
 def asked_of(terms: Terms) -> frozenset[str | int]:
-    """What a question says that may be a source's name, and the kinds of source it speaks of."""
+    """Return stems of a question that may name a source, and kinds of source it mentions."""
     return _named(" ".join(terms.words))
 
 

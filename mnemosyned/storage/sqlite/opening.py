@@ -48,7 +48,9 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
     try:
         warnings = file.warnings()
-        if left and (lost := lost_transactions(left, frames_read=_fold_in(connection))):
+        if left and (
+            lost := lost_transactions(left, frames_read=_checkpoint(connection))
+        ):
             warnings.append(lost)
         # Before a statement of this connection names an index.
         warnings += [
@@ -56,7 +58,7 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
             for index in heal_indexes(file.path)
         ]
         if upgrade(connection, migrations):
-            _fold_in(
+            _checkpoint(
                 connection
             )  # the file is a database with tables from its first moment on
         file.know_companions()
@@ -69,8 +71,8 @@ def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
         raise
 
 
-def _fold_in(connection: sqlite3.Connection) -> int:
-    """Fold the log into the file; how many of its frames SQLite can read."""
+def _checkpoint(connection: sqlite3.Connection) -> int:
+    """Checkpoint the log; returns the number of its frames that SQLite can read."""
     row = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     frames: int = row[1]
     return frames

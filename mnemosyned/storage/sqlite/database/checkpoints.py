@@ -1,4 +1,4 @@
-"""Folds the write-ahead log into the file next to the writers, who would wait for it otherwise."""
+"""Checkpoints the write-ahead log in parallel with writers, who would otherwise wait for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Checkpoints:
     """Checkpoints over a connection of its own, which never leads to another file than ours.
 
     It is opened at once, as a connection to a file that took the place of ours would, when it is
-    closed, fold our log into that file.
+    closed, checkpoint our log into that file.
     """
 
     def __init__(self, database: Path, *, check: Callable[[], object]) -> None:
@@ -31,11 +31,11 @@ class Checkpoints:
         self._check = check
         """Raises where the path leads to another file than ours."""
         self._lock = threading.Lock()
-        self._folded = (0, 0)
+        self._checkpointed = (0, 0)
         self._connection: sqlite3.Connection | None = self._connect()
 
     def run(self) -> bool:
-        """Fold in what can be, while others write and read.
+        """Checkpoint as far as possible while others write and read.
 
         False where the log has grown long: it starts anew only with a write that meets no reader,
         and has one chance after each checkpoint. Raises `StorageFailed`.
@@ -60,9 +60,9 @@ class Checkpoints:
         except FileNotFoundError:
             return
         state = (status.st_size, status.st_mtime_ns)
-        if status.st_size and state != self._folded:
+        if status.st_size and state != self._checkpointed:
             self.run()
-            self._folded = state
+            self._checkpointed = state
 
     def renew(self) -> None:
         """Connect anew: the path has another file with the same memories."""

@@ -26,7 +26,7 @@ T = TypeVar("T")
 BUSY_TIMEOUT_S = 10.0
 READER_WAIT_S = 30.0
 CHECKPOINT_PAGES = 4_000
-"""16 MB of log before it is folded in: a sleep writes much, and folds less often."""
+"""Log pages, 16 MB, at which SQLite checkpoints; a larger log means fewer checkpoints in a sleep."""
 _CLOSED = "the memory is closed; open it again"
 COMMIT_SHARE_MAX = 256
 """How many waiting writes one commit takes along."""
@@ -281,7 +281,7 @@ class Writer:
         return True
 
     def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
-        """Fold the write-ahead log into the file and empty it; False where a reader forbids it."""
+        """Checkpoint the write-ahead log and truncate it; False if a reader prevents it."""
         with self._lock, self._explained():
             return self._checkpoint(wait_s)
 
@@ -313,9 +313,9 @@ class Writer:
             raise storage_failed(error, NOT_CLEANED) from error
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file and close.
+        """Checkpoint the write-ahead log and close.
 
-        A log that cannot be folded in stays beside the file, and the next start reads it. Raises
+        A log that cannot be checkpointed stays next to the file, and the next start reads it. Raises
         `DatabaseReplaced` where what was acknowledged could not be saved from a file that is gone.
         """
         with self._lock:

@@ -7,8 +7,8 @@ when the process ends. So each commit first looks where the path leads:
   Nothing is lost; to delete a memory for good, stop the daemon first.
 - Another file has its name, such as a backup that was put there: that one is never touched. What
   was acknowledged is saved beside it, nothing more is taken, and a restart opens the other file.
-- The file was moved: the log is folded into it, so that it is whole, and nothing more is taken.
-- The log was deleted: it is folded into the file, which is whole then, and nothing more is taken.
+- The file was moved: the log is checkpointed into it, so that it is whole, and nothing more is taken.
+- The log was deleted: it is checkpointed into the file, which is whole then, and nothing more is taken.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Custody:
             if presence is Presence.REPLACED or self._file.log_elsewhere():
                 self.problem = self._set_aside(connection)
             else:
-                self.problem = _folded(connection, path, presence)
+                self.problem = _checkpointed(connection, path, presence)
             self._saved = True
         except (
             FileExistsError
@@ -181,8 +181,10 @@ def _rescued(path: Path) -> Path:
     return path.with_name(path.name + RESCUED)
 
 
-def _folded(connection: sqlite3.Connection, path: Path, presence: Presence) -> str:
-    """Fold the log in, so that the file is whole without it. Raises where a reader forbids it."""
+def _checkpointed(
+    connection: sqlite3.Connection, path: Path, presence: Presence
+) -> str:
+    """Checkpoint the log, so that the file is whole without it. Raises if a reader prevents it."""
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise sqlite3.OperationalError("another program reads the database")
     if presence is Presence.LOG_DELETED:

@@ -1,4 +1,4 @@
-"""What a failure of SQLite or the file system means, and what to do about it."""
+"""Failures of SQLite and the file system, explained with advice."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _owning = threading.Lock()
 
 
 class Presence(Enum):
-    """What became of the file at its path."""
+    """State of the path of a database."""
 
     HERE = "here"
     DELETED = "deleted"
@@ -100,7 +100,7 @@ class DatabaseFile:
         }
 
     def presence(self) -> Presence:
-        """What the path leads to now: a few microseconds, so before each commit."""
+        """Return the state of the path; takes a few microseconds, so it runs before each commit."""
         identity = _identity(self._name)
         if identity is None:
             deleted = os.fstat(self._descriptor).st_nlink == 0
@@ -128,7 +128,7 @@ class DatabaseFile:
                 Path(path).unlink(missing_ok=True)
 
     def warnings(self) -> list[str]:
-        """What the owner of the file should know about its folder."""
+        """Return warnings about the permissions of the folder."""
         folder = self.path.parent
         mode = folder.stat().st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:

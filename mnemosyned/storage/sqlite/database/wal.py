@@ -1,4 +1,4 @@
-"""What a write-ahead log that a crash left holds, and how much of it SQLite could not use.
+"""Checks a write-ahead log left by a crash for transactions that SQLite could not read.
 
 SQLite reads a log up to the first frame whose checksum is wrong, and drops all behind it without a
 word. That is right for a write that power cut short. Where whole transactions lie behind, the disk
@@ -64,7 +64,7 @@ def frames_left(database: Path) -> LeftLog | None:
 
 
 def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
-    """What of a log was lost, in words, where SQLite read so many frames; empty for nothing."""
+    """Describe the transactions lost when SQLite read this many frames; empty if none."""
     lost = sum(frame > frames_read for frame in left.commits)
     if not lost:
         return ""

@@ -1,4 +1,4 @@
-"""What goes into the full-text indexes of memories, and what is taken out."""
+"""Entries of the full-text indexes: inserted and deleted."""
 
 from __future__ import annotations
 

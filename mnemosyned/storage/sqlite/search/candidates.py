@@ -230,7 +230,7 @@ class _Words:
         return held
 
     def stepped(self, limits: CandidateLimits) -> dict[int, float]:
-        """The same for words so common that not all rows with one of them can be looked at.
+        """Return rows for words so common that not all of their rows can be read.
 
         The newest rows of the most telling combinations; a row keeps its best step's worth.
         """

@@ -1,4 +1,4 @@
-"""What narrows a search: filters by session, source, tier and time, and what is in force."""
+"""SQL filters by session, source, tier, time and validity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEW_MAX = 5_000
 
 
 class SqlFilter(NamedTuple):
-    """What narrows a search: joins for its columns, conditions and their values."""
+    """Joins, conditions and bound values that narrow a search."""
 
     joins: str
     where: str

@@ -1,4 +1,4 @@
-"""Candidates for a question with all that ranking reads of them, and places shown whole."""
+"""Candidates for a question, with everything that ranking reads."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def search(
 
 
 class _Stock(NamedTuple):
-    """What is known of all memories."""
+    """Statistics of the whole store."""
 
     corpus: Corpus
     slept: bool

@@ -175,7 +175,7 @@ def _below(connection: sqlite3.Connection, id: str) -> dict[str, list[str]]:
 
 
 def _leaves(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
-    """What is no compaction, in order; one that is its own part, as a stub's is, is a memory."""
+    """Yield the memories of a compaction, in order; an id that is its own part is a memory's."""
     opened = {id}
     waiting = list(reversed(below.get(id, [])))
     while waiting:

@@ -114,34 +114,22 @@ class SqliteDeletion(Transactional, DeletionStore):
         indexed: list[tuple[int, str, str]] = []
         episodes: set[int] = set()
         for id in ids:
-            row = connection.execute(
-                "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role",
-                (id,),
-            ).fetchone()
-            if row:
+            deleted = _delete_working(connection, id)
+            if deleted:
                 working += 1
             else:
-                row = connection.execute(
-                    "SELECT seq, content, role, episode_seq, "
-                    "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
-                    (id,),
-                ).fetchone()
-                if row is None:
+                original = _delete_original(connection, id)
+                if original is None:
                     continue
-                leave_secrets(connection, row[0], row[3])
-                connection.execute("DELETE FROM archive WHERE seq = ?", row[:1])
+                deleted, episode, detail_count = original
                 archived += 1
-                episodes.add(row[3])
-                details += row[4]
+                episodes.add(episode)
+                details += detail_count
             unlearned += remove_of_memory(connection, id)
-            seq, content, role = row[:3]
-            indexed.append((seq, content, role))
-            _forget_marks(connection, seq)
-        for (
-            seq,
-            content,
-            role,
-        ) in indexed:  # after all rows, as when they were remembered
+            indexed.append(deleted)
+            _delete_state(connection, deleted[0])
+        # After all rows, as when they were remembered.
+        for seq, content, role in indexed:
             unindex_memory(connection, seq, content, role)
         removed, emptied = invalidate(connection, episodes)
         if working or archived:
@@ -256,8 +244,35 @@ def _episodes_left(
     return frozenset(removed), frozenset(emptied - removed)
 
 
-def _forget_marks(connection: sqlite3.Connection, seq: int) -> None:
-    """What it superseded is now superseded by its own successor, or by nobody who is known."""
+def _delete_working(
+    connection: sqlite3.Connection, id: str
+) -> tuple[int, str, str] | None:
+    """Delete a working memory; returns its position, text and role."""
+    row: tuple[int, str, str] | None = connection.execute(
+        "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role", (id,)
+    ).fetchone()
+    return row
+
+
+def _delete_original(
+    connection: sqlite3.Connection, id: str
+) -> tuple[tuple[int, str, str], int, int] | None:
+    """Delete an archived original; also returns its episode and number of details."""
+    row = connection.execute(
+        "SELECT seq, content, role, episode_seq, "
+        "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
+        (id,),
+    ).fetchone()
+    if row is None:
+        return None
+    seq, content, role, episode, detail_count = row
+    leave_secrets(connection, seq, episode)
+    connection.execute("DELETE FROM archive WHERE seq = ?", (seq,))
+    return (seq, content, role), episode, detail_count
+
+
+def _delete_state(connection: sqlite3.Connection, seq: int) -> None:
+    """Delete the state of a memory; its successor, if any, supersedes what it superseded."""
     connection.execute(
         "UPDATE memory_state SET superseded_by = "
         "(SELECT superseded_by FROM memory_state WHERE memory_seq = ?1) WHERE superseded_by = ?1",

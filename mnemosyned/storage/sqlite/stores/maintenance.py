@@ -100,7 +100,7 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
 
 
 def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
-    """Where the tier's time begins; the archive's is that of the episodes it went into."""
+    """Return the earliest time of a tier; for the archive, that of its episodes."""
     statement = (
         "SELECT min(created_at) FROM working_memory"
         if tier is Tier.WORKING

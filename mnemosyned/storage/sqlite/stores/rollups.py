@@ -192,7 +192,7 @@ def _children(connection: sqlite3.Connection, where: str, values: Row) -> list[C
 
 
 def _check_unchanged(connection: sqlite3.Connection, rollup: Rollup) -> None:
-    """What was forgotten while the summary was written must not come back with it."""
+    """Raise `BatchChanged` if a member changed: forgotten text must not return with the summary."""
     seen = 0
     for chunk in chunks(list(rollup.members)):
         for id, content in connection.execute(

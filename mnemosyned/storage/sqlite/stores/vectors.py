@@ -96,7 +96,7 @@ def _model(connection: sqlite3.Connection, name: str, identity: str) -> int:
 def _keep(
     connection: sqlite3.Connection, model: int, vectors: Mapping[int, bytes]
 ) -> list[int]:
-    """What was forgotten or pruned while the model worked must not come back as a vector."""
+    """Store vectors, except of memories forgotten or pruned while the model worked."""
     kept = []
     for seq, vector in vectors.items():
         written = connection.execute(

@@ -38,7 +38,7 @@ ABOVE = """
 
 
 def ancestors(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, int]:
-    """For those of these summaries that were folded, and for what they were folded into: by what.
+    """Map these summaries, and those above them, to the roll-up that each went into.
 
     Both are the `seq` of a summary.
     """

@@ -130,7 +130,7 @@ class _Rows:
 
 
 def _known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Known]:
-    """What has one of these ids already."""
+    """Return existing records with these ids."""
     return {
         id: (content, instant(created_at), said)
         for some in _shares(ids)
@@ -168,7 +168,7 @@ def _said_before(
 
 
 def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many at once as a statement takes; the rest one by one."""
+    """Yield items in chunks of the statement's size, the remainder one by one."""
     whole = len(items) - len(items) % TOGETHER
     for at in range(0, whole, TOGETHER):
         yield items[at : at + TOGETHER]

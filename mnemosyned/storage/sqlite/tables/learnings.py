@@ -1,4 +1,4 @@
-"""What holds from now on: how learnings are kept, read, changed and deleted."""
+"""Learnings as rows: inserted, superseded and deleted."""
 
 from __future__ import annotations
 
@@ -18,36 +18,38 @@ FIELDS = "id, kind, text, session_id, source, memory_id, created_at, superseded_
 
 
 class Keeper:
-    """Inserts the learnings of one transaction, which reads once what holds already."""
+    """Inserts the learnings of one transaction, reading those in force once."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._holding: dict[str | None, ActiveLearnings] = {}
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Insert it, and mark what it supersedes; the ids of those.
+        """Insert a learning and mark those it supersedes; returns their ids.
 
-        What an agent states again in the same words is the learning that is there. One that comes
-        in late, as from an import, may itself be superseded by a newer one.
+        A statement repeated by an agent in the same words is the existing learning. A learning that
+        comes in late, as from an import, may itself be superseded by a newer one.
         """
         holding = self._holding_of(learning.source)
-        if learning.memory is None:
-            for other in holding.same_wording(learning):
-                if other.memory is None and other.kind is learning.kind:
-                    return other, []
-        conflicting = holding.find_conflicts(learning)
-        newer = [
-            other for other in conflicting if other.created_at > learning.created_at
-        ]
-        by = max(newer, key=lambda other: other.created_at).id if newer else None
-        learning = replace(learning, superseded_by=by)
-        gone = [other for other in conflicting if other not in newer]
-        _insert(self._connection, learning, gone=[other.id for other in gone])
-        for other in gone:
+        stated = _stated_before(learning, holding)
+        if stated is not None:
+            return stated, []
+        older: list[Learning] = []
+        newer: list[Learning] = []
+        for other in holding.find_conflicts(learning):
+            (newer if other.created_at > learning.created_at else older).append(other)
+        if newer:
+            newest = max(newer, key=lambda other: other.created_at)
+            learning = replace(learning, superseded_by=newest.id)
+        else:
+            learning = replace(learning, superseded_by=None)
+        superseded = [other.id for other in older]
+        _insert(self._connection, learning, gone=superseded)
+        for other in older:
             holding.remove(other)
-        if by is None:
+        if not newer:
             holding.add(learning)
-        return learning, [other.id for other in gone]
+        return learning, superseded
 
     def _holding_of(self, source: str | None) -> ActiveLearnings:
         if source not in self._holding:
@@ -60,6 +62,16 @@ class Keeper:
             newest = map(learning_from, reversed(rows))
             self._holding[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
         return self._holding[source]
+
+
+def _stated_before(learning: Learning, holding: ActiveLearnings) -> Learning | None:
+    """Return the learning that an agent already stated in the same words, if any."""
+    if learning.memory is not None:
+        return None
+    for other in holding.same_wording(learning):
+        if other.memory is None and other.kind is learning.kind:
+            return other
+    return None
 
 
 def _insert(

@@ -1,4 +1,4 @@
-"""Summaries whose ground has gone: emptied at once, up to the top, and rewritten one by one."""
+"""Invalidates summaries whose sources were deleted, up the hierarchy; they are rewritten later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of single memories: pinned, valid until, superseded, pruned."""
+"""State of single memories: validity, supersession, pruning and their secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def set_state(
     what: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
     value: str | int,
 ) -> None:
-    """Say one thing more of a memory."""
+    """Set one field of a memory's state."""
     connection.execute(
         f"INSERT INTO memory_state (memory_seq, {what}) VALUES (?1, ?2) "
         f"ON CONFLICT (memory_seq) DO UPDATE SET {what} = ?2",
