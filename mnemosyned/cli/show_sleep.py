@@ -39,62 +39,45 @@ def cycle(report: CycleReport) -> str:
             "nothing to do: no memory is old enough and neither pinned nor held back by an undo "
             "(--force ignores age and undo)"
         )
-    foreseen = (
-        report.dry_run and report.cycle
-    )  # a cycle that is only planned has no id yet
-    if foreseen or any(group.status in OF_AN_UNDO for group in report.groups):
+    if _is_undo(report):
         return _undone(report)
-    head = _planned(report) if report.dry_run else _done(report)
-    rows = (
-        _by_group(report)
-        if len(report.groups) <= GROUPS_SHOWN_MAX
-        else _by_source(report)
-    )
-    names = "session source into covers groups items chars".split()
-    if not report.dry_run:
-        names += ["after", "status"]
-    lines = [head, table(names, [row[: len(names)] for row in rows])]
+    lines = [_planned(report) if report.dry_run else _done(report), _groups(report)]
     if not report.dry_run:
         limit = min(len(report.groups), LOG_LIMIT_MAX)
         lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
     if report.evicted:
         lines.append(f"to take it back: mnem undo {report.cycle}")
     if report.problem:
-        lines.append(
-            click.style(
-                f"it ended early; what is shown is done. {report.problem}", fg="red"
-            )
-        )
+        problem = f"it ended early; what is shown is done. {report.problem}"
+        lines.append(click.style(problem, fg="red"))
     return "\n".join(lines)
+
+
+def _is_undo(report: CycleReport) -> bool:
+    """Whether a report is of an undo: a cycle that is only planned has no id yet."""
+    planned_undo = report.dry_run and bool(report.cycle)
+    return planned_undo or any(group.status in OF_AN_UNDO for group in report.groups)
+
+
+def _groups(report: CycleReport) -> str:
+    """The table of groups, or of their sources where they are many."""
+    many = len(report.groups) > GROUPS_SHOWN_MAX
+    rows = _by_source(report) if many else _by_group(report)
+    names = "session source into covers groups items chars".split()
+    if not report.dry_run:
+        names += ["after", "status"]
+    return table(names, [row[: len(names)] for row in rows])
 
 
 def _undone(report: CycleReport) -> str:
     """The report or plan of an undo, with the reasons for what could not return."""
-    kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
     if report.dry_run:
         back = sum(group.items for group in report.groups)
-        lines = [f"cycle {report.cycle}: would put back {counted(back, 'memory')}"]
+        head = f"cycle {report.cycle}: would put back {counted(back, 'memory')}"
     else:
         back = report.restored
-        lines = [
-            f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"
-        ]
-    if kept:
-        left = "is" if report.dry_run else "was"
-        lines[0] += (
-            f"; {counted(kept, 'group')} left as {f'it {left}' if kept == 1 else 'before'}"
-        )
-    problems = Counter(
-        f"{group.session}, {group.source or '-'}: {group.error}"
-        for group in report.groups
-        if group.error
-    )
-    shown = problems.most_common(GROUPS_SHOWN_MAX)
-    lines += [
-        f"   {what}{f' ({times} groups)' if times > 1 else ''}" for what, times in shown
-    ]
-    if hidden := sum(problems.values()) - sum(times for _, times in shown):
-        lines.append(f"   … and {counted(hidden, 'more group')}")
+        head = f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"
+    lines = [head + _left_alone(report), *_undo_problems(report)]
     if back and report.held_until:
         stay = "would stay" if report.dry_run else "stay"
         lines.append(
@@ -102,6 +85,29 @@ def _undone(report: CycleReport) -> str:
             "--keep-hours says how long, mnem pin ID keeps one for good"
         )
     return "\n".join(lines)
+
+
+def _left_alone(report: CycleReport) -> str:
+    """The number of groups that an undo left as they were; empty for none."""
+    kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
+    if not kept:
+        return ""
+    alone = "as it is" if report.dry_run else "as it was"
+    return f"; {counted(kept, 'group')} left {alone if kept == 1 else 'as before'}"
+
+
+def _undo_problems(report: CycleReport) -> Iterator[str]:
+    """Reasons why groups could not return, each once."""
+    problems = Counter(
+        f"{group.session}, {group.source or '-'}: {group.error}"
+        for group in report.groups
+        if group.error
+    )
+    shown = problems.most_common(GROUPS_SHOWN_MAX)
+    for problem, times in shown:
+        yield f"   {problem}" + (f" ({times} groups)" if times > 1 else "")
+    if hidden := problems.total() - sum(times for _, times in shown):
+        yield f"   … and {counted(hidden, 'more group')}"
 
 
 def _planned(report: CycleReport) -> str:

@@ -79,8 +79,8 @@ class Context(
     memory_place: Annotated[
         MemoryPlace,
         Meta(
-            description="system: into the system prompt; message: before the new message, which "
-            "keeps prompt caches valid"
+            description="where memories go. system: into the system prompt; message: before the new "
+            "message, which keeps prompt caches valid"
         ),
     ] = "system"
     total: Annotated[
@@ -149,8 +149,9 @@ class Compact(
     policy: Annotated[
         Literal["auto", "facts", "rounds"],
         Meta(
-            description="auto: summarize the oldest messages; facts: key facts in place of all but "
-            "the newest; rounds: summarize the agent's work between user messages"
+            description="how to shorten it. auto: summarize the oldest messages; facts: key facts "
+            "in place of all but the newest; rounds: summarize the agent's work between user "
+            "messages"
         ),
     ] = "auto"
     max_tokens: Annotated[
