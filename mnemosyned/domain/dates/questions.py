@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from mnemosyned.domain.dates.relative import MONTH_NAMES
+from mnemosyned.domain.dates.names import (
+    ENGLISH_COUNTS,
+    ENGLISH_MONTHS,
+    MONTH_NAMES,
+    WEEKDAY_NAMES,
+)
 from mnemosyned.domain.dates.translated import translate_times
 from mnemosyned.domain.instants import in_zone, shift, shift_months
 from mnemosyned.domain.text.foreign_stopwords import FOREIGN_STOP_WORDS
@@ -18,13 +23,8 @@ from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
 _DAY = timedelta(days=1)
 _VAGUE = STOP_WORDS | COMMON_WORDS | frozenset(map(fold_case, FOREIGN_STOP_WORDS))
 SPANS_MAX = 4
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_COUNTS = {
-    word: value
-    for value, word in enumerate(
-        "one two three four five six seven eight nine ten".split(), 1
-    )
-} | {"a": 1, "an": 1, "couple": 2, "couple of": 2, "few": 3}
+_WEEKDAYS = [name.lower() for name in WEEKDAY_NAMES]
+_COUNTS = ENGLISH_COUNTS | {"couple of": 2, "few": 3}
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The first month of each season, in the northern hemisphere."""
 _HOURS = {
@@ -35,12 +35,7 @@ _HOURS = {
 }
 """First and last hour of each part of a day; a night ends on the next day."""
 
-_MONTH_NUMBER = {
-    spelling: number
-    for number, name in enumerate(MONTH_NAMES, 1)
-    for spelling in (name.lower(), name[:3].lower())
-} | {"sept": 9}
-_MONTH = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
+_MONTH = "|".join(sorted(ENGLISH_MONTHS, key=len, reverse=True))
 _COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}"
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
@@ -70,7 +65,7 @@ _PATTERNS = (
 
 _HINTS = frozenset(
     "ago last past previous this next yesterday today tomorrow tonight".split()
-).union(_WEEKDAYS, _MONTH_NUMBER)
+).union(_WEEKDAYS, ENGLISH_MONTHS)
 """Every time expression contains one of these words, or a year."""
 _DAYS_AHEAD = {
     "the day before yesterday": -2,
@@ -190,7 +185,7 @@ def _is_vague(word: str) -> bool:
 
 def _date_as_terms(groups: Mapping[str, str]) -> str:
     """Return a date as terms that match only side by side: `8` or `May` alone says nothing."""
-    month = MONTH_NAMES[_MONTH_NUMBER[groups["name"]] - 1]
+    month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
     if "day" in groups:
         return f"{groups['day']}-{month} {month}-{groups['day']}"
     return f"{month}-{groups['year']}" if "year" in groups else month
@@ -220,7 +215,7 @@ def _calendar_span(groups: Mapping[str, str], today: datetime) -> TimeSpan | Non
     """Return the span of a date, month, season or year; without a year, the latest begun."""
     if "season" in groups:
         return _season_span(groups, today)
-    month = _MONTH_NUMBER.get(groups.get("name", "")) or int(groups.get("month", 0))
+    month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
     if not month:
         return _year_span(today, int(groups["year"])) if "year" in groups else None
     day = int(groups.get("day", 0))

@@ -1,25 +1,23 @@
-"""Dates as a reader needs them later: a period in words, and "yesterday" as a day."""
+"""Formats days and periods, and annotates relative dates such as "yesterday" with the day."""
 
 from __future__ import annotations
 
 import re
 from datetime import MAXYEAR, MINYEAR, date, datetime
 
+from mnemosyned.domain.dates.names import (
+    ENGLISH_COUNTS,
+    MONTH_NAMES,
+    WEEKDAY_ABBREVIATIONS,
+)
 from mnemosyned.domain.instants import day_at
 
-MONTH_NAMES = "January February March April May June July August September October November December".split()
 QUOTES = '`"'
-WEEKDAY_ABBREVIATIONS = "Mon Tue Wed Thu Fri Sat Sun".split()
-_NUMBERS = {
-    word: value
-    for value, word in enumerate(
-        "a two three four five six seven eight nine ten".split(), start=1
-    )
-} | {"an": 1, "one": 1}
+_COUNTS = {word: count for word, count in ENGLISH_COUNTS.items() if word != "couple"}
 _RELATIVE = re.compile(
     r"(?<![^\s(])(?:(?P<day>yesterday|tomorrow|last night)"
     r"|(?P<step>last|next) (?P<unit>month|year)"
-    r"|(?P<count>\d{1,2}|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
+    rf"|(?P<count>\d{{1,2}}|{'|'.join(_COUNTS)})"
     r" (?P<ago>day|week|month|year)s? ago)(?=[\s.,;:!?)]|$)(?! \()",
     re.IGNORECASE,
 )
@@ -27,12 +25,12 @@ _STEPS = re.compile(r"(?:last|next) (?:night|month|year)")
 
 
 def format_day(moment: date) -> str:
-    """`8 May 2023`: the form people ask in, so that a search for "May 2023" finds it."""
+    """Return `8 May 2023`, the form of most questions: a search for "May 2023" finds it."""
     return f"{moment.day} {MONTH_NAMES[moment.month - 1]} {moment.year}"
 
 
 def format_period(first: date, last: date) -> str:
-    """One day with its weekday, which anchors "last Friday", or the two ends of a period."""
+    """Return a day with its weekday, which explains "last Friday", or both ends of a period."""
     if first == last:
         return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):
@@ -41,17 +39,17 @@ def format_period(first: date, last: date) -> str:
 
 
 def may_have_relative_dates(text: str) -> bool:
-    """Whether `annotate_relative_dates` may find anything, in a third of the time it takes to look."""
+    """Tell whether a text may have relative dates, in a third of the time of the search."""
     lower = text.lower()
     if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
         return True
     return ("last " in lower or "next " in lower) and _STEPS.search(lower) is not None
 
 
-def annotate_relative_dates(text: str, said: datetime) -> str:
-    """The text with each relative date followed by what it meant when it was said.
+def annotate_relative_dates(text: str, written_at: datetime) -> str:
+    """Return the text with each relative date followed by the date it meant when written.
 
-    "yesterday" is worthless once nobody knows when it was spoken. Only what is unambiguous is
+    "yesterday" means nothing without the day it was written. Only unambiguous expressions are
     resolved: "last Friday" and "next week" mean different days to different people. Code and
     quotations stay as they are.
     """
@@ -59,15 +57,15 @@ def annotate_relative_dates(text: str, said: datetime) -> str:
     def resolved(match: re.Match[str]) -> str:
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
-        meant = _resolved_date(match, said)
+        meant = _resolved_date(match, written_at)
         return f"{match[0]} ({meant})" if meant else match[0]
 
     return _RELATIVE.sub(resolved, text)
 
 
-def _resolved_date(match: re.Match[str], said: datetime) -> str:
-    """The day, month or year it means, or nothing where the calendar has none."""
-    today = said.date()
+def _resolved_date(match: re.Match[str], written_at: datetime) -> str:
+    """Return the day, month or year it means, or nothing outside the calendar."""
+    today = written_at.date()
     if match["day"]:
         return _shift_date(
             today, "day", 1 if match["day"].lower() == "tomorrow" else -1
@@ -76,7 +74,7 @@ def _resolved_date(match: re.Match[str], said: datetime) -> str:
         sign = 1 if match["step"].lower() == "next" else -1
         return _shift_date(today, match["unit"].lower(), sign)
     count = match["count"].lower()
-    amount = int(count) if count.isdigit() else _NUMBERS[count]
+    amount = int(count) if count.isdigit() else _COUNTS[count]
     return _shift_date(today, match["ago"].lower(), -amount)
 
 

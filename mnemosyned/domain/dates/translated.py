@@ -1,107 +1,125 @@
-"""Time expressions of German, French, Spanish and Italian, said in English for `when` to read."""
+"""Translates the time expressions of other languages into English, for `parse_times` to read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-from mnemosyned.domain.dates.names import COUNTS, MONTHS, WEEKDAYS
-from mnemosyned.domain.dates.relative import MONTH_NAMES as IN_ENGLISH
+from mnemosyned.domain.dates.names import (
+    COUNTS,
+    MONTH_NAMES,
+    MONTHS,
+    WEEKDAY_NAMES,
+    WEEKDAYS,
+)
+from mnemosyned.domain.languages import LANGUAGES
+from mnemosyned.domain.languages.language import PHRASES
 from mnemosyned.domain.text.stemming import WORD
 
-_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_FIXED = {
-    "the day before yesterday": "vorgestern|avant-hier|anteayer|antes de ayer|l['’]altro ieri",
-    "yesterday evening": "gestern abend|hier soir|ayer por la (?:tarde|noche)|ieri sera",
-    "yesterday morning": "gestern (?:morgen|früh)|hier matin|ayer por la mañana|ieri mattina",
-    "this morning": "heute (?:morgen|früh)|ce matin|esta mañana|stamattina",
-    "tonight": "heute (?:abend|nacht)|ce soir|esta noche|stasera|stanotte",
-    "last night": "(?:letzte|vorige) nacht|la nuit dernière|anoche|la notte scorsa",
-    "yesterday": "gestern|hier|ayer|ieri",
-    "today": "heute|aujourd['’]hui|hoy|oggi",
-    "last weekend": "(?:letzte[ns]|vorige[ns]|vergangene[ns]|am) wochenende"
-    "|le week-?end dernier|el fin de semana pasado|lo scorso (?:fine settimana|weekend)",
-    "last week": "(?:letzte[rn]?|vorige[rn]?|vergangene[rn]?) woche|la semaine (?:dernière|passée)"
-    "|la semana pasada|la settimana scorsa|la scorsa settimana",
-    "last month": "(?:letzten|vorigen|vergangenen) monat|le mois (?:dernier|passé)"
-    "|el mes pasado|il mese scorso|lo scorso mese",
-    "last year": "(?:letzte[ns]|vorige[ns]|vergangene[ns]) jahr|l['’]an(?:née)? (?:dernier|dernière"
-    "|passée?)|el año pasado|l['’]anno scorso",
-    "this week": "diese[r]? woche|cette semaine|esta semana|questa settimana",
-    "this month": "diese[nm] monat|ce mois(?:-ci)?|este mes|questo mese",
-    "this year": "dieses jahr|cette année|este año|quest['’]anno",
-    "last summer": "(?:letzten|vorigen) sommer|l['’]été dernier|el verano pasado"
-    "|l['’]estate scorsa",
-    "last winter": "(?:letzten|vorigen) winter|l['’]hiver dernier|el invierno pasado"
-    "|l['’]inverno scorso",
-}
-_UNITS = {
-    "day": "tag(?:en)?|jours?|días?|giorn[oi]",
-    "week": "wochen?|semaines?|semanas?|settiman[ae]",
-    "month": "monat(?:en)?|mois|mes(?:es)?|mes[ei]",
-    "year": "jahr(?:en)?|ans?|años?|ann[oi]",
-}
-WHOLE = 5
+WEEKDAY_CHARS_MIN = 5
+"""Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
+_GRAMMARS = [language.times for language in LANGUAGES if language.times]
+_UNITS = ("day", "week", "month", "year")
 _OF = r"(?:de |del |di )?"
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 
+Translation = str | Callable[[re.Match[str]], str]
+
 
 def translate_times(text: str) -> str:
-    """The question with such expressions in English; one without them as it is."""
+    """Return a question with its time expressions in English."""
     if _hints().isdisjoint(WORD.findall(text.lower())):
         return text
-    for rule, said in _rules():
-        text = rule.sub(said, text)
+    for pattern, translation in _rules():
+        text = pattern.sub(translation, text)
     return text
 
 
 @lru_cache(maxsize=1)
 def _hints() -> frozenset[str]:
-    """One of these words is in every such expression."""
-    fixed = {
-        word for forms in _FIXED.values() for word in re.findall(r"[^\W\d_]{3,}", forms)
+    """Return words of which every such expression has one."""
+    ago = [
+        words.split()[0]
+        for grammar in _GRAMMARS
+        for words in (grammar.ago_before, grammar.ago_after)
+        if words
+    ]
+    phrases = {
+        word
+        for grammar in _GRAMMARS
+        for pattern in grammar.phrases.values()
+        for word in re.findall(r"[^\W\d_]{3,}", pattern)
     }
-    return frozenset({*fixed, *MONTHS, *WEEKDAYS, *"vor il hace fa".split()})
+    return frozenset({*phrases, *MONTHS, *WEEKDAYS, *ago})
 
 
 @lru_cache(maxsize=1)
-def _rules() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
-    days = [name for name in WEEKDAYS if len(name) >= WHOLE]  # no "I am sat"
-    month, weekday, count = (
-        "|".join(map(re.escape, names)) for names in (MONTHS, days, COUNTS)
-    )
-    units = "|".join(f"(?P<{unit}>{forms})" for unit, forms in _UNITS.items())
-
-    def dated(said: re.Match[str]) -> str:
-        day = said.groupdict().get("day") or "in"
-        name = IN_ENGLISH[MONTHS[said["month"].lower()] - 1]
-        return " ".join(filter(None, (day, name, said["year"])))
-
-    def counted(said: re.Match[str]) -> str:
-        number = said["count"]
-        amount = number if number.isdigit() else str(COUNTS[number.lower()])
-        return f"{amount} {next(unit for unit in _UNITS if said[unit])}s ago"
-
-    def last(said: re.Match[str]) -> str:
-        return f"last {_WEEKDAYS[WEEKDAYS[said['weekday'].lower()]]}"
-
-    shapes: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
-        (forms, english) for english, forms in _FIXED.items()
-    ]
-    shapes += [
-        (rf"(?:vor|il y a|hace) (?P<count>\d{{1,3}}|{count}) (?:{units})", counted),
-        (rf"(?P<count>\d{{1,3}}|{count}) (?:{units}) fa", counted),
-        (
-            rf"(?:am|den|vom|le|el|il) (?P<day>\d{{1,2}})\.? {_OF}(?P<month>{month}){_YEAR}",
-            dated,
-        ),
-        (rf"(?P<day>\d{{1,2}})(?:\.| de) (?P<month>{month}){_YEAR}", dated),
-        (rf"(?:im|en|nel|à) (?P<month>{month}){_YEAR}", dated),
-        (rf"(?:am |letzten |vorigen )+(?P<weekday>{weekday})", last),
-        (rf"(?:le |el |il )?(?P<weekday>{weekday}) (?:dernier|pasado|scorso)", last),
-    ]
+def _rules() -> list[tuple[re.Pattern[str], Translation]]:
+    """Compile the rules in the order in which they are applied."""
+    rules = [*_phrase_rules(), *_ago_rules(), *_date_rules(), *_weekday_rules()]
     return [
-        (re.compile(rf"(?<!\w)(?:{shape})(?!\w)", re.IGNORECASE), said)
-        for shape, said in shapes
+        (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
+        for pattern, translation in rules
     ]
+
+
+def _phrase_rules() -> Iterator[tuple[str, Translation]]:
+    for phrase in PHRASES:
+        yield _any(grammar.phrases.get(phrase, "") for grammar in _GRAMMARS), phrase
+
+
+def _ago_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "vor drei Wochen" and "tre settimane fa"."""
+    number = rf"(?P<count>\d{{1,3}}|{_any(map(re.escape, COUNTS))})"
+    units = _any(
+        f"(?P<{unit}>{_any(grammar.units[unit] for grammar in _GRAMMARS)})"
+        for unit in _UNITS
+    )
+    before = _any(grammar.ago_before for grammar in _GRAMMARS)
+    after = _any(grammar.ago_after for grammar in _GRAMMARS)
+    yield rf"(?:{before}) {number} (?:{units})", _ago
+    yield rf"{number} (?:{units}) (?:{after})", _ago
+
+
+def _date_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "am 5. Mai 2023", "5 de mayo" and "im Mai"."""
+    month = rf"(?P<month>{_any(map(re.escape, MONTHS))}){_YEAR}"
+    on_day = _any(grammar.on_day for grammar in _GRAMMARS)
+    in_month = _any(grammar.in_month for grammar in _GRAMMARS)
+    yield rf"(?:{on_day}) (?P<day>\d{{1,2}})\.? {_OF}{month}", _date
+    yield rf"(?P<day>\d{{1,2}})(?:\.| de) {month}", _date
+    yield rf"(?:{in_month}) {month}", _date
+
+
+def _weekday_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules of "letzten Montag" and "lundi dernier"."""
+    days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
+    weekday = rf"(?P<weekday>{_any(map(re.escape, days))})"
+    before = _any(grammar.last_before for grammar in _GRAMMARS)
+    article = _any(grammar.weekday_article for grammar in _GRAMMARS)
+    after = _any(grammar.last_after for grammar in _GRAMMARS)
+    yield rf"(?:{before})+{weekday}", _last_weekday
+    yield rf"(?:{article})?{weekday} (?:{after})", _last_weekday
+
+
+def _any(patterns: Iterable[str]) -> str:
+    """Join patterns as alternatives, each once, leaving out the empty ones."""
+    return "|".join(dict.fromkeys(filter(None, patterns)))
+
+
+def _date(match: re.Match[str]) -> str:
+    day = match.groupdict().get("day") or "in"
+    month = MONTH_NAMES[MONTHS[match["month"].lower()] - 1]
+    return " ".join(filter(None, (day, month, match["year"])))
+
+
+def _ago(match: re.Match[str]) -> str:
+    number = match["count"]
+    count = number if number.isdigit() else str(COUNTS[number.lower()])
+    unit = next(unit for unit in _UNITS if match[unit])
+    return f"{count} {unit}s ago"
+
+
+def _last_weekday(match: re.Match[str]) -> str:
+    return f"last {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"

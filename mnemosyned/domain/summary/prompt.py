@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
-from mnemosyned.domain.dates.relative import WEEKDAY_ABBREVIATIONS, format_day
+from mnemosyned.domain.dates.names import WEEKDAY_ABBREVIATIONS
+from mnemosyned.domain.dates.relative import format_day
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.summary.chunking import Piece
 from mnemosyned.domain.text.invisible import strip_invisible

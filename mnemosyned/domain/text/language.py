@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mnemosyned.domain.languages import LANGUAGES
+
 SHARE_MIN = 0.3
 """Share of the letters above which a text is written in a script; names need less."""
 KNOWN_MIN = 0.08
@@ -32,36 +34,10 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
 )
 _RUNS = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS}
 
-STOP_WORDS_BY_LANGUAGE = {
-    "en": """the and of to is was were with that this for have has had are be been they she he his
-        her their from not will would about which who at on it by as an or but you we""",
-    "de": """der die das und ist nicht ein eine einen mit für auf von dem den des sich auch wird
-        wurde werden sie er es wir ich zu im am zum zur bei nach aus aber oder dass hat haben sind
-        als wie noch nur um über""",
-    "es": """el la los las de del que y en un una es por con para no se su al lo como más pero sus
-        le ya o este sí porque esta entre cuando muy sin sobre también fue ha era son está""",
-    "fr": """le la les de des du un une et est en que qui dans pour pas sur au aux avec ce cette il
-        elle ne se plus par sont ou mais nous vous ils elles été leur leurs son sa ses à a""",
-    "it": """il lo la gli le di del della dei che e è un una in per con non si da al alla sono
-        come anche ma più nel nella hanno ha questo questa loro suo sua""",
-    "pt": """o a os as de do da dos das que e é um uma em no na para com não se por mais como mas
-        ao ou foi são seu sua pelo pela também está eu ele ela""",
-    "nl": """de het een en van ik te dat die in is niet op met voor zijn er aan om ook als maar
-        naar bij uit nog heeft hebben wordt werd door ze hij wij""",
-    "sv": """och att det som en på är av för med till den har de inte om ett han hon men var jag
-        från vi kan när ska sig så""",
-    "pl": """i w na z do nie się że to jest o jak po ale co od za przez dla czy są był była ma
-        przy oraz tym tego""",
-    "tr": """ve bir bu da de için ile çok olarak daha en gibi ama ne var o kadar sonra olan""",
-    "ru": """и в не на что с по как это к но из у за от для о же так его её они мы был была было
-        были при до или я он она если""",
-    "uk": """і в не на що з та як це до але із у за від для про же так його її вони ми був була
-        було були при або я він вона якщо є""",
-}
 _LANGUAGES_OF_WORD: dict[str, list[str]] = {}
-for _language, _words in STOP_WORDS_BY_LANGUAGE.items():
-    for _word in _words.split():
-        _LANGUAGES_OF_WORD.setdefault(_word, []).append(_language)
+for _language in LANGUAGES:
+    for _word in _language.stop_words.split():
+        _LANGUAGES_OF_WORD.setdefault(_word, []).append(_language.code)
 
 
 def script_shares(text: str) -> dict[str, float]:

@@ -1,0 +1,27 @@
+"""The Dutch language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language
+
+DUTCH = Language(
+    code="nl",
+    stop_words="""
+        de het een en van ik te dat die in is niet op met voor zijn er aan om ook
+        als maar naar bij uit nog heeft hebben wordt werd door ze hij wij
+    """,
+    months=(
+        "januari",
+        "februari",
+        "maart",
+        "april",
+        "mei",
+        "juni",
+        "juli",
+        "augustus",
+        "september",
+        "oktober",
+        "november",
+        "december",
+    ),
+)

@@ -1,0 +1,90 @@
+"""The French language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language, TimeGrammar
+
+FRENCH = Language(
+    code="fr",
+    stop_words="""
+        le la les de des du un une et est en que qui dans pour pas sur au aux avec
+        ce cette il elle ne se plus par sont ou mais nous vous ils elles été leur
+        leurs son sa ses à a
+    """,
+    question_stop_words="""
+        le la les l un une des du de d et ou est sont était étaient a ai as ont
+        avait je tu il elle on nous vous ils elles me te se ce c s j n qu que qui
+        quoi quel quelle quels quelles quand où comment pourquoi combien mon ma mes
+        ton ta tes son sa ses notre nos dans en sur à au aux pour par avec est-ce t
+        y été fait passé
+    """,
+    months=(
+        "janvier",
+        "février",
+        "mars",
+        "avril",
+        "mai",
+        "juin",
+        "juillet",
+        "août",
+        "septembre",
+        "octobre",
+        "novembre",
+        "décembre",
+    ),
+    weekdays=(
+        "lundi",
+        "mardi",
+        "mercredi",
+        "jeudi",
+        "vendredi",
+        "samedi",
+        "dimanche",
+    ),
+    counts=(
+        "un une",
+        "deux",
+        "trois",
+        "quatre",
+        "cinq",
+        "six",
+        "sept",
+        "huit",
+        "neuf",
+        "dix",
+        "onze",
+        "douze",
+    ),
+    times=TimeGrammar(
+        phrases={
+            "the day before yesterday": "avant-hier",
+            "yesterday evening": "hier soir",
+            "yesterday morning": "hier matin",
+            "this morning": "ce matin",
+            "tonight": "ce soir",
+            "last night": "la nuit dernière",
+            "yesterday": "hier",
+            "today": "aujourd['’]hui",
+            "last weekend": "le week-?end dernier",
+            "last week": "la semaine (?:dernière|passée)",
+            "last month": "le mois (?:dernier|passé)",
+            "last year": "l['’]an(?:née)? (?:dernier|dernière|passée?)",
+            "this week": "cette semaine",
+            "this month": "ce mois(?:-ci)?",
+            "this year": "cette année",
+            "last summer": "l['’]été dernier",
+            "last winter": "l['’]hiver dernier",
+        },
+        units={
+            "day": "jours?",
+            "week": "semaines?",
+            "month": "mois",
+            "year": "ans?",
+        },
+        ago_before="il y a",
+        on_day="le",
+        in_month="en|à",
+        weekday_article="le ",
+        last_after="dernier",
+    ),
+)

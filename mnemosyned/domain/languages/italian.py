@@ -1,0 +1,75 @@
+"""The Italian language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language, TimeGrammar
+
+ITALIAN = Language(
+    code="it",
+    stop_words="""
+        il lo la gli le di del della dei che e è un una in per con non si da al alla
+        sono come anche ma più nel nella hanno ha questo questa loro suo sua
+    """,
+    question_stop_words="""
+        il lo la i gli le un uno una e o è sono era ha ho hanno io tu lui lei noi mi
+        ti si mio mia miei di del della dei in nel nella al alla a da per con che
+        chi cosa quale quali quando dove come quanto quanta quanti perché stato
+        fatto successo
+    """,
+    months=(
+        "gennaio",
+        "febbraio",
+        "marzo",
+        "aprile",
+        "maggio",
+        "giugno",
+        "luglio",
+        "agosto",
+        "settembre",
+        "ottobre",
+        "novembre",
+        "dicembre",
+    ),
+    weekdays=(
+        "lunedì",
+        "martedì",
+        "mercoledì",
+        "giovedì",
+        "venerdì",
+        "sabato",
+        "domenica",
+    ),
+    counts=("uno un una",),
+    times=TimeGrammar(
+        phrases={
+            "the day before yesterday": "l['’]altro ieri",
+            "yesterday evening": "ieri sera",
+            "yesterday morning": "ieri mattina",
+            "this morning": "stamattina",
+            "tonight": "stasera|stanotte",
+            "last night": "la notte scorsa",
+            "yesterday": "ieri",
+            "today": "oggi",
+            "last weekend": "lo scorso (?:fine settimana|weekend)",
+            "last week": "la settimana scorsa|la scorsa settimana",
+            "last month": "il mese scorso|lo scorso mese",
+            "last year": "l['’]anno scorso",
+            "this week": "questa settimana",
+            "this month": "questo mese",
+            "this year": "quest['’]anno",
+            "last summer": "l['’]estate scorsa",
+            "last winter": "l['’]inverno scorso",
+        },
+        units={
+            "day": "giorn[oi]",
+            "week": "settiman[ae]",
+            "month": "mes[ei]",
+            "year": "ann[oi]",
+        },
+        ago_after="fa",
+        on_day="il",
+        in_month="nel",
+        weekday_article="il ",
+        last_after="scorso",
+    ),
+)

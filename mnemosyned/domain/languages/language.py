@@ -1,0 +1,70 @@
+"""The tables of one language: its stop words, its calendar, its numbers, its time expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PHRASES = (
+    "the day before yesterday",
+    "yesterday evening",
+    "yesterday morning",
+    "this morning",
+    "tonight",
+    "last night",
+    "yesterday",
+    "today",
+    "last weekend",
+    "last week",
+    "last month",
+    "last year",
+    "this week",
+    "this month",
+    "this year",
+    "last summer",
+    "last winter",
+)
+"""Fixed time expressions in English, in the order in which a reader tries them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeGrammar:
+    """Patterns of the time expressions of a language, for translation into English."""
+
+    phrases: Mapping[str, str]
+    """Patterns of fixed expressions, by their English phrase in `PHRASES`."""
+    units: Mapping[str, str]
+    """Patterns of day, week, month and year, by their English names."""
+    ago_before: str = ""
+    """Words before a number of units in the past: "vor" in "vor drei Tagen"."""
+    ago_after: str = ""
+    """Words after a number of units in the past: "fa" in "tre giorni fa"."""
+    on_day: str
+    """Words before the day of a date: "am" in "am 5. Mai"."""
+    in_month: str
+    """Words before a month: "im" in "im Mai"."""
+    last_before: str = ""
+    """Words before the weekday of last week, with a space: "letzten "."""
+    weekday_article: str = ""
+    """An article before a weekday, with a space, where `last_after` follows it."""
+    last_after: str = ""
+    """Words after the weekday of last week: "dernier"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """The words of a language. Readers of text and dates take all they know from here."""
+
+    code: str
+    stop_words: str
+    """Frequent words that identify the language."""
+    question_stop_words: str = ""
+    """Words that a search ignores. Leave it empty for a language with declined nouns: without a
+    stemmer, stop words may be all that a question and its answer have in common."""
+    months: tuple[str, ...] = ()
+    """Lower-case names and abbreviations of each month, January first."""
+    weekdays: tuple[str, ...] = ()
+    """Lower-case names and abbreviations of each weekday, Monday first."""
+    counts: tuple[str, ...] = ()
+    """Words for each number, from one."""
+    times: TimeGrammar | None = field(default=None)

@@ -1,0 +1,13 @@
+"""The Polish language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language
+
+POLISH = Language(
+    code="pl",
+    stop_words="""
+        i w na z do nie się że to jest o jak po ale co od za przez dla czy są był
+        była ma przy oraz tym tego
+    """,
+)

@@ -1,0 +1,27 @@
+"""The Portuguese language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language
+
+PORTUGUESE = Language(
+    code="pt",
+    stop_words="""
+        o a os as de do da dos das que e é um uma em no na para com não se por mais
+        como mas ao ou foi são seu sua pelo pela também está eu ele ela
+    """,
+    months=(
+        "janeiro",
+        "fevereiro",
+        "março",
+        "abril",
+        "maio",
+        "junho",
+        "julho",
+        "agosto",
+        "setembro",
+        "outubro",
+        "novembro",
+        "dezembro",
+    ),
+)

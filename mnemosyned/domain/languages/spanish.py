@@ -1,0 +1,89 @@
+"""The Spanish language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language, TimeGrammar
+
+SPANISH = Language(
+    code="es",
+    stop_words="""
+        el la los las de del que y en un una es por con para no se su al lo como más
+        pero sus le ya o este sí porque esta entre cuando muy sin sobre también fue
+        ha era son está
+    """,
+    question_stop_words="""
+        el la los las un una unos unas y o es son era fue fueron ha he han hay yo tú
+        él ella nosotros me te se mi mis tu tus su sus de del en al a por para con
+        que qué quién quiénes cuál cuáles cuándo dónde cómo cuánto cuánta cuántos
+        cuántas está estaba pasó hice hizo
+    """,
+    months=(
+        "enero",
+        "febrero",
+        "marzo",
+        "abril",
+        "mayo",
+        "junio",
+        "julio",
+        "agosto",
+        "septiembre",
+        "octubre",
+        "noviembre",
+        "diciembre",
+    ),
+    weekdays=(
+        "lunes",
+        "martes",
+        "miércoles",
+        "jueves",
+        "viernes",
+        "sábado",
+        "domingo",
+    ),
+    counts=(
+        "uno un una",
+        "dos",
+        "tres",
+        "cuatro",
+        "cinco",
+        "seis",
+        "siete",
+        "ocho",
+        "nueve",
+        "diez",
+        "once",
+        "doce",
+    ),
+    times=TimeGrammar(
+        phrases={
+            "the day before yesterday": "anteayer|antes de ayer",
+            "yesterday evening": "ayer por la (?:tarde|noche)",
+            "yesterday morning": "ayer por la mañana",
+            "this morning": "esta mañana",
+            "tonight": "esta noche",
+            "last night": "anoche",
+            "yesterday": "ayer",
+            "today": "hoy",
+            "last weekend": "el fin de semana pasado",
+            "last week": "la semana pasada",
+            "last month": "el mes pasado",
+            "last year": "el año pasado",
+            "this week": "esta semana",
+            "this month": "este mes",
+            "this year": "este año",
+            "last summer": "el verano pasado",
+            "last winter": "el invierno pasado",
+        },
+        units={
+            "day": "días?",
+            "week": "semanas?",
+            "month": "mes(?:es)?",
+            "year": "años?",
+        },
+        ago_before="hace",
+        on_day="el",
+        in_month="en",
+        weekday_article="el ",
+        last_after="pasado",
+    ),
+)

@@ -1,0 +1,27 @@
+"""The Swedish language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language
+
+SWEDISH = Language(
+    code="sv",
+    stop_words="""
+        och att det som en på är av för med till den har de inte om ett han hon men
+        var jag från vi kan när ska sig så
+    """,
+    months=(
+        "januari",
+        "februari",
+        "mars",
+        "april",
+        "",  # "maj" is not read
+        "juni",
+        "juli",
+        "augusti",
+        "september",
+        "oktober",
+        "november",
+        "december",
+    ),
+)

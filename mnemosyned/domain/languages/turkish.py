@@ -1,0 +1,13 @@
+"""The Turkish language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language
+
+TURKISH = Language(
+    code="tr",
+    stop_words="""
+        ve bir bu da de için ile çok olarak daha en gibi ama ne var o kadar sonra
+        olan
+    """,
+)

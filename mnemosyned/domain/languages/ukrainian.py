@@ -1,0 +1,13 @@
+"""The Ukrainian language."""
+
+from __future__ import annotations
+
+from mnemosyned.domain.languages.language import Language
+
+UKRAINIAN = Language(
+    code="uk",
+    stop_words="""
+        і в не на що з та як це до але із у за від для про же так його її вони ми
+        був була було були при або я він вона якщо є
+    """,
+)

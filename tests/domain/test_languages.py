@@ -1,0 +1,53 @@
+"""The tables of the languages agree with each other."""
+
+import pytest
+
+from mnemosyned.domain.dates.names import COUNTS, MONTHS, WEEKDAYS
+from mnemosyned.domain.dates.translated import translate_times
+from mnemosyned.domain.languages import LANGUAGES
+from mnemosyned.domain.languages.language import PHRASES, Language, TimeGrammar
+
+GRAMMARS = [language.times for language in LANGUAGES if language.times]
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
+def test_a_calendar_is_complete_or_missing(language: Language) -> None:
+    assert len(language.months) in (0, 12)
+    assert len(language.weekdays) in (0, 7)
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
+def test_no_word_means_another_number_in_another_language(language: Language) -> None:
+    for numbers, rows, first in (
+        (MONTHS, language.months, 1),
+        (WEEKDAYS, language.weekdays, 0),
+        (COUNTS, language.counts, 1),
+    ):
+        for number, row in enumerate(rows, first):
+            assert {numbers[word] for word in row.split()} <= {number}
+
+
+def test_codes_are_unique() -> None:
+    assert len({language.code for language in LANGUAGES}) == len(LANGUAGES)
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
+def test_a_grammar_translates_known_phrases_and_all_units(grammar: TimeGrammar) -> None:
+    assert grammar.phrases.keys() <= set(PHRASES)
+    assert set(grammar.units) == {"day", "week", "month", "year"}
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("vor drei Wochen", "3 weeks ago"),
+        ("il y a deux jours", "2 days ago"),
+        ("hace un mes", "1 months ago"),
+        ("tre giorni fa, 2 giorni fa", "tre giorni fa, 2 days ago"),
+        ("am 5. Mai 2023", "5 May 2023"),
+        ("lundi dernier", "last Monday"),
+        ("letzten Freitag", "last Friday"),
+    ],
+)
+def test_each_grammar_is_read(text: str, english: str) -> None:
+    assert translate_times(text) == english
