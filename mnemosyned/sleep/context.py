@@ -12,14 +12,13 @@ from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import Budget, SleepPolicy
 from mnemosyned.sleep.throttle import ForegroundGate
 
 CANDIDATES_MAX = 200_000
 """Memories that one cycle looks at; the rest waits for the next."""
-CHARS_PER_TOKEN = 4
-"""An estimate, because not every model counts: right for English, too low for other scripts."""
 
 
 def _always() -> bool:

@@ -12,13 +12,13 @@ from typing import Protocol
 from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
 from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.instants import shift
+from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 from mnemosyned.logs import logger
 
 RELIEF = 0.1
 """At a limit, so much more is consolidated at once, so that it is not hit again at once."""
 SESSION_KEPT = 0.5
 """Of a session's token budget, what is left in working memory."""
-CHARS_PER_TOKEN = 4
 
 
 class SleepTrigger(Protocol):

@@ -18,6 +18,7 @@ from mnemosyned.domain.learnings.rule_tables import LANGUAGES
 from mnemosyned.domain.learnings.rules import SharedPatterns, rules_of, shared_patterns
 from mnemosyned.domain.memory import MemoryRecord, new_id
 from mnemosyned.domain.secrets.masking import mask_secrets
+from mnemosyned.domain.text.sentence_marks import SPACED_ENDS, UNSPACED_ENDS
 
 USER_ROLES = frozenset({"user", "human"})
 """Roles whose words can be instructions; those of an agent or a tool cannot."""
@@ -43,7 +44,8 @@ _QUOTE = re.compile("[\"“„«「『`'‘]")
 _BLANK = re.compile('"_+"')
 # The titles are tested after the mark: before it, every character would be tried.
 _SENTENCE = re.compile(
-    r"[.!?…](?<!\bDr.)(?<!\bMr.)(?<!\bMs.)(?<!\bMrs.)[.!?…]*(?=\s|$)|[。！？]+|\n"
+    rf"[{SPACED_ENDS}](?<!\bDr.)(?<!\bMr.)(?<!\bMs.)(?<!\bMrs.)[{SPACED_ENDS}]*(?=\s|$)"
+    rf"|[{UNSPACED_ENDS}]+|\n"
 )
 _CLAUSE = re.compile(
     r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)",

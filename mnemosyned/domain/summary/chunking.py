@@ -9,13 +9,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.text.sentence_marks import (
+    CLOSING_QUOTES,
+    CLOSING_WIDE,
+    HALF_WIDTH_ENDS,
+    SPACED_ENDS,
+    UNSPACED_ENDS,
+)
 
 CHARS_PER_TOKEN_MAX = 16
 """Characters per token of the window beyond which a text is not even counted."""
 EARLY = 4
 """Fraction of the text that fits, 1/4, in which no cut is made."""
 
-_SENTENCE = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？｡．]+[」』”’）】]*|\n+")
+_SENTENCE = re.compile(
+    rf"[{SPACED_ENDS}]+[{CLOSING_QUOTES}\]]*\s+"
+    rf"|[{UNSPACED_ENDS}{HALF_WIDTH_ENDS}]+[{CLOSING_WIDE}]*|\n+"
+)
 _SPACE = re.compile(r"\s+")
 _JOINERS = "\u200d\ufe0e\ufe0f"
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 
+from mnemosyned.domain.text.sentence_marks import (
+    CLOSING_QUOTES,
+    SPACED_ENDS,
+    UNSPACED_ENDS,
+)
+
 ROUNDS_MAX = 6
 """Maximum nesting of wrappings: a fence in a preamble in quotation marks."""
 PREAMBLE_CHARS_MAX = 160
@@ -70,7 +76,9 @@ _CLOSING = re.compile(
     re.IGNORECASE,
 )
 _RULE = re.compile(r"\A(?:[-*_=]{3,}\s*\n)+|(?:\n\s*[-*_=]{3,})+\s*\Z")
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s|$)|[。！？]|\n")
+_SENTENCE_END = re.compile(
+    rf"[{SPACED_ENDS}][{CLOSING_QUOTES}]*(?=\s|$)|[{UNSPACED_ENDS}]|\n"
+)
 _PAIRS = {
     '"': '"',
     "'": "'",

@@ -13,6 +13,7 @@ from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
+from mnemosyned.domain.text.sentence_marks import SPACED_ENDS, UNSPACED_ENDS
 from mnemosyned.domain.text.tokenizer import (
     EXACT_KINDS,
     Token,
@@ -80,9 +81,9 @@ VALUES = EXACT_KINDS - {TokenKind.IDENTIFIER}
 
 _STOP = TokenKind.STOP  # found faster than an attribute of an Enum
 
-UNSPACED = ("。", "！", "？")
+UNSPACED = tuple(UNSPACED_ENDS)
 QUESTION_MARKS = ("?", "？", "؟")
-SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
+SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
 _SIGNS = re.compile(r"[{}<>=|$\\\[\]]|::|->|\(\)")
 """Signs of code and commands."""
 _STAMP = re.compile(r"\[?(?:\w{3}\s\d+|\d{4}-\d\d-\d\d)[T\s]\d\d:\d\d:\d\d")

@@ -12,6 +12,7 @@ from mnemosyned.domain.text.language import count_stop_words
 from mnemosyned.domain.text.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4
+"""Rule of thumb for budgets: right for English, too high for other scripts."""
 MARGIN = 0.2
 """Share that budgets add to the estimate: `make bench-tokens` needs 16 % for the worst of its
 texts. Lists of rare words, such as the keywords of a grammar, fall short by up to 37 %."""

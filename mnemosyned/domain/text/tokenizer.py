@@ -25,6 +25,13 @@ from mnemosyned.domain.text.cue_words import (
     TITLES,
     UNITS,
 )
+from mnemosyned.domain.text.sentence_marks import (
+    CLOSING_QUOTES,
+    CLOSING_WIDE,
+    HALF_WIDTH_ENDS,
+    SPACED_ENDS,
+    UNSPACED_ENDS,
+)
 from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
 from mnemosyned.domain.text.word_cache import WordCache
 
@@ -83,13 +90,14 @@ EXACT_KINDS = frozenset(PATTERNS)
 _EXACT = re.compile(
     "|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items())
 )
+_WIDE_ENDS = UNSPACED_ENDS + HALF_WIDTH_ENDS
 _BOUNDARY = re.compile(
-    r"[.!?…。！？｡．](?:(?<![.!?…][.!?…])(?<=[.!?…])[.!?…]*+[\"'”’»)\]*_]*+\s+"
-    r"|(?<=[。！？｡．])[。！？｡．]*+[」』”’）】]*+\s*)"
+    rf"[{SPACED_ENDS}{_WIDE_ENDS}](?:(?<![{SPACED_ENDS}][{SPACED_ENDS}])(?<=[{SPACED_ENDS}])"
+    rf"[{SPACED_ENDS}]*+[{CLOSING_QUOTES}\]*_]*+\s+"
+    rf"|(?<=[{_WIDE_ENDS}])[{_WIDE_ENDS}]*+[{CLOSING_WIDE}]*+\s*)"
 )
 """It begins with one set of characters, so that the search skips all others, and only with the
 first of a run, which keeps a line of dots linear."""
-_ENDS = ".!?…"
 _ABBREVIATION = re.compile(
     r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
     r"|z\.b|usw|bzw|str|hr|fr|inkl|zzgl|evtl|sra|dra|núm|pág|mme)",
@@ -183,7 +191,7 @@ def _split(line: str) -> list[str]:
         mark, end = match.span()
         if (
             line[mark] == "."
-            and line[mark + 1] not in _ENDS
+            and line[mark + 1] not in SPACED_ENDS
             and _is_abbreviation(line, start, mark)
         ):
             continue
