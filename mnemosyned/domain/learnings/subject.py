@@ -78,10 +78,10 @@ def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * len(new | old)
 
 
-def content_words(found: Terms) -> frozenset[str]:
+def content_words(parsed: Terms) -> frozenset[str]:
     """Return words in lower case and the singular, without function words, and all grams."""
-    words = {word.casefold() for word in found.words} - FUNCTION_WORDS
-    return frozenset([*(_PLURAL.sub("", word) for word in words), *found.grams])
+    words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
+    return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 
 
 def _parse_subject(text: str) -> frozenset[str]:

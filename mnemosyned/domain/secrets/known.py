@@ -40,10 +40,10 @@ class KnownSecrets:
     def _within(self, text: str) -> Iterable[Detail]:
         if len(self._by_value) <= FEW:
             return self._by_value.values()
-        found: dict[str, Detail] = {}
+        matches: dict[str, Detail] = {}
         for start in range(len(text) - KNOWN_CHARS_MIN + 1):
             for length in self._lengths.get(text[start : start + KNOWN_CHARS_MIN], ()):
                 value = text[start : start + length]
                 if detail := self._by_value.get(value):
-                    found[value] = detail
-        return found.values()
+                    matches[value] = detail
+        return matches.values()

@@ -59,12 +59,12 @@ class SecretRule(StrEnum):
 
 def find_secrets(text: str) -> list[Secret]:
     """Return the secrets in a text in order; those that overlap are joined."""
-    found = [*find_by_format(text), *find_by_name(text)]
-    if len(found) < 2:
-        return found
-    found.sort(key=attrgetter("start"))
-    apart = found[:1]
-    for secret in found[1:]:
+    secrets = [*find_by_format(text), *find_by_name(text)]
+    if len(secrets) < 2:
+        return secrets
+    secrets.sort(key=attrgetter("start"))
+    apart = secrets[:1]
+    for secret in secrets[1:]:
         last = apart[-1]
         if secret.start >= last.stop:
             apart.append(secret)
@@ -160,9 +160,9 @@ def apply_secret_rule(
         return memory, "kept"
     if rule is SecretRule.MASK:
         return masked, "masked"
-    found = find_secrets(memory.content)
-    field = "content" if found else "metadata"
-    kind = f" ({found[0].kind.value})" if found else ""
+    secrets = find_secrets(memory.content)
+    field = "content" if secrets else "metadata"
+    kind = f" ({secrets[0].kind.value})" if secrets else ""
     raise SecretRefused(
         f"{place}{field} holds a secret{kind}, which the setting `secrets` refuses; "
         "take it out, or set `secrets` to mask or keep",

@@ -34,14 +34,14 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 def _with_diaeresis(plain: str) -> Iterator[str]:
     yield plain
-    for at in range(1, len(plain)):
-        if plain[at] in _PARTED and plain[at - 1] in _ACCENTED:
-            yield plain[:at] + _PARTED[plain[at]] + plain[at + 1 :]
+    for index in range(1, len(plain)):
+        if plain[index] in _PARTED and plain[index - 1] in _ACCENTED:
+            yield plain[:index] + _PARTED[plain[index]] + plain[index + 1 :]
 
 
 def _mark_each(word: str, marked: dict[str, str]) -> Iterator[str]:
     """Yield the word, and the word with each of these letters marked in turn."""
     yield word
-    for at, letter in enumerate(word):
+    for index, letter in enumerate(word):
         if letter in marked:
-            yield word[:at] + marked[letter] + word[at + 1 :]
+            yield word[:index] + marked[letter] + word[index + 1 :]

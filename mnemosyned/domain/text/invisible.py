@@ -81,4 +81,6 @@ def _escape(match: re.Match[str]) -> str:
 
 def _json_escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    return "".join(
+        f"\\u{units[start : start + 2].hex()}" for start in range(0, len(units), 2)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from mnemosyned.domain.languages import LANGUAGES
 
@@ -64,7 +65,13 @@ def foreign_language(summary: str, sources: str) -> str:
     ours, theirs = script_shares(summary), script_shares(sources)
     if ours.get("han", 0) >= SHARE_MIN and theirs.get("han", 0) >= SHARE_MIN / 2:
         return _foreign_han_language(ours.get("kana", 0), theirs.get("kana", 0))
-    source_counts, counts = count_stop_words(sources), count_stop_words(summary)
+    return _foreign_by_stop_words(count_stop_words(summary), count_stop_words(sources))
+
+
+def _foreign_by_stop_words(
+    counts: Mapping[str, float], source_counts: Mapping[str, float]
+) -> str:
+    """Return the language with the most stop words, if its sources clearly do not use it."""
     if not source_counts or not counts:
         return ""
     most = max(source_counts.values())

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.dates import questions as when
+from mnemosyned.domain.dates import questions
 from mnemosyned.domain.dates.questions import SPANS_MAX, TimeSpan, parse_times
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
@@ -156,7 +156,7 @@ def test_a_question_without_a_hint_of_time_says_nothing_of_it(words: list[str]) 
     text = " ".join(words)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(when, "_may_mention_time", lambda _: True)
+        patch.setattr(questions, "_may_mention_time", lambda _: True)
         read = parse_times(text, NOW)
 
     assert parse_times(text, NOW) == read

@@ -9,10 +9,10 @@ from re import _constants as codes, _parser as parser  # type: ignore[attr-defin
 from typing import Any
 
 import pytest
-from domain.test_instructions import SENTENCES
+from domain.test_recognize import SENTENCES
 from hypothesis import given, settings, strategies as st
 
-from mnemosyned.domain.learnings import recognize as instructions
+from mnemosyned.domain.learnings import recognize
 from mnemosyned.domain.learnings.prefilter import (
     REQUEST,
     candidate_languages,
@@ -151,7 +151,7 @@ TEXTS = st.lists(
 @given(TEXTS)
 def test_nothing_is_recognized_less_for_the_hints(text: str) -> None:
     with pytest.MonkeyPatch.context() as unhinted:
-        unhinted.setattr(instructions, "candidate_languages", lambda _: EVERY)
+        unhinted.setattr(recognize, "candidate_languages", lambda _: EVERY)
         said = find_statements(text)
 
     assert find_statements(text) == said
@@ -162,7 +162,7 @@ def test_hints_tell_of_labelled_sentences_what_all_rules_tell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = [find_statements(one.text) for one in SENTENCES]
-    monkeypatch.setattr(instructions, "candidate_languages", lambda _: EVERY)
+    monkeypatch.setattr(recognize, "candidate_languages", lambda _: EVERY)
 
     assert told == [find_statements(one.text) for one in SENTENCES]
 
