@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import config_dir, default_socket, models_dir, state_dir
-from mnemosyned.verbs.validation import plainly
+from mnemosyned.verbs.validation import rephrase
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -355,7 +355,7 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
     try:
         converted = msgspec.convert(value, _KEYS[key], strict=strict)
     except msgspec.ValidationError as error:
-        problem = plainly(
+        problem = rephrase(
             str(error), choices=_choices(_KEYS[key]), form=_FORMS.get(key, "")
         )
         says = f"it says {_as_yaml(value)}"

@@ -27,7 +27,7 @@ from mnemosyned.domain.errors import (
     MalformedJson,
     MnemosynedError,
 )
-from mnemosyned.verbs.validation import plainly
+from mnemosyned.verbs.validation import rephrase
 
 R = TypeVar("R")
 
@@ -225,7 +225,9 @@ def _invalid(
     field = path.rstrip("`").removeprefix("$").lstrip(".") or None
     if named := re.search(r"(?:field|argument) `([^`]*)`", problem):
         field = ".".join(part for part in (field, named[1]) if part)
-    message = f"{field or 'the body'} {plainly(problem, choices=_choices(verb, field))}"
+    message = (
+        f"{field or 'the body'} {rephrase(problem, choices=_choices(verb, field))}"
+    )
     if "timezone" in problem or "RFC3339" in problem:
         return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
     if "unknown field" in problem:

@@ -27,7 +27,7 @@ _RANGE = re.compile(r"Expected `\w+` ([<>]=?) (-?[\d.]+)")
 _KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?")
 
 
-def plainly(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
+def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
     """Rephrase an error so that it follows the name of a field: `must be at most 100`.
 
     `choices` are the allowed words, `form` an example of the allowed form. A message of msgspec

@@ -11,7 +11,7 @@ from mnemosyned.config import keys, load_config
 from mnemosyned.domain.errors import ConfigInvalid, InvalidRequest, InvalidTime
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.request import parse, parse_text
-from mnemosyned.verbs.validation import plainly
+from mnemosyned.verbs.validation import rephrase
 
 REQUESTS = [
     ("recall", '{"query": "x", "limit": 101}', "limit must be at most 100"),
@@ -94,5 +94,5 @@ def test_no_setting_answers_in_the_words_of_a_library(value: object) -> None:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             choices = ["x"] if "enum" in str(error) else []
-            said = plainly(str(error), choices=choices, form="x")
+            said = rephrase(str(error), choices=choices, form="x")
             assert said.startswith("must "), (key, said)
