@@ -127,7 +127,7 @@ def open_memory(
         )
         stack.callback(cycle.lease.close)
         background_threads = socket is not None or config.auto_sleep
-        guard = ClockGuard(store=store, clock=clock) if given is None else None
+        guard = ClockGuard(store=store.clock, clock=clock) if given is None else None
         if guard:
             guard.look()
             stack.callback(guard.close)

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.records import RecordStore
 from mnemosyned.domain.search.query import Hit, Line
 from mnemosyned.domain.secrets.masking import mask_memory
 
 
-def with_history(store: MemoryStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
+def with_history(
+    memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
+) -> list[Hit]:
     """Add to each hit what it superseded, and drop hits that are shown under another.
 
     Secrets are masked unless `reveal`.
     """
-    dated = [replace(hit, history=_history(store, hit, reveal=reveal)) for hit in hits]
+    dated = [
+        replace(hit, history=_history(memories, hit, reveal=reveal)) for hit in hits
+    ]
     older = {line.id for hit in dated for line in hit.history}
     return [hit for hit in dated if not older.issuperset(_memories(hit))]
 
 
-def _history(store: MemoryStore, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
+def _history(memories: RecordStore, hit: Hit, *, reveal: bool) -> tuple[Line, ...]:
     older = {
-        memory.id: memory
-        for id in _memories(hit)
-        for memory in store.memories.history(id)
+        memory.id: memory for id in _memories(hit) for memory in memories.history(id)
     }
     return tuple(
         Line(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.learnings import LearningStore
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.verbs.learnings import (
@@ -29,7 +29,7 @@ class LearningService:
     def __init__(
         self,
         *,
-        store: MemoryStore,
+        store: LearningStore,
         clock: Clock,
         secrets: Callable[[], SecretRule],
         purge: Callable[[], tuple[bool, str]],
@@ -42,7 +42,7 @@ class LearningService:
 
     def learn(self, request: Learn) -> Learned:
         now = self._clock.now()
-        learning, superseded = self._store.learnings.add(
+        learning, superseded = self._store.add(
             Learning(
                 id=new_id(now),
                 kind=request.kind,
@@ -58,7 +58,7 @@ class LearningService:
 
     def learnings(self, request: Learnings) -> LearningList:
         return LearningList(
-            self._store.learnings.find(
+            self._store.find(
                 sources=names(request.source),
                 kind=request.kind,
                 superseded=request.superseded,
@@ -68,11 +68,11 @@ class LearningService:
 
     def edit(self, request: EditLearning) -> EditedLearning:
         text = clean_learning_text(request.text, self._secrets(), field="text")
-        self._store.learnings.edit(request.id, text)
+        self._store.edit(request.id, text)
         _, note = self._purge()
         return EditedLearning(request.id, text, note)
 
     def remove(self, request: RemoveLearning) -> RemovedLearning:
-        self._store.learnings.remove(request.id)
+        self._store.remove(request.id)
         _, note = self._purge()
         return RemovedLearning(request.id, note)

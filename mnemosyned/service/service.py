@@ -132,7 +132,10 @@ class MemoryService:
         self._started = time.monotonic()
         self._stopping = False
         self._cap = Cap(
-            store=store, cycle=cycle, most=limits.wm_max, scheduler=scheduler
+            memories=store.memories,
+            cycle=cycle,
+            most=limits.wm_max,
+            scheduler=scheduler,
         )
         self._archive = CompactionArchive(
             store=store,
@@ -148,7 +151,7 @@ class MemoryService:
             archive=self._archive,
         )
         lessons = LearningService(
-            store=store,
+            store=store.learnings,
             clock=clock,
             secrets=lambda: self.limits.secrets,
             purge=forgetting.purger.attempt,
@@ -285,7 +288,7 @@ class MemoryService:
         shown = self._store.search.documents(places)
         answer = hits(query, places, shown if request.reveal else mask_documents(shown))
         if request.history:
-            answer = with_history(self._store, answer, reveal=request.reveal)
+            answer = with_history(self._store.memories, answer, reveal=request.reveal)
         return Recalled(answer, note)
 
     def get(self, request: Get) -> Got:

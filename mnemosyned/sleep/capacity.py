@@ -6,7 +6,7 @@ import threading
 
 from mnemosyned.domain.consolidation import Selection, Trigger
 from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.records import RecordStore
 from mnemosyned.logs import logger
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -27,12 +27,12 @@ class Cap:
     def __init__(
         self,
         *,
-        store: MemoryStore,
+        memories: RecordStore,
         cycle: SleepCycle,
         most: int,
         scheduler: SleepScheduler | None,
     ) -> None:
-        self._store = store
+        self._memories = memories
         self._cycle = cycle
         self._relieving = threading.Lock()
         self.scheduler = scheduler
@@ -50,7 +50,7 @@ class Cap:
         """
         try:
             if working is None:
-                working = self._store.memories.working_count()
+                working = self._memories.working_count()
             if working <= self._relieve_above:
                 return
             if self.scheduler:
@@ -76,7 +76,7 @@ class Cap:
                 self._cycle.lease.wait_idle(WAIT_S)
             cap = self._relieve_above = self._most
             for _ in range(ROUNDS_MAX):  # more may have come in meanwhile
-                count = self._store.memories.working_count()
+                count = self._memories.working_count()
                 if count <= cap:
                     return
                 excess = count - int(cap * (1 - HYSTERESIS))
@@ -91,7 +91,7 @@ class Cap:
                 if report.evicted < excess:
                     break
             # What could not be consolidated (pinned, failed) is not tried again at every call.
-            left = self._store.memories.working_count()
+            left = self._memories.working_count()
             self._relieve_above = (
                 cap if left <= cap else left + max(1, int(cap * HYSTERESIS))
             )

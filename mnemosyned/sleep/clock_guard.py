@@ -7,8 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.ports.clock import Clock, ClockStore
 from mnemosyned.domain.timekeeping import Judgment, Sighting, judge
 from mnemosyned.logs import logger
 from mnemosyned.sleep.host import boot_id, uptime_s
@@ -28,7 +27,7 @@ class ClockGuard:
     def __init__(
         self,
         *,
-        store: MemoryStore,
+        store: ClockStore,
         clock: Clock,
         uptime: Callable[[], float] = uptime_s,
         boot: Callable[[], str] = boot_id,
@@ -38,7 +37,7 @@ class ClockGuard:
         self._uptime = uptime
         self._boot = boot
         self._looking = threading.Lock()
-        self._seen = store.clock.last_sighting()
+        self._seen = store.last_sighting()
         self._kept = self._seen if self._seen and self._seen.boot == boot() else None
         self._doubted = False
 
@@ -105,7 +104,7 @@ class ClockGuard:
             return
         self._kept = sighting
         try:
-            self._store.clock.keep_sighting(sighting)
+            self._store.keep_sighting(sighting)
         except StorageFailed as error:  # what was kept before is older, and doubts more
             log.warning("clock_not_kept", reason=error.message)
 

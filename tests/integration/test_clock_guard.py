@@ -63,7 +63,7 @@ def opened(store: SqliteStore, cycle: SleepCycle, machine: Machine) -> Open:
 
     def make() -> MemoryService:
         guard = ClockGuard(
-            store=store,
+            store=store.clock,
             clock=machine.clock,
             uptime=lambda: machine.uptime_s,
             boot=lambda: machine.boot,
@@ -254,7 +254,7 @@ def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
 ) -> None:
     def opened() -> ClockGuard:
         guard = ClockGuard(
-            store=store,
+            store=store.clock,
             clock=machine.clock,
             uptime=lambda: machine.uptime_s,
             boot=lambda: machine.boot,
