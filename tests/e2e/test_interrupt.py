@@ -69,7 +69,7 @@ def test_the_key_ends_a_sleep_at_a_terminal_and_the_cycle_goes_on(
 
     assert (code, took_s < AT_ONCE_S) == (130, True)
     assert "sleeping" in said
-    assert "the cycle goes on in the daemon; mnem status shows how far" in said
+    assert "the cycle continues in the daemon; mnem status shows its progress" in said
     assert "Traceback" not in said
     assert daemon.post("status").body["sleep"]["running"]
     model.go_on.set()
@@ -88,7 +88,7 @@ def test_the_signal_ends_one_that_is_piped(daemon: Daemon, model: Held) -> None:
 
     assert (asking.returncode, out) == (130, b"")
     assert time.monotonic() - began < AT_ONCE_S
-    assert b"goes on in the daemon" in said
+    assert b"continues in the daemon" in said
     model.go_on.set()
     eventually(
         lambda: cycles(daemon.database) == [("explicit", 3)], "the cycle is in the log"
