@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from support.fakes import FakeClock, FakeSummarizer
+from support.services import about, make_service
 
 from mnemosyned.paths import shipped
-from mnemosyned.service.retention import Forgetting
-from mnemosyned.service.service import About, Limits, MemoryService
+from mnemosyned.service.intake import Intake
+from mnemosyned.service.policies import Policies, PolicyHolder
+from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import SleepPolicy
@@ -59,33 +62,40 @@ def store(database: Path, blank: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture
-def cycle(
-    store: SqliteStore, summarizer: FakeSummarizer, clock: FakeClock
-) -> SleepCycle:
-    return SleepCycle(
-        store=store,
-        lease=SummarizerLease(summarizer),
-        clock=clock,
-        policy=SleepPolicy(),
+def policies() -> PolicyHolder:
+    return PolicyHolder(
+        Policies(
+            intake=Intake(content_bytes_max=10_000), sleep=SleepPolicy(wm_max=1_000)
+        )
     )
 
 
 @pytest.fixture
-def forgetting(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> Forgetting:
-    return Forgetting(store=store, cycle=cycle, clock=clock, database=store.database)
+def cycle(
+    store: SqliteStore,
+    summarizer: FakeSummarizer,
+    clock: FakeClock,
+    policies: PolicyHolder,
+) -> SleepCycle:
+    return SleepCycle(
+        store=store, lease=SummarizerLease(summarizer), clock=clock, policies=policies
+    )
+
+
+@pytest.fixture
+def retention(
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+) -> RetentionService:
+    return RetentionService(
+        store=store, cycle=cycle, policies=policies, about=about(store)
+    )
 
 
 @pytest.fixture
 def service(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, forgetting: Forgetting
+    store: SqliteStore,
+    cycle: SleepCycle,
+    retention: RetentionService,
+    policies: PolicyHolder,
 ) -> MemoryService:
-    return MemoryService(
-        store=store,
-        cycle=cycle,
-        clock=clock,
-        limits=Limits(content_bytes_max=10_000, wm_max=1_000),
-        about=About(
-            version="0", database=store.database, schema_version=store.schema_version
-        ),
-        forgetting=forgetting,
-    )
+    return make_service(store, cycle, retention, policies)

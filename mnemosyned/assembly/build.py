@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING
 
 from tzlocal import get_localzone
 
-from mnemosyned.assembly.policies import (
-    background_policy,
-    retention,
-    service_limits,
-    set_schedule,
-    sleep_policy,
-    sleep_triggers,
-)
+from mnemosyned.assembly.policies import make_policies
 from mnemosyned.config import (
     API_KEY_VARIABLE,
     NO_MODEL,
@@ -26,23 +19,20 @@ from mnemosyned.config import (
     EmbeddingConfig,
     LlmConfig,
 )
-from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, TextModel
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
-from mnemosyned.service.retention import Forgetting
-from mnemosyned.service.service import About, MemoryService, SystemClock
-from mnemosyned.sleep import shutdown as final
-from mnemosyned.sleep.background import Background
+from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.service import MemoryService, SystemClock
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.host import SteadyClock, machine_now
+from mnemosyned.sleep.host import JumpTolerantClock
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.scheduler import SleepScheduler, cron_trigger
+from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.sleep.throttle import ForegroundGate
-from mnemosyned.sleep.triggers import Watch
 from mnemosyned.storage.sqlite import bound_caches, open_store
 from mnemosyned.summarizers.parallel import ParallelSummarizer
 from mnemosyned.version import __version__
@@ -61,170 +51,113 @@ class OpenMemory:
     """The parts in force while a memory is open."""
 
     service: MemoryService
-    cycle: SleepCycle
-    forgetting: Forgetting
-    scheduler: SleepScheduler | None
-    clock: Clock
+    sleeper: Sleeper
+    retention: RetentionService
+    policies: PolicyHolder
     config: Config
-    background: Background | None = None
-    watch: Watch | None = None
 
     def reconfigure(self, config: Config) -> None:
-        """Take over the settings that need no restart. Raises `ConfigInvalid`."""
-        same = (config.llm, config.sleep.summary_ratio) == (
+        """Apply the settings that need no restart. Raises `ConfigInvalid`."""
+        cycle = self.sleeper.cycle
+        summarizer = None
+        if self._needs_summarizer(config):
+            summarizer = make_summarizer(config, cycle.clock, cycle.gate)
+        self.policies.current = make_policies(config, summarizer or cycle.lease.current)
+        self.sleeper.reschedule()
+        if summarizer:
+            cycle.lease.replace(summarizer)
+        self.config = config
+
+    def _needs_summarizer(self, config: Config) -> bool:
+        """Return whether another summarizer is needed; a model that is loaded stays if possible."""
+        if config.llm.api_key_file is not None:  # the key is read again
+            return True
+        return (config.llm, config.sleep.summary_ratio) != (
             self.config.llm,
             self.config.sleep.summary_ratio,
         )
-        # A model that is loaded stays so, with what is known of it; a key file is read again.
-        same = same and config.llm.api_key_file is None
-        summarizer = (
-            None if same else make_summarizer(config, self.clock, self.cycle.gate)
-        )
-        limits = service_limits(config, summarizer or self.cycle.lease.current)
-        if self.scheduler:
-            set_schedule(self.scheduler, config)
-        if self.background and self.watch:
-            self.background.policy = background_policy(config)
-            self.watch.triggers = sleep_triggers(config)
-        if summarizer:
-            self.cycle.lease.replace(summarizer)
-        self.cycle.policy = sleep_policy(config)
-        self.service.use_limits(limits)
-        self.forgetting.retention = retention(config)
-        self.config = config
 
 
 @contextmanager
 def open_memory(
     config: Config, *, clock: Clock | None = None, socket: Path | None = None
 ) -> Iterator[OpenMemory]:
-    """Open the database and start what runs in the background; close all of it in the end.
+    """Open the database and start the background threads; close all of it in the end.
 
     `socket` is where the caller will serve the verbs; without one the memory is embedded, and
-    has a background thread only with `auto_sleep`. Raises `ConfigInvalid`, `DatabaseInUse` and
+    has background threads only with `auto_sleep`. Raises `ConfigInvalid`, `DatabaseInUse` and
     `SchemaTooNew`.
     """
-    database = config.database_path
-    given, clock = clock, clock or SystemClock()
     gate = ForegroundGate()
-    summarizer = make_summarizer(config, clock, gate)
-    if socket:  # else the process is somebody else's
+    lease = SummarizerLease(make_summarizer(config, clock or SystemClock(), gate))
+    policies = PolicyHolder(make_policies(config, lease.current))
+    if socket:  # an embedding program sets its own limits
         bound_caches(CACHE_BYTES_MAX)
     with (
-        open_store(database, migrations=shipped("migrations"), socket=socket) as store,
+        open_store(
+            config.database_path, migrations=shipped("migrations"), socket=socket
+        ) as store,
         ExitStack() as stack,
     ):
-        policy = sleep_policy(config)
-        # A clock that tests move is to be believed.
-        aging = SteadyClock(clock, hold=policy.ttl / 2) if given is None else clock
+        about = About(
+            version=__version__,
+            database=config.database_path,
+            schema_version=store.schema_version,
+            in_background=socket is not None or config.auto_sleep,
+        )
         cycle = SleepCycle(
             store=store,
-            lease=SummarizerLease(summarizer),
-            clock=clock,
-            policy=policy,
-            age_clock=aging,
+            lease=lease,
+            clock=clock or SystemClock(),
+            policies=policies,
+            # A clock that tests move is believed.
+            age_clock=clock
+            or JumpTolerantClock(SystemClock(), hold=policies.sleep.ttl / 2),
             gate=gate,
         )
-        stack.callback(cycle.lease.close)
-        background_threads = socket is not None or config.auto_sleep
-        guard = ClockGuard(store=store.clock, clock=clock) if given is None else None
-        if guard:
-            guard.look()
-            stack.callback(guard.close)
-        forgetting = Forgetting(
+        stack.callback(lease.close)
+        guard = (
+            None
+            if clock
+            else stack.enter_context(ClockGuard(store=store.clock, clock=cycle.clock))
+        )
+        vectors = _vectors(config.embedding, store.vectors)
+        retention = RetentionService(
             store=store,
             cycle=cycle,
-            clock=clock,
-            database=database,
-            retention=retention(config),
-            background=background_threads,
+            policies=policies,
+            about=about,
             guard=guard,
+            on_removal=vectors.forgot if vectors else None,
         )
-        stack.callback(forgetting.purger.close)
-        forgetting.mend_later()  # what a crash left emptied
-        forgetting.purger.start()
-        vectors = _vectors(config.embedding, store.vectors)
+        stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)
+        sleeper = Sleeper(
+            store=store,
+            cycle=cycle,
+            zone=get_localzone(),
+            after_cycle=retention.after_cycle,
+            in_background=about.in_background,
+        )
         service = MemoryService(
             store=store,
-            cycle=cycle,
-            clock=clock,
-            limits=service_limits(config, summarizer),
-            about=About(
-                version=__version__,
-                database=database,
-                schema_version=store.schema_version,
-            ),
-            forgetting=forgetting,
+            sleeper=sleeper,
+            retention=retention,
+            policies=policies,
+            about=about,
             vectors=vectors,
         )
-        if not background_threads:
-            yield OpenMemory(service, cycle, forgetting, None, clock, config)
-            return
-        background = Background(
-            store=store,
-            cycle=cycle,
-            clock=aging,
-            zone=get_localzone(),
-            machine=machine_now,
-            policy=background_policy(config),
-        )
-
-        def sleep(
-            trigger: Trigger, selection: Selection | None = None
-        ) -> CycleReport | None:
-            report = background.sleep(trigger, selection)
-            forgetting.tidy()
-            return report
-
-        def relieve() -> None:
-            service.relieve(rules_only=bool(background.refusal()))
-            forgetting.tidy()
-
-        watch = Watch(activity=background.activity, now=background.now, sleep=sleep)
-        watch.triggers = sleep_triggers(config)
-        scheduler = SleepScheduler(
-            sleep=sleep,
-            relieve=relieve,
-            look=watch.look,
-            tick_s=config.sleep.tick_s,
-        )
-        set_schedule(scheduler, config)
-        with scheduler:
-            service.use_scheduler(scheduler, background)
-            try:
-                yield OpenMemory(
-                    service,
-                    cycle,
-                    forgetting,
-                    scheduler,
-                    clock,
-                    config,
-                    background,
-                    watch,
-                )
-            finally:
-                cycle.lease.interrupt()
+        stack.enter_context(sleeper)
+        yield OpenMemory(service, sleeper, retention, policies, config)
 
 
 def check_settings(config: Config) -> None:
-    """Hold settings to the rules of the parts they are for. Raises `ConfigInvalid`."""
+    """Check settings by the rules of the parts that follow them. Raises `ConfigInvalid`."""
     _ = config.database_path, config.socket_path
-    if config.sleep.cron:
-        cron_trigger(config.sleep.cron)
     summarizer = make_summarizer(config, SystemClock())
-    service_limits(config, summarizer)
+    make_policies(config, summarizer)
     summarizer.close()
-
-
-def final_consolidation(
-    memory: OpenMemory, config: Config, *, keep_going: Callable[[], bool]
-) -> CycleReport:
-    """The cycle at the end, within `sleep.shutdown_deadline_s`, while `keep_going` returns True."""
-    return final.final_consolidation(
-        memory.cycle, deadline_s=config.sleep.shutdown_deadline_s, keep_going=keep_going
-    )
 
 
 def make_summarizer(

@@ -1,4 +1,4 @@
-"""What the settings say, in the terms of the parts that keep to it."""
+"""Translates the settings into policies."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
-from mnemosyned.service.conversation import WindowSettings, default_counter
-from mnemosyned.service.service import Limits
-from mnemosyned.sleep.background import BackgroundPolicy
-from mnemosyned.sleep.policy import Budget, RollupPolicy, SleepPolicy
-from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.service.intake import Intake
+from mnemosyned.service.policies import Policies, WindowPolicy, default_counter
+from mnemosyned.sleep.policy import (
+    BackgroundPolicy,
+    Budget,
+    RollupPolicy,
+    Schedule,
+    SleepPolicy,
+)
+from mnemosyned.sleep.scheduler import cron_trigger
 from mnemosyned.sleep.triggers import (
     Age,
     Count,
@@ -31,11 +36,35 @@ from mnemosyned.sleep.triggers import (
 )
 
 
-def sleep_policy(config: Config) -> SleepPolicy:
-    """How old a memory sleeps, what makes a group, and how long a cycle may take."""
+def make_policies(config: Config, summarizer: Summarizer) -> Policies:
+    """Return the policies that the settings describe. Raises `ConfigInvalid`."""
+    if config.sleep.cron:
+        cron_trigger(config.sleep.cron)
+    return Policies(
+        intake=Intake(
+            content_bytes_max=config.limits.content_bytes_max,
+            secrets=SecretRule(config.secrets),
+            recognize=config.learnings.recognize,
+        ),
+        sleep=_sleep_policy(config),
+        retention=_retention(config),
+        window=_window_policy(config, summarizer),
+    )
+
+
+def _sleep_policy(config: Config) -> SleepPolicy:
     sleep = config.sleep
     return SleepPolicy(
         ttl=timedelta(hours=sleep.ttl_hours),
+        wm_max=config.wm_max,
+        schedule=Schedule(
+            auto=config.auto_sleep,
+            interval=timedelta(minutes=sleep.interval_minutes),
+            cron=sleep.cron,
+            tick_s=sleep.tick_s,
+        ),
+        triggers=_triggers(config),
+        background=_background_policy(config),
         groups=GroupLimits(
             entries_max=sleep.group_entries_max,
             chars_max=sleep.group_chars_max,
@@ -54,8 +83,7 @@ def sleep_policy(config: Config) -> SleepPolicy:
     )
 
 
-def background_policy(config: Config) -> BackgroundPolicy:
-    """When the machine is free for a model."""
+def _background_policy(config: Config) -> BackgroundPolicy:
     sleep = config.sleep
     begins, _, ends = (sleep.quiet_hours or "").partition("-")
     hours = (
@@ -74,8 +102,8 @@ def background_policy(config: Config) -> BackgroundPolicy:
     )
 
 
-def sleep_triggers(config: Config) -> list[SleepTrigger]:
-    """Those that are switched on, in the order in which they are asked."""
+def _triggers(config: Config) -> list[SleepTrigger]:
+    """Return the triggers that are switched on, in the order in which they are checked."""
     if not config.auto_sleep:
         return []
     sleep = config.sleep
@@ -94,8 +122,7 @@ def sleep_triggers(config: Config) -> list[SleepTrigger]:
     return found
 
 
-def service_limits(config: Config, summarizer: Summarizer) -> Limits:
-    """What the service takes and keeps to. Raises `ConfigInvalid`."""
+def _window_policy(config: Config, summarizer: Summarizer) -> WindowPolicy:
     context = config.context
     try:
         budget = TokenBudget(
@@ -108,21 +135,14 @@ def service_limits(config: Config, summarizer: Summarizer) -> Limits:
         )
     except InvalidRequest as error:
         raise ConfigInvalid(f"context: {error.message}", field="context") from error
-    return Limits(
-        content_bytes_max=config.limits.content_bytes_max,
-        wm_max=config.wm_max,
-        secrets=SecretRule(config.secrets),
-        recognize=config.learnings.recognize,
-        window=WindowSettings(
-            budget=budget,
-            counter=_counter(context.tokenizer, summarizer),
-            model_limit_s=context.model_limit_s,
-        ),
+    return WindowPolicy(
+        budget=budget,
+        counter=_counter(context.tokenizer, summarizer),
+        model_limit_s=context.model_limit_s,
     )
 
 
-def retention(config: Config) -> Retention:
-    """How long, or how much of, the archive keeps its words."""
+def _retention(config: Config) -> Retention:
     days = config.archive.keep_days
     return Retention(
         keep=None if days is None else timedelta(days=days),
@@ -131,7 +151,7 @@ def retention(config: Config) -> Retention:
 
 
 def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
-    """Who counts the tokens of contexts. Raises `ConfigInvalid`."""
+    """Return the counter of the tokens of contexts. Raises `ConfigInvalid`."""
     if tokenizer is None:
         return default_counter()
     # Loaded here: the estimate needs none of them.
@@ -152,12 +172,3 @@ def _counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
         raise ConfigInvalid(
             f"context.tokenizer: {error.message}", field="context.tokenizer"
         ) from error
-
-
-def set_schedule(scheduler: SleepScheduler, config: Config) -> None:
-    """Have cycles begin by the timetable of the settings."""
-    scheduler.set_schedule(
-        auto=config.auto_sleep,
-        interval=timedelta(minutes=config.sleep.interval_minutes),
-        cron=config.sleep.cron,
-    )

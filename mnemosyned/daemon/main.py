@@ -15,7 +15,6 @@ from mnemosyned import process_memory as heap
 from mnemosyned.assembly.build import (
     OpenMemory,
     check_settings,
-    final_consolidation,
     open_memory,
 )
 from mnemosyned.config import Config, config_file, load_config, with_default_model
@@ -135,7 +134,7 @@ class Daemon:
             self._wait(memory, loop)
             notify("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
-            memory.cycle.lease.interrupt()  # what a model is writing ends here
+            memory.sleeper.cycle.lease.interrupt()  # a model stops writing now
             if self._config.sleep.on_shutdown:
                 self._consolidate(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
@@ -157,9 +156,9 @@ class Daemon:
             if watchdog and safe and self._healthy(memory, loop):
                 notify("WATCHDOG=1")
             elapsed, now = time.monotonic() - waited, _wall_s()
-            if abs(now - wall - elapsed) > CLOCK_JUMP_S and memory.scheduler:
+            if abs(now - wall - elapsed) > CLOCK_JUMP_S:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
-                memory.scheduler.wake()
+                memory.sleeper.wake()
             waited, wall = time.monotonic(), now
 
     @staticmethod
@@ -218,7 +217,10 @@ class Daemon:
         heap.trim(collect=True)
         self._extend()
         try:
-            final_consolidation(memory, self._config, keep_going=self._progressed)
+            memory.sleeper.consolidate_finally(
+                deadline_s=self._config.sleep.shutdown_deadline_s,
+                keep_going=self._progressed,
+            )
         except MnemosynedError:
             log.exception("final_consolidation_failed")
 

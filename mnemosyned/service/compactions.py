@@ -32,14 +32,13 @@ from mnemosyned.domain.conversation.summary_message import (
 )
 from mnemosyned.domain.conversation.tool_stubs import is_stub_of, stub_pointer
 from mnemosyned.domain.errors import NotFound
-from mnemosyned.domain.memory import Episode, MemoryRecord
+from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.compactions import (
     ArchivedMessage,
     CompactionRecord,
     NewCompaction,
 )
-from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.secrets.masking import (
     SecretRule,
@@ -47,6 +46,7 @@ from mnemosyned.domain.secrets.masking import (
     mask_metadata,
     mask_secrets,
 )
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.verbs.memories import Expand, Expanded
 
 WrittenSummary = tuple[Message, SummaryContent]
@@ -121,20 +121,19 @@ class CompactionArchive:
         *,
         store: MemoryStore,
         clock: Clock,
-        admit: Callable[[MemoryRecord], Draft],
-        secrets: Callable[[], SecretRule],
+        policies: PolicyHolder,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._admit = admit
-        """Make the draft of a memory by the settings for secrets and learnings."""
-        self._secrets = secrets
+        self._policies = policies
 
     def identify(
         self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
     ) -> IdentifiedConversation:
         """Give the messages our ids, for a policy to work on."""
-        stored = dict if self._secrets() is SecretRule.KEEP else mask_metadata
+        stored = (
+            dict if self._policies.intake.secrets is SecretRule.KEEP else mask_metadata
+        )
         return IdentifiedConversation(
             messages, session=session, source=source, stored=stored
         )
@@ -225,7 +224,7 @@ class CompactionArchive:
             source=conversation.source,
         )
         return ArchivedMessage(
-            self._admit(memory),
+            self._policies.intake.taken(memory, now=self._clock.now()),
             may_reuse=is_plain(own) and memory.content != WORDLESS,
             has_timestamp=message_time(own) is not None,
         )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from mnemosyned.domain.conversation.auto_policy import AutoPolicy
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.context import ChosenWindow, ContextManager
-from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import (
     Message,
     group_messages,
@@ -31,9 +30,9 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
-from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
 from mnemosyned.logs import logger
 from mnemosyned.service.compactions import CompactionArchive
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.verbs.conversation import Assembled, Compact, Context, Shortened
 from mnemosyned.verbs.memories import Recall, Recalled
@@ -47,21 +46,6 @@ LEARNINGS_MAX = 1_000
 """Newest learnings considered; a context shows five."""
 
 log = logger()
-
-
-def default_counter() -> MessageCounter:
-    """Return the counter used without a tokenizer: the estimate, with a margin for budgets."""
-    return FullCounter(WithMargin(TokenEstimator()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowSettings:
-    """Defaults for requests that set no limits of their own."""
-
-    budget: TokenBudget = field(default_factory=TokenBudget)
-    counter: MessageCounter = field(default_factory=default_counter)
-    model_limit_s: float = 20.0
-    """Time limit of all model calls of one compaction together."""
 
 
 class Recaller(Protocol):
@@ -83,8 +67,9 @@ class ConversationService:
         clock: Clock,
         recaller: Recaller,
         archive: CompactionArchive,
+        policies: PolicyHolder,
     ) -> None:
-        self.settings = WindowSettings()
+        self._policies = policies
         self._store = store
         self._lease = lease
         self._clock = clock
@@ -96,7 +81,7 @@ class ConversationService:
     def context(self, request: Context) -> Assembled:
         manager = ContextManager(
             self._budget(request),
-            counter=self.settings.counter,
+            counter=self._policies.window.counter,
             memory_place=request.memory_place,
             shrink_learnings=True,
         )
@@ -135,7 +120,7 @@ class ConversationService:
             "fresh_tail_count": request.fresh_tail,
         }
         return replace(
-            self.settings.budget,
+            self._policies.window.budget,
             **{name: value for name, value in given.items() if value is not None},
         )
 
@@ -151,7 +136,7 @@ class ConversationService:
             question=terms(question),
             now=self._clock.now(),
             budget_tokens=tokens,
-            count=self.settings.counter.text,
+            count=self._policies.window.counter.text,
         )
 
     def _recalled(
@@ -195,7 +180,7 @@ class ConversationService:
     # -------------------------------------------------------------- compact
 
     def compact(self, request: Compact) -> Shortened:
-        counter = self.settings.counter
+        counter = self._policies.window.counter
         tokens = counter.total(request.messages)
         limit = self._limit(request, tokens)
         policy = self._policy(request, limit)
@@ -234,7 +219,7 @@ class ConversationService:
     def _limit(self, request: Compact, tokens: int) -> int:
         """Return the limit in tokens of our own counter."""
         limit = (
-            self.settings.budget.total
+            self._policies.window.budget.total
             if request.max_tokens is None
             else request.max_tokens
         )
@@ -244,7 +229,7 @@ class ConversationService:
         return limit
 
     def _policy(self, request: Compact, limit: int) -> Policy:
-        counter = self.settings.counter
+        counter = self._policies.window.counter
         threshold = THRESHOLD if request.threshold is None else request.threshold
         if request.policy == "facts":
             return MemoryConsolidator(threshold, limit, counter=counter)
@@ -265,7 +250,7 @@ class ConversationService:
         if not self._lease.has_model:
             return None
         return _TimeLimitedModel(
-            self._lease, self._clock, limit_s=self.settings.model_limit_s
+            self._lease, self._clock, limit_s=self._policies.window.model_limit_s
         )
 
 

@@ -38,9 +38,9 @@ CLOCK_TOLERANCE = timedelta(minutes=1)
 class Intake:
     """Maker of drafts, by the settings in force."""
 
-    content_bytes_max: int
-    secrets: SecretRule
-    recognize: bool
+    content_bytes_max: int = 1 << 20
+    secrets: SecretRule = SecretRule.KEEP
+    recognize: bool = True
     """Whether standing instructions in memories become learnings."""
 
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:

@@ -8,8 +8,8 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.learnings import LearningStore
-from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.service.intake import clean_learning_text
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.verbs.learnings import (
     EditedLearning,
     EditLearning,
@@ -31,13 +31,12 @@ class LearningService:
         *,
         store: LearningStore,
         clock: Clock,
-        secrets: Callable[[], SecretRule],
+        policies: PolicyHolder,
         purge: Callable[[], tuple[bool, str]],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._secrets = secrets
-        """Return the rule in force, which a reload may change."""
+        self._policies = policies
         self._purge = purge
 
     def learn(self, request: Learn) -> Learned:
@@ -47,7 +46,7 @@ class LearningService:
                 id=new_id(now),
                 kind=request.kind,
                 text=clean_learning_text(
-                    request.content, self._secrets(), field="content"
+                    request.content, self._policies.intake.secrets, field="content"
                 ),
                 created_at=now,
                 session=request.session,
@@ -67,7 +66,9 @@ class LearningService:
         )
 
     def edit(self, request: EditLearning) -> EditedLearning:
-        text = clean_learning_text(request.text, self._secrets(), field="text")
+        text = clean_learning_text(
+            request.text, self._policies.intake.secrets, field="text"
+        )
         self._store.edit(request.id, text)
         _, note = self._purge()
         return EditedLearning(request.id, text, note)

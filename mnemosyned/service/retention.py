@@ -1,4 +1,4 @@
-"""`Forgetting`: how forgetting, pinning, restoring, pruning and undoing are done."""
+"""`RetentionService`: implementation of forget, pin, unpin, restore and prune."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
-from pathlib import Path
+from typing import Self
 
 from mnemosyned import process_memory as heap
-from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.errors import (
     ClockJumped,
     InvalidRequest,
@@ -21,7 +20,6 @@ from mnemosyned.domain.errors import (
     WordsPruned,
 )
 from mnemosyned.domain.memory import Episode, MemoryRecord
-from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.retention import (
     ForgetFilter,
@@ -38,9 +36,9 @@ from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import backups_beside, file_bytes
 from mnemosyned.service.intake import check_text, to_utc
+from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.purging import WORDS_REMAIN, Purger
 from mnemosyned.service.steps import chunks, in_steps
-from mnemosyned.service.undo import Undoing
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale
@@ -56,7 +54,6 @@ from mnemosyned.verbs.retention import (
     Restored,
     Unpin,
 )
-from mnemosyned.verbs.sleep import Undo
 
 CHUNK = 100
 """So many memories go in one transaction; `remember` waits for no more."""
@@ -69,89 +66,91 @@ PRUNED_MAX = 200_000
 log = logger()
 
 
-class Forgetting:
-    """What takes memories away and brings them back, in short steps that can be repeated."""
+class RetentionService:
+    """Deletes memories and brings them back, in short steps that can be repeated."""
 
     def __init__(
         self,
         *,
         store: MemoryStore,
         cycle: SleepCycle,
-        clock: Clock,
-        database: Path,
-        retention: Retention = Retention(),  # noqa: B008 frozen
-        background: bool = False,
+        policies: PolicyHolder,
+        about: About,
         guard: ClockGuard | None = None,
+        on_removal: Callable[[], None] | None = None,
     ) -> None:
-        """Without a `guard` the clock is always believed, as one that tests move is.
+        """Call `on_removal` after text was deleted, for caches that hold copies of it.
 
-        With `background`, a purge may wait for its turn while others are served.
+        Without a `guard` the clock is always believed, as one that tests move is.
         """
-        self.retention = retention
-        self._background = background
-        self.on_removal: Callable[[], None] = _nothing
-        """Called after words were deleted, for what keeps copies made of them in memory."""
+        self._policies = policies
+        self._about = about
+        self.on_removal = on_removal or (lambda: None)
         self.purger = Purger(
             due=store.deletion.purge_due,
             work=self._purge,
             busy=lambda: cycle.gate.busy,
-            background=background,
+            background=about.in_background,
         )
         self._store = store
         self._cycle = cycle
-        self._clock = clock
+        self._clock = cycle.clock
         self._guard = guard
-        self._database = database
-        self._mending = threading.RLock()
-        self._undoing = Undoing(
-            store=store, cycle=cycle, clock=clock, mend=self.mend_later
-        )
+        self._rewriting = threading.RLock()
 
-    def mend_later(self, *, highest: Level = Level.MONTH) -> str:
-        """Rewrite summaries after a change that is on disk; why they are not all rewritten.
+    def __enter__(self) -> Self:
+        """Finish what an interrupted process left: stale summaries at once, the purge later."""
+        self.rewrite_stale_or_log()
+        self.purger.start()
+        return self
 
-        The change stands whatever becomes of this: a summary that waits is empty, and the next
-        cycle or start rewrites it.
+    def __exit__(self, *_: object) -> None:
+        self.purger.close()
+
+    def rewrite_stale_or_log(self, *, highest: Level = Level.MONTH) -> str:
+        """Rewrite stale summaries after a committed change; return why some are left, if any.
+
+        The change is kept in any case: a stale summary is empty until the next cycle or start
+        rewrites it.
         """
         try:
-            self.mend(highest=highest)
+            self.rewrite_stale(highest=highest)
         except StorageFailed as error:
-            log.exception("mending_put_off")
+            log.exception("rewriting_put_off")
             return (
                 f"summaries wait to be rewritten until the next cycle: {error.reason}"
             )
         return ""
 
-    def mend(self, *, highest: Level = Level.MONTH) -> int:
-        """Rewrite the emptied summaries up to a level, those an interrupted call left included."""
+    def rewrite_stale(self, *, highest: Level = Level.MONTH) -> int:
+        """Rewrite the stale summaries up to a level, and return how many."""
         return rewrite_stale(
             self._store,
             self._cycle.lease,
             policy=self._cycle.policy.rollup,
-            exclusive=self._mending,
+            exclusive=self._rewriting,
             highest=highest,
         )
 
-    def tidy(self) -> None:
-        """After a cycle: prune by the settings, and purge what could not be purged yet.
+    def after_cycle(self) -> None:
+        """Prune by the settings, rewrite stale summaries, and purge what is due.
 
-        What the disk does not allow now waits for the next: the cycle is done all the same.
+        A storage failure is logged, and the next cycle tries again.
         """
         try:
-            if self.retention != Retention():
-                pruned = self._pruned(
-                    self.retention, now=(self._guard or self._clock).now()
-                )
+            retention = self._policies.retention
+            if retention != Retention():
+                pruned = self._pruned(retention, now=(self._guard or self._clock).now())
                 if pruned.memories:
                     log.info(
                         "archive_pruned",
                         count=pruned.memories,
                         characters=pruned.characters,
                     )
-            self.mend()
+            self.rewrite_stale()
             self.purger.purge()
         except StorageFailed:
-            log.exception("tidying_put_off")
+            log.exception("upkeep_put_off")
 
     # --------------------------------------------------------------- forget
 
@@ -179,11 +178,13 @@ class Forgetting:
             return self._receipt(removal, dry_run=True, lines=lines, further=further)
         began = time.monotonic()
         removal = self._removed(ids, learned)
-        problem = self.mend_later(highest=Level.EPISODE)
+        problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         purged, unpurged = self.purger.attempt()
         if purged:
-            problem = self.mend_later()  # also what a purge for others did not see
+            problem = (
+                self.rewrite_stale_or_log()
+            )  # also what a purge for others did not see
         complete = purged and not problem
         log.info(
             "forgotten", count=removal.working + removal.archived, complete=complete
@@ -193,14 +194,14 @@ class Forgetting:
 
     def _purge(self) -> bool:
         """Take what was forgotten out of the log's columns and every file of the database."""
-        self.mend()
+        self.rewrite_stale()
         sessions, sources = self._store.deletion.orphaned_log_names()
         if sessions or sources:
             self._store.deletion.forget_names(sessions=sessions, sources=sources)
         complete = self._store.deletion.purge_deleted()
         clear_word_caches()
         self._store.maintenance.release_memory()
-        if self._background:  # else the process is a program's own, and its garbage too
+        if self._about.in_background:  # an embedding program collects its own garbage
             heap.trim(collect=True)
         return complete
 
@@ -288,11 +289,11 @@ class Forgetting:
             lines=list(lines),
             further=further,
             untold=removal.pruned_losing_summary,
-            file_bytes=file_bytes(self._database) if dry_run else 0,
+            file_bytes=file_bytes(self._about.database) if dry_run else 0,
             complete=complete,
             purge_in_s=None if complete or reason else self.purger.wait_s(),
             reason=reason,
-            backups=backups_beside(self._database),
+            backups=backups_beside(self._about.database),
         )
 
     # ------------------------------------------------------ pin and restore
@@ -335,7 +336,7 @@ class Forgetting:
                 field="id",
             )
         removal = self._store.retention.restore(found.id)
-        self.mend_later()
+        self.rewrite_stale_or_log()
         return Restored(
             id=found.id, episode=found.episode, episode_removed=bool(removal.removed)
         )
@@ -344,7 +345,7 @@ class Forgetting:
 
     def prune(self, request: Prune) -> Pruned:
         if request.keep_days is None and request.characters_max is None:
-            retention = self.retention
+            retention = self._policies.retention
         else:
             keep = (
                 None if request.keep_days is None else timedelta(days=request.keep_days)
@@ -367,7 +368,7 @@ class Forgetting:
 
     def doubt(self, retention: Retention | None = None) -> str:
         """Why nothing is pruned by the clock's age, in a sentence; empty where it is believed."""
-        keep = (retention or self.retention).keep
+        keep = (retention or self._policies.retention).keep
         return self._guard.doubt() if self._guard and keep is not None else ""
 
     def _pruned(self, retention: Retention, *, now: datetime) -> Pruned:
@@ -389,16 +390,6 @@ class Forgetting:
 
     def _prunable(self, retention: Retention, *, now: datetime) -> Prunable:
         return self._store.retention.prunable(retention, now=now, limit=PRUNED_MAX)
-
-    # ----------------------------------------------------------------- undo
-
-    def undo(self, request: Undo, *, next_cycle: datetime | None = None) -> CycleReport:
-        """Put the originals of one cycle back; `Undoing` says how."""
-        return self._undoing.undo(request, next_cycle=next_cycle)
-
-
-def _nothing() -> None:
-    """Nobody keeps copies."""
 
 
 def _choice(request: Forget) -> ForgetFilter:

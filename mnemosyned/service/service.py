@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,6 @@ from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
-from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import EmbedderStatus
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
@@ -28,20 +27,19 @@ from mnemosyned.domain.secrets.exact_values import (
     mask_episode,
     without_superseded,
 )
-from mnemosyned.domain.secrets.masking import SecretRule, mask_memory
+from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.text.terms import content_terms, terms
 from mnemosyned.service.backups import backup_target
 from mnemosyned.service.compactions import CompactionArchive
-from mnemosyned.service.conversation import ConversationService, WindowSettings
+from mnemosyned.service.conversation import ConversationService
 from mnemosyned.service.history import with_history
-from mnemosyned.service.intake import Intake, check_text, to_utc
+from mnemosyned.service.intake import check_text, to_utc
 from mnemosyned.service.learnings import LearningService
-from mnemosyned.service.retention import Forgetting
-from mnemosyned.sleep.background import Background
-from mnemosyned.sleep.capacity import Cap
+from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import (
@@ -74,35 +72,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-DUE_COUNTED_MAX = 100_000
-
 
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the service takes."""
-
-    content_bytes_max: int
-    wm_max: int
-    secrets: SecretRule = SecretRule.KEEP
-    recognize: bool = True
-    """Whether what users say to hold is learned without being asked."""
-    window: WindowSettings = field(default_factory=WindowSettings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What `status` says of the installation."""
-
-    version: str
-    database: Path
-    schema_version: int
 
 
 class MemoryService:
@@ -112,72 +87,70 @@ class MemoryService:
         self,
         *,
         store: MemoryStore,
-        cycle: SleepCycle,
-        clock: Clock,
-        limits: Limits,
+        sleeper: Sleeper,
+        retention: RetentionService,
+        policies: PolicyHolder,
         about: About,
-        forgetting: Forgetting,
-        scheduler: SleepScheduler | None = None,
         vectors: Vectors | None = None,
     ) -> None:
         self._store = store
-        self._cycle = cycle
-        self._clock = clock
+        self.sleeper = sleeper
+        self._retention = retention
+        self._policies = policies
         self._about = about
-        self._forgetting = forgetting
-        self._background: Background | None = None
         self._vectors = vectors
-        if vectors:
-            forgetting.on_removal = vectors.forgot
+        self._clock = sleeper.cycle.clock
         self._started = time.monotonic()
         self._stopping = False
-        self._cap = Cap(
-            memories=store.memories,
-            cycle=cycle,
-            most=limits.wm_max,
-            scheduler=scheduler,
-        )
         self._archive = CompactionArchive(
-            store=store,
-            clock=clock,
-            admit=self._taken,
-            secrets=lambda: self.limits.secrets,
+            store=store, clock=self._clock, policies=policies
         )
-        self._conversations = ConversationService(
-            store=store,
-            lease=cycle.lease,
-            clock=clock,
+        self._verbs = self._make_verbs()
+
+    def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
+        """Return the implementation of each verb."""
+        retention = self._retention
+        conversation = ConversationService(
+            store=self._store,
+            lease=self.sleeper.cycle.lease,
+            clock=self._clock,
             recaller=self,
             archive=self._archive,
+            policies=self._policies,
         )
-        lessons = LearningService(
-            store=store.learnings,
-            clock=clock,
-            secrets=lambda: self.limits.secrets,
-            purge=forgetting.purger.attempt,
+        self._conversation = conversation
+        learnings = LearningService(
+            store=self._store.learnings,
+            clock=self._clock,
+            policies=self._policies,
+            purge=retention.purger.attempt,
         )
-        self.use_limits(limits)
-        self._verbs: dict[type[Request[Any]], Callable[[Any], Any]] = {
+        undo = CycleUndo(
+            store=self._store,
+            sleeper=self.sleeper,
+            rewrite_stale=retention.rewrite_stale_or_log,
+        )
+        return {
             Remember: self.remember,
             RememberMany: self.remember_many,
             Recall: self.recall,
             Get: self.get,
             Expand: self.expand,
             Sleep: self.sleep,
-            Undo: self.undo,
-            Forget: forgetting.forget,
-            Pin: forgetting.pin,
-            Unpin: forgetting.unpin,
-            Restore: forgetting.restore,
-            Prune: forgetting.prune,
+            Undo: undo.undo,
+            Forget: retention.forget,
+            Pin: retention.pin,
+            Unpin: retention.unpin,
+            Restore: retention.restore,
+            Prune: retention.prune,
             Backup: self.backup,
             Status: self.status,
             Log: self.log,
-            Learn: lessons.learn,
-            Learnings: lessons.learnings,
-            EditLearning: lessons.edit,
-            RemoveLearning: lessons.remove,
-            Context: self._conversations.context,
+            Learn: learnings.learn,
+            Learnings: learnings.learnings,
+            EditLearning: learnings.edit,
+            RemoveLearning: learnings.remove,
+            Context: conversation.context,
             Compact: self.compact,
         }
 
@@ -189,12 +162,11 @@ class MemoryService:
             )
         answer = self._verbs[type(request)]
         result: R
-        if isinstance(
-            request, Sleep | Undo | Status | Forget
-        ):  # nobody gives way to these
+        if isinstance(request, Sleep | Undo | Status | Forget):
+            # Cycles do not yield to these.
             result = answer(request)
         else:
-            with self._cycle.gate:
+            with self.sleeper.cycle.gate:
                 result = answer(request)
         return result
 
@@ -206,33 +178,17 @@ class MemoryService:
         """From now on, refuse every verb that changes the store."""
         self._stopping = True
 
-    def use_limits(self, limits: Limits) -> None:
-        """From now on, take this much."""
-        self.limits = limits
-        self._admission = Intake(
-            content_bytes_max=limits.content_bytes_max,
-            secrets=limits.secrets,
-            recognize=limits.recognize,
-        )
-        self._cap.use(limits.wm_max)
-        self._conversations.settings = limits.window
-
-    def use_scheduler(
-        self, scheduler: SleepScheduler, background: Background | None = None
-    ) -> None:
-        """Have this scheduler relieve working memory in the background, and report both."""
-        self._cap.scheduler = scheduler
-        self._background = background
-
     # ------------------------------------------------------------- remember
 
     def remember(self, request: Remember) -> Acknowledged:
-        return self._keep([self._admission.draft(request, now=self._clock.now())])[0]
+        return self._keep(
+            [self._policies.intake.draft(request, now=self._clock.now())]
+        )[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
         now = self._clock.now()
         drafts = [
-            self._admission.draft(memory, now=now, place=f"memories[{index}].")
+            self._policies.intake.draft(memory, now=now, place=f"memories[{index}].")
             for index, memory in enumerate(request.memories)
         ]
         return RememberedMany([] if request.dry_run else self._keep(drafts))
@@ -242,19 +198,12 @@ class MemoryService:
         if self._vectors:
             self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
-            self._forgetting.mend_later()
-        self._cap.keep(kept.working)
+            self._retention.rewrite_stale_or_log()
+        self.sleeper.enforce_cap(kept.working)
         return [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
             for answer, draft in zip(kept.acknowledged, drafts, strict=True)
         ]
-
-    def _taken(self, memory: MemoryRecord) -> Draft:
-        return self._admission.taken(memory, now=self._clock.now())
-
-    def relieve(self, *, rules_only: bool = False) -> None:
-        """Bring working memory under its cap; `rules_only` asks no model."""
-        self._cap.relieve(rules_only=rules_only)
 
     # --------------------------------------------------------------- recall
 
@@ -320,8 +269,8 @@ class MemoryService:
         return Expanded(without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
-        answer = self._conversations.compact(request)
-        self._cap.keep()
+        answer = self._conversation.compact(request)
+        self.sleeper.enforce_cap()
         return answer
 
     # ---------------------------------------------------------------- sleep
@@ -331,15 +280,8 @@ class MemoryService:
             trigger=Trigger.EXPLICIT, session=request.session, force=request.force
         )
         if request.dry_run:
-            return self._cycle.preview(asked)
-        report = self._cycle.run(asked)
-        self._forgetting.tidy()
-        return report
-
-    def undo(self, request: Undo) -> CycleReport:
-        scheduler = self._cap.scheduler
-        next_cycle = scheduler.next_cycle if scheduler else None
-        return self._forgetting.undo(request, next_cycle=next_cycle)
+            return self.sleeper.cycle.preview(asked)
+        return self.sleeper.sleep(asked)
 
     def log(self, request: Log) -> Logged:
         return Logged(
@@ -356,9 +298,9 @@ class MemoryService:
         return BackedUp(file=str(target), bytes=self._store.maintenance.back_up(target))
 
     def look_after_file(self) -> None:
-        """What is due every few seconds: the file is where it was and has what its log has.
+        """Check every few seconds that the file is in place, and checkpoint its log.
 
-        Raises `DatabaseReplaced` where nothing more can be kept in it, and `StorageFailed`.
+        Raises `DatabaseReplaced` when nothing more can be stored in it, and `StorageFailed`.
         """
         self._store.maintenance.ensure_durable()
         self._store.maintenance.run_idle_upkeep()
@@ -372,14 +314,14 @@ class MemoryService:
             database=str(self._about.database),
             bytes_on_disk=_bytes_on_disk(self._about.database),
             tiers=dict(self._store.maintenance.totals()),
-            wm_max=self.limits.wm_max,
+            wm_max=self._policies.sleep.wm_max,
             sleep=self._sleep_status(),
-            summarizer=self._cycle.lease.status(),
-            counter=self.limits.window.counter.name,
+            summarizer=self.sleeper.cycle.lease.status(),
+            counter=self._policies.window.counter.name,
             embedder=self._vectors.status() if self._vectors else EmbedderStatus(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
-            clock=self._forgetting.doubt(),
+            clock=self._retention.doubt(),
             longest_write_ms=round(
                 self._store.maintenance.longest_write_s() * 1_000, 3
             ),
@@ -389,22 +331,16 @@ class MemoryService:
         )
 
     def _sleep_status(self) -> SleepStatus:
-        scheduler = self._cap.scheduler
-        newest = self._store.sleep.log(limit=1)
-        now = self._clock.now()
-        cutoff = self._cycle.policy.cutoff(now)
+        status = self.sleeper.status()
         return SleepStatus(
-            auto=scheduler is not None and scheduler.next_cycle is not None,
-            schedule=scheduler.description if scheduler else "off",
-            last_cycle=self._cycle.last_finished
-            or (newest[0].created_at if newest else None),
-            next_cycle=scheduler.next_cycle if scheduler else None,
-            running=self._cycle.lease.busy,
-            due=self._store.sleep.count_due(
-                before=cutoff, now=now, limit=DUE_COUNTED_MAX
-            ),
-            progress=self._cycle.progress,
-            waits_for=self._background.waits_for if self._background else "",
+            auto=status.next_cycle is not None,
+            schedule=status.schedule,
+            last_cycle=status.last_cycle,
+            next_cycle=status.next_cycle,
+            running=status.running,
+            due=status.due,
+            progress=status.progress,
+            waits_for=status.waits_for,
         )
 
 

@@ -1,4 +1,4 @@
-"""`Undoing`: how a sleep cycle is taken back, and for how long."""
+"""`CycleUndo`: puts the originals of a sleep cycle back into working memory, for a while."""
 
 from __future__ import annotations
 
@@ -15,51 +15,50 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import CannotUndo, NotFound
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.retention import Returned, undone_group
 from mnemosyned.logs import logger
 from mnemosyned.service.intake import check_text
 from mnemosyned.service.steps import in_steps
 from mnemosyned.sleep.context import CANDIDATES_MAX
-from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.sleep import LAST_CYCLE, Undo
 
 UNDO_CHUNK = 8
-"""So many episodes, each of up to `sleep.group_entries_max` memories."""
+"""Episodes undone in one transaction, each of up to `sleep.group_entries_max` memories."""
 HELD_MIN = timedelta(hours=1)
-"""What an undo put back stays at least so long, however soon the next cycle is."""
+"""Memories put back stay at least this long, however soon the next cycle is."""
 
 log = logger()
 
 
-class Undoing:
-    """Takes cycles back, in short steps that can be repeated."""
+class CycleUndo:
+    """Undoes sleep cycles, in short steps that can be repeated."""
 
     def __init__(
         self,
         *,
         store: MemoryStore,
-        cycle: SleepCycle,
-        clock: Clock,
-        mend: Callable[[], object],
+        sleeper: Sleeper,
+        rewrite_stale: Callable[[], object],
     ) -> None:
         self._store = store
-        self._cycle = cycle
-        self._clock = clock
-        self._mend = mend
+        self._sleeper = sleeper
+        self._cycle = sleeper.cycle
+        self._clock = sleeper.cycle.clock
+        self._rewrite_stale = rewrite_stale
 
-    def undo(self, request: Undo, *, next_cycle: datetime | None = None) -> CycleReport:
-        """Put the originals of one cycle back; what cannot be put back stays and is named.
+    def undo(self, request: Undo) -> CycleReport:
+        """Put the originals of one cycle back, and report those that cannot be.
 
-        No cycle takes them again before the next scheduled one, or for as long as was asked.
+        No cycle takes them again before the next scheduled one, or for as long as requested.
         """
         check_text(request.cycle, field="cycle")
         started = time.monotonic()
         with self._cycle.lease.exclusive():
             cycle = self._to_undo(request.cycle)
             entries = self._entries(cycle)
-            held_until = self._held_until(request.keep_hours, next_cycle)
+            held_until = self._held_until(request.keep_hours)
             returned = self._returned(
                 entries, dry_run=request.dry_run, held_until=held_until
             )
@@ -95,13 +94,11 @@ class Undoing:
             else None,
         )
 
-    def _held_until(
-        self, keep_hours: float | None, next_cycle: datetime | None
-    ) -> datetime:
+    def _held_until(self, keep_hours: float | None) -> datetime:
         now = self._cycle.now()
         if keep_hours is not None:
             return shift(now, timedelta(hours=keep_hours))
-        return max(shift(now, HELD_MIN), next_cycle or now)
+        return max(shift(now, HELD_MIN), self._sleeper.next_cycle or now)
 
     def _to_undo(self, cycle: str) -> str:
         """The id of the cycle that is meant. Raises `CannotUndo` where `last` means none."""
@@ -135,7 +132,7 @@ class Undoing:
                 ),
             )
         finally:
-            self._mend()
+            self._rewrite_stale()
         return {returned.episode: returned for step in undone for returned in step}
 
     def _entries(self, cycle: str) -> list[LogEntry]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from typing import Self
 
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.ports.clock import Clock, ClockStore
@@ -40,6 +41,13 @@ class ClockGuard:
         self._seen = store.last_sighting()
         self._kept = self._seen if self._seen and self._seen.boot == boot() else None
         self._doubted = False
+
+    def __enter__(self) -> Self:
+        self.look()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def now(self) -> datetime:
         """The present instant, as far as it is believed."""

@@ -20,7 +20,7 @@ from mnemosyned.logs import logger
 from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report
 from mnemosyned.sleep.context import CycleContext, CycleRequest, Meter
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import SleepPolicy
+from mnemosyned.sleep.policy import SleepPolicies, SleepPolicy
 from mnemosyned.sleep.preview import preview_report
 from mnemosyned.sleep.rollup import RollupRun
 from mnemosyned.sleep.throttle import ForegroundGate
@@ -37,19 +37,24 @@ class SleepCycle:
         store: MemoryStore,
         lease: SummarizerLease,
         clock: Clock,
-        policy: SleepPolicy,
+        policies: SleepPolicies,
         age_clock: Clock | None = None,
         gate: ForegroundGate | None = None,
     ) -> None:
         """Judge the age of memories by `age_clock`, which need not believe every step of `clock`."""
-        self.policy = policy
         self.lease = lease
         self.gate = gate or ForegroundGate()
         self.last_finished: datetime | None = None
+        self.clock = clock
         self._store = store
-        self._clock = clock
+        self._policies = policies
         self._age_clock = age_clock or clock
         self._run: tuple[ConsolidationRun, int] | None = None
+
+    @property
+    def policy(self) -> SleepPolicy:
+        """The rules in force."""
+        return self._policies.sleep
 
     def now(self) -> datetime:
         """Return the time by which memories age."""
@@ -96,14 +101,14 @@ class SleepCycle:
         policy = self.policy
         has_model = summarizer.status().state is not SummarizerState.RULES
         return CycleContext(
-            id=new_id(self._clock.now()),
+            id=new_id(self.clock.now()),
             request=request,
             selection=request.selected(cutoff=policy.cutoff(now), now=now),
             store=self._store,
             summarizer=summarizer,
             has_model=has_model,
             lease=self.lease,
-            clock=self._clock,
+            clock=self.clock,
             policy=policy,
             gate=self.gate,
             meter=Meter(
@@ -138,7 +143,7 @@ class SleepCycle:
             problem = error.reason
         finally:
             self._run = None
-            self.last_finished = self._clock.now()
+            self.last_finished = self.clock.now()
         return cycle_report(
             [*run.reports, *rollup.reports],
             context=context,

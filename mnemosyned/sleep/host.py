@@ -61,7 +61,7 @@ def boot_id() -> str:
     return _read(BOOT_ID)
 
 
-class SteadyClock:
+class JumpTolerantClock:
     """The time by which memories age: no step of the machine's clock makes one older.
 
     Set forward, the clock is not believed for `hold`, by when everything that was remembered

@@ -1,13 +1,16 @@
-"""The rules that sleep cycles follow: which memories are old enough, and how much work one does."""
+"""The rules of sleep: when cycles run, which memories they take, and how much one may do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from mnemosyned.domain.consolidation import GroupLimits
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.rollup import ROLLUP_MIN
+from mnemosyned.sleep.triggers import ModelWork, SleepTrigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +52,36 @@ class CommitPacing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The timetable of the cycles that run in the background."""
+
+    auto: bool = False
+    """Whether there is one."""
+    interval: timedelta = timedelta(hours=1)
+    cron: str | None = None
+    """Five fields in UTC, in place of the interval."""
+    tick_s: float = 30.0
+    """Seconds between two checks of the triggers; fixed at the start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundPolicy:
+    """When a model may write in the background, and which memories are too new for triggers."""
+
+    model: ModelWork = field(default_factory=ModelWork)
+    fresh: timedelta = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SleepPolicy:
-    """Which memories a cycle takes, and how it groups them."""
+    """When cycles run, which memories they take, and how they group them."""
 
     ttl: timedelta = timedelta(hours=24)
+    wm_max: int = 10_000
+    """Memories that working memory holds at most."""
+    schedule: Schedule = field(default_factory=Schedule)
+    triggers: Sequence[SleepTrigger] = ()
+    background: BackgroundPolicy = field(default_factory=BackgroundPolicy)
     groups: GroupLimits = field(default_factory=GroupLimits)
     rollup: RollupPolicy = field(default_factory=RollupPolicy)
     budget: Budget = field(default_factory=Budget)
@@ -70,3 +99,12 @@ class SleepPolicy:
         All of its memories were old enough to be consolidated some time before.
         """
         return shift(self.cutoff(now), -self.rollup.grace)
+
+
+class SleepPolicies(Protocol):
+    """The holder of the policies in force, which a reload of the settings replaces."""
+
+    @property
+    def sleep(self) -> SleepPolicy:
+        """The rules of sleep."""
+        ...

@@ -1,4 +1,4 @@
-"""The one door to APScheduler: cycles in the background, one at a time, caught up after suspend."""
+"""The adapter of APScheduler: cycles in the background, one at a time, caught up after suspend."""
 
 from __future__ import annotations
 
@@ -18,43 +18,42 @@ from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.logs import logger
+from mnemosyned.sleep.policy import Schedule
 
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
 JOB = "sleep"
-TICK_S = 30.0
-"""How often the triggers are looked at."""
 
 log = logger()
 
 
 class SleepScheduler:
-    """Runs `sleep` on an interval or by cron, in UTC, and `relieve` when asked to.
+    """Runs `sleep` by a schedule in UTC, and `enforce_cap` when asked to.
 
-    The timetable is the one trigger without a `due(activity, now)`: it looks at nothing that goes
-    on, and APScheduler knows the arithmetic of cron and of times that were missed.
+    The schedule is no `SleepTrigger`: it depends on no activity, and APScheduler has the
+    arithmetic of cron and of missed times.
     """
 
     def __init__(
         self,
         *,
         sleep: Callable[[Trigger], object],
-        relieve: Callable[[], object],
-        look: Callable[[], object] | None = None,
-        tick_s: float = TICK_S,
+        enforce_cap: Callable[[], object],
+        check_triggers: Callable[[], object] | None = None,
+        tick_s: float = 30.0,
     ) -> None:
         self._sleep = sleep
-        self._relieve = relieve
-        self._look = look
+        self._enforce_cap = enforce_cap
+        self._check_triggers = check_triggers
         self._tick_s = tick_s
         self._stopped = threading.Event()
         # By its own wait, which no step of the wall clock shortens or draws out.
         self._ticker = threading.Thread(target=self._tick, name="triggers")
         self._description = "off"
         self._plan: IntervalTrigger | CronTrigger | None = None
-        self._relief_asked = threading.Event()
+        self._cap_asked = threading.Event()
         # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
-        self._relief = concurrent.futures.ThreadPoolExecutor(1, "relief")
+        self._cap_executor = concurrent.futures.ThreadPoolExecutor(1, "capacity")
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": ThreadPoolExecutor(1)},
@@ -66,26 +65,33 @@ class SleepScheduler:
         )
 
     def __enter__(self) -> Self:
-        self._scheduler.start()
-        if self._look:
-            self._ticker.start()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the schedule and the checks of the triggers."""
+        self._scheduler.start()
+        if self._check_triggers:
+            self._ticker.start()
+
+    def stop(self) -> None:
+        """End all of it, after what is running."""
         self._stopped.set()
         self._scheduler.shutdown(wait=True)
-        if self._look:
+        if self._check_triggers:
             self._ticker.join()
-        self._relief.shutdown(wait=True)
+        self._cap_executor.shutdown(wait=True)
 
-    def set_schedule(
-        self, *, auto: bool, interval: timedelta, cron: str | None
-    ) -> None:
-        """Take over a schedule, in place of an earlier one. Raises `ConfigInvalid`."""
+    def set_schedule(self, schedule: Schedule) -> None:
+        """Replace the schedule. Raises `ConfigInvalid`."""
+        cron, interval = schedule.cron, schedule.interval
         trigger = cron_trigger(cron) if cron else _every(interval)
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
-        if not auto:
+        if not schedule.auto:
             self._description, self._plan = "off", None
             return
         self._plan = trigger
@@ -95,24 +101,24 @@ class SleepScheduler:
         first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
         self._scheduler.add_job(self._run, trigger, id=JOB, next_run_time=first)
 
-    def relieve_soon(self) -> None:
-        """Have working memory brought under its cap in the background, now."""
-        if not self._relief_asked.is_set():
-            self._relief_asked.set()
+    def enforce_cap_soon(self) -> None:
+        """Run `enforce_cap` in the background, now."""
+        if not self._cap_asked.is_set():
+            self._cap_asked.set()
             with suppress(
                 RuntimeError
             ):  # shut down: the memory was kept, the cap can wait
-                self._relief.submit(self._guarded(self._relieve_once))
+                self._cap_executor.submit(self._guarded(self._enforce_cap_once))
 
-    def _relieve_once(self) -> None:
-        """Whoever asks while one runs gets one more, which sees what that one did not."""
-        self._relief_asked.clear()
-        self._relieve()
+    def _enforce_cap_once(self) -> None:
+        """Run once more if asked meanwhile: that run sees what this one did not."""
+        self._cap_asked.clear()
+        self._enforce_cap()
 
     def wake(self) -> None:
-        """Look at the wall clock again: after suspend a timed wait has lost its measure.
+        """Read the wall clock again: a timed wait is wrong after suspend.
 
-        Where the clock was set back, the next cycle does not wait for it to come round again.
+        If the clock was set back, the next cycle does not wait until it catches up.
         """
         job, plan = self._scheduler.get_job(JOB), self._plan
         if job and plan:
@@ -131,23 +137,25 @@ class SleepScheduler:
 
     @property
     def next_cycle(self) -> datetime | None:
-        """When the next scheduled cycle starts, None where there is none."""
+        """When the next scheduled cycle starts; None without one."""
         job = self._scheduler.get_job(JOB)
         due: datetime | None = job.next_run_time if job else None
         return in_zone(due, UTC) if due else None
 
     def _tick(self) -> None:
-        """Have the triggers looked at until the end, one look after the other."""
-        look = self._guarded(self._look) if self._look else None
-        while look and not self._stopped.wait(self._tick_s):
-            look()
+        """Check the triggers until the end, one check after the other."""
+        if self._check_triggers is None:
+            return
+        check = self._guarded(self._check_triggers)
+        while not self._stopped.wait(self._tick_s):
+            check()
 
     def _run(self) -> None:
         self._guarded(lambda: self._sleep(Trigger.SCHEDULE))()
 
     @staticmethod
     def _guarded(job: Callable[[], object]) -> Callable[[], None]:
-        """A scheduled job is a boundary: what it raises is logged and the schedule goes on."""
+        """Return the job as a boundary: its errors are logged and the schedule continues."""
 
         def run() -> None:
             try:
@@ -161,7 +169,7 @@ class SleepScheduler:
 
 
 def cron_trigger(fields: str) -> CronTrigger:
-    """A schedule from five fields, in UTC. Raises `ConfigInvalid`."""
+    """Return the trigger of five cron fields, in UTC. Raises `ConfigInvalid`."""
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:

@@ -15,8 +15,9 @@ from mnemosyned.domain.instants import shift
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 from mnemosyned.logs import logger
 
-RELIEF = 0.1
-"""At a limit, so much more is consolidated at once, so that it is not hit again at once."""
+HEADROOM = 0.1
+"""At a limit, this share of it is consolidated in addition, so that it is not reached again at
+once."""
 SESSION_KEPT = 0.5
 """Of a session's token budget, what is left in working memory."""
 
@@ -90,7 +91,7 @@ class Size:
         return self._excess(activity, margin=0.0) > 0
 
     def takes(self, activity: Activity, now: datetime) -> Selection:  # noqa: ARG002
-        return Selection(oldest=self._excess(activity, margin=RELIEF))
+        return Selection(oldest=self._excess(activity, margin=HEADROOM))
 
     def _excess(self, activity: Activity, *, margin: float) -> int:
         """So many memories too many, the bytes counted as memories of middling size."""
@@ -202,39 +203,35 @@ class ModelWork:
 
 
 REST_S = 60.0
-"""Between two cycles that triggers start, whatever they say."""
-
-
+"""Seconds between two cycles that triggers start."""
 BACK_OFF_S = 300.0
-
-
+"""Seconds that a trigger is suspended when its cycle gained nothing; doubled each time."""
 BACK_OFF_MAX_S = 6 * 3_600.0
-"""A trigger whose cycle gained nothing is left alone for a while, which doubles."""
-
 
 log = logger()
 
 
 @dataclass(slots=True)
 class _Rest:
-    """How long a trigger is left alone."""
+    """How long a trigger is suspended."""
 
     until: float = 0.0
     length: float = 0.0
 
 
-class Watch:
-    """Holds the triggers in force; `look` starts at most one cycle."""
+class TriggerWatch:
+    """Checks the triggers in force; each check starts at most one cycle."""
 
     def __init__(
         self,
         *,
+        triggers: Callable[[], Sequence[SleepTrigger]],
         activity: Callable[[], Activity],
         now: Callable[[], datetime],
         sleep: Callable[[Trigger, Selection], CycleReport | None],
         monotonic: Callable[[], float] = since_boot,
     ) -> None:
-        self.triggers: Sequence[SleepTrigger] = ()
+        self._triggers = triggers
         self._activity = activity
         self._now = now
         self._sleep = sleep
@@ -242,13 +239,13 @@ class Watch:
         self._rests: dict[Trigger, _Rest] = {}
         self._quiet_until = 0.0
 
-    def look(self) -> Trigger | None:
-        """Start the cycle of the first trigger that is due; answers with its name."""
-        began = self._monotonic()
-        if not self.triggers or began < self._quiet_until:
+    def check(self) -> Trigger | None:
+        """Start the cycle of the first trigger that is due, and return its name."""
+        began, triggers = self._monotonic(), self._triggers()
+        if not triggers or began < self._quiet_until:
             return None
         activity, now = self._activity(), self._now()
-        for trigger in self.triggers:
+        for trigger in triggers:
             rest = self._rests.setdefault(trigger.name, _Rest())
             if began < rest.until or not trigger.due(activity, now):
                 continue
@@ -266,10 +263,10 @@ class Watch:
     def _settle(
         name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
     ) -> None:
-        """Leave a trigger alone whose cycle gained nothing, or was put off."""
+        """Suspend a trigger whose cycle gained nothing or was put off."""
         if report and report.evicted:
             rest.length = rest.until = 0.0
             return
         rest.length = min(max(BACK_OFF_S, rest.length * 2), BACK_OFF_MAX_S)
         rest.until = ended + rest.length
-        log.info("trigger_rests", trigger=name.value, seconds=round(rest.length))
+        log.info("trigger_suspended", trigger=name.value, seconds=round(rest.length))

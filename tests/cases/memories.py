@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from cases.dsl import Given, Holds
 from support.fakes import NOON, FakeClock, FakeSummarizer, remember_batch
+from support.policies import change_sleep
 
 from mnemosyned import (
     ConsolidationTrigger,
@@ -27,6 +27,7 @@ from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.rollup import Child, periods
+from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -244,7 +245,7 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
         store=store,
         lease=SummarizerLease(_summarizer(given("llm", "ok"))),
         clock=FakeClock(datetime.fromisoformat(given("now")).astimezone(UTC)),
-        policy=policy,
+        policies=PolicyHolder(Policies(sleep=policy)),
     )
     if given("fail_at"):
         _break(store, given("fail_at"))
@@ -407,7 +408,7 @@ def working_cap(given: Given, request: pytest.FixtureRequest) -> Facts:
     service: MemoryService = request.getfixturevalue("service")
     store: SqliteStore = request.getfixturevalue("store")
     cap, count = given("wm_max"), given("insert")
-    service.use_limits(replace(service.limits, wm_max=cap))
+    change_sleep(request.getfixturevalue("policies"), wm_max=cap)
     for at in range(count):
         service.call(Remember(f"note {at}", id=str(at)))
     totals = store.maintenance.totals()

@@ -17,6 +17,7 @@ from support.fakes import (
     trio,
     working_ids,
 )
+from support.policies import change_sleep
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import (
@@ -31,6 +32,7 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.sleep import Promotion
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import throttle
 from mnemosyned.sleep.context import CycleRequest
@@ -63,9 +65,9 @@ def backlog(store: SqliteStore, groups: int) -> None:
 
 
 def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
-    store: SqliteStore, cycle: SleepCycle
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
 ) -> None:
-    cycle.policy = replace(cycle.policy, plan_size=7)
+    change_sleep(policies, plan_size=7)
     backlog(store, 12)
 
     report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
@@ -80,9 +82,12 @@ def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
 
 
 def test_steps_in_which_all_fails_come_to_an_end(
-    store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+    store: SqliteStore,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+    policies: PolicyHolder,
 ) -> None:
-    cycle.policy = replace(cycle.policy, plan_size=7)
+    change_sleep(policies, plan_size=7)
     backlog(store, 12)
     summarizer.fail()
 
@@ -119,16 +124,19 @@ def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
 
 
 def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
-    store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
+    store: SqliteStore,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+    policies: PolicyHolder,
 ) -> None:
     backlog(store, 5)
     up = threading.Event()
-    cycle.policy = replace(cycle.policy, budget=Budget(time=timedelta(seconds=0.05)))
+    change_sleep(policies, budget=Budget(time=timedelta(seconds=0.05)))
     summarizer.meanwhile = lambda _: up.wait(0.03)
 
     first = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
     summarizer.meanwhile = lambda _: None
-    cycle.policy = replace(cycle.policy, budget=Budget())
+    change_sleep(policies, budget=Budget())
     second = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert first.status is CycleStatus.PARTIAL
@@ -138,11 +146,11 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
 
 
 def test_a_model_reads_no_more_than_its_tokens(
-    store: SqliteStore, cycle: SleepCycle
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
 ) -> None:
     model = Slow()
     cycle.lease.replace(model)
-    cycle.policy = replace(cycle.policy, budget=Budget(tokens=250))
+    change_sleep(policies, budget=Budget(tokens=250))
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
         remember_batch(store, *[replace(one, content="word " * 80) for one in three])
@@ -154,10 +162,13 @@ def test_a_model_reads_no_more_than_its_tokens(
 
 
 def test_a_dry_run_ends_where_the_tokens_do(
-    store: SqliteStore, cycle: SleepCycle, service: MemoryService
+    store: SqliteStore,
+    cycle: SleepCycle,
+    service: MemoryService,
+    policies: PolicyHolder,
 ) -> None:
     cycle.lease.replace(Slow())
-    cycle.policy = replace(cycle.policy, budget=Budget(tokens=600))
+    change_sleep(policies, budget=Budget(tokens=600))
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
         remember_batch(store, *[replace(one, content="word " * 80) for one in three])
@@ -172,8 +183,10 @@ def test_a_dry_run_ends_where_the_tokens_do(
     assert f"{15 - done.evicted} would wait for the next cycle" in render(planned)
 
 
-def test_rules_have_no_budget_of_tokens(store: SqliteStore, cycle: SleepCycle) -> None:
-    cycle.policy = replace(cycle.policy, budget=Budget(tokens=1))
+def test_rules_have_no_budget_of_tokens(
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+) -> None:
+    change_sleep(policies, budget=Budget(tokens=1))
     backlog(store, 4)
 
     assert cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 12
@@ -262,6 +275,7 @@ def test_in_company_a_commit_takes_fewer_groups(
     store: SqliteStore,
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
+    policies: PolicyHolder,
     *,
     active_s: float,
     alone: bool,
@@ -279,7 +293,7 @@ def test_in_company_a_commit_takes_fewer_groups(
     monkeypatch.setattr(store.sleep, "consolidate", counted)
     monkeypatch.setattr(throttle, "ACTIVE_S", active_s)
     pacing = CommitPacing(hold_s=60.0, contended_hold_s=0.0)
-    cycle.policy = replace(cycle.policy, pacing=pacing)
+    change_sleep(policies, pacing=pacing)
     with cycle.gate:
         pass
 
@@ -290,11 +304,14 @@ def test_in_company_a_commit_takes_fewer_groups(
 
 
 def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
-    store: SqliteStore, cycle: SleepCycle, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore,
+    cycle: SleepCycle,
+    monkeypatch: pytest.MonkeyPatch,
+    policies: PolicyHolder,
 ) -> None:
     backlog(store, 6)
     pacing = CommitPacing(groups_max=1, commit_groups=4, checkpoint_groups=3 * (1 + 4))
-    cycle.policy = replace(cycle.policy, pacing=pacing)
+    change_sleep(policies, pacing=pacing)
     before = store.database.read_bytes()
     seen: list[bool] = []
     checkpoint = store.maintenance.run_upkeep

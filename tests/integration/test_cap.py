@@ -1,12 +1,12 @@
 """Working memory has a cap; what goes beyond it is consolidated early, never dropped."""
 
-from dataclasses import replace
-
 import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
+from support.policies import change_sleep
 
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import Acknowledged, Tier
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -16,8 +16,8 @@ from mnemosyned.verbs.sleep import Sleep
 
 
 @pytest.fixture(autouse=True)
-def small_cap(service: MemoryService) -> None:
-    service.use_limits(replace(service.limits, wm_max=3))
+def small_cap(policies: PolicyHolder) -> None:
+    change_sleep(policies, wm_max=3)
 
 
 def remember(service: MemoryService, id: str, *, pinned: bool = False) -> Acknowledged:
@@ -65,8 +65,9 @@ def test_pinned_memories_beyond_the_cap_stay_and_are_not_tried_at_every_call(
     store: SqliteStore,
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
+    policies: PolicyHolder,
 ) -> None:
-    service.use_limits(replace(service.limits, wm_max=20))
+    change_sleep(policies, wm_max=20)
     tries: list[int] = []
     run = cycle.run
 
@@ -96,11 +97,11 @@ def test_when_no_summary_comes_out_everything_stays(
 
 
 def test_a_lowered_cap_is_in_force_at_the_next_memory(
-    service: MemoryService, store: SqliteStore
+    service: MemoryService, store: SqliteStore, policies: PolicyHolder
 ) -> None:
     for id in "123":
         remember(service, id)
-    service.use_limits(replace(service.limits, wm_max=1))
+    change_sleep(policies, wm_max=1)
 
     remember(service, "4")
 

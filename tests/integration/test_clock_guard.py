@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
 from support.fakes import NOON, FakeClock, memory, remember_batch, trio
+from support.services import about, make_service
 from support.stores import get_memory, run_cycle
 
 from mnemosyned.cli.show_memories import render
@@ -15,8 +16,9 @@ from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ClockJumped, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention
-from mnemosyned.service.retention import Forgetting
-from mnemosyned.service.service import About, Limits, MemoryService
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -58,8 +60,11 @@ Open = Callable[[], MemoryService]
 
 
 @pytest.fixture
-def opened(store: SqliteStore, cycle: SleepCycle, machine: Machine) -> Open:
+def opened(
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder, machine: Machine
+) -> Open:
     """A service on the store, as after a start of the daemon."""
+    policies.current = replace(policies.current, retention=YEAR)
 
     def make() -> MemoryService:
         guard = ClockGuard(
@@ -69,22 +74,14 @@ def opened(store: SqliteStore, cycle: SleepCycle, machine: Machine) -> Open:
             boot=lambda: machine.boot,
         )
         guard.look()
-        forgetting = Forgetting(
+        retention = RetentionService(
             store=store,
             cycle=cycle,
-            clock=machine.clock,
-            database=store.database,
-            retention=YEAR,
+            policies=policies,
+            about=about(store),
             guard=guard,
         )
-        return MemoryService(
-            store=store,
-            cycle=cycle,
-            clock=machine.clock,
-            limits=Limits(content_bytes_max=10_000, wm_max=1_000),
-            about=About(version="0", database=store.database, schema_version=11),
-            forgetting=forgetting,
-        )
+        return make_service(store, cycle, retention, policies)
 
     return make
 

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,11 +17,13 @@ from support.compactions import (
     rounds,
 )
 from support.fakes import FakeClock, files_containing
+from support.policies import change_intake
 
 from mnemosyned import sendable
 from mnemosyned.domain.conversation.summary_message import is_summary
 from mnemosyned.domain.errors import NotFound, ShuttingDown, StorageFailed
 from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.learnings import Learnings
@@ -254,9 +255,12 @@ def test_a_compaction_of_which_all_is_forgotten_is_not_found(
 
 @pytest.mark.parametrize("rule", [SecretRule.MASK, SecretRule.REFUSE])
 def test_compaction_stores_no_secret_where_secrets_are_refused(
-    store: SqliteStore, service: MemoryService, rule: SecretRule
+    store: SqliteStore,
+    service: MemoryService,
+    policies: PolicyHolder,
+    rule: SecretRule,
 ) -> None:
-    service.use_limits(replace(service.limits, secrets=rule))
+    change_intake(policies, secrets=rule)
     talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
 
     answer = compact(service, talk)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from support.compactions import compact, find_missing, rounds
 from support.fakes import FakeClock, FakeSummarizer
+from support.policies import change_window
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
-from mnemosyned.service.conversation import WindowSettings
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.conversation import Shortened
@@ -52,12 +53,11 @@ def test_a_models_words_go_on_top_of_what_the_rules_found(
 
 
 def test_a_model_that_takes_too_long_is_not_waited_for(
-    service: MemoryService, model: Model
+    service: MemoryService, model: Model, policies: PolicyHolder
 ) -> None:
     done = threading.Event()
     model.meanwhile = lambda _: done.wait(20)
-    limited = WindowSettings(model_limit_s=0.05)
-    service.use_limits(replace(service.limits, window=limited))
+    change_window(policies, model_limit_s=0.05)
 
     answer = compact(service, rounds(20), policy="rounds")
 

@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 from support.fakes import FakeClock
+from support.policies import change_intake, change_window
 
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.service.conversation import WindowSettings
-from mnemosyned.service.service import Limits, MemoryService
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context
 from mnemosyned.verbs.learnings import Learn, Learnings
 from mnemosyned.verbs.memories import Remember
@@ -141,15 +142,9 @@ def test_what_is_shown_as_a_learning_is_not_quoted_too(service: MemoryService) -
 
 
 def test_a_budget_comes_from_the_settings_or_from_the_request(
-    service: MemoryService,
+    service: MemoryService, policies: PolicyHolder
 ) -> None:
-    service.use_limits(
-        Limits(
-            content_bytes_max=100,
-            wm_max=100,
-            window=WindowSettings(budget=TokenBudget(total=9_000)),
-        )
-    )
+    change_window(policies, budget=TokenBudget(total=9_000))
 
     assert service.call(Context("x")).tokens.budget == 9_000
     assert service.call(Context("x", total=5_000)).tokens.budget == 5_000
@@ -168,8 +163,10 @@ def test_equal_input_gives_an_equal_answer(service: MemoryService) -> None:
     assert service.call(request) == service.call(request)
 
 
-def test_learning_from_what_is_said_can_be_switched_off(service: MemoryService) -> None:
-    service.use_limits(Limits(content_bytes_max=100, wm_max=100, recognize=False))
+def test_learning_from_what_is_said_can_be_switched_off(
+    service: MemoryService, policies: PolicyHolder
+) -> None:
+    change_intake(policies, recognize=False)
 
     service.call(Remember("Never use emojis.", role="user"))
 

@@ -12,6 +12,7 @@ from support.fakes import (
     trio,
     working_ids,
 )
+from support.policies import change_sleep
 
 from mnemosyned.domain.consolidation import (
     VERBATIM,
@@ -24,9 +25,9 @@ from mnemosyned.domain.consolidation import (
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.storage.sqlite import SqliteStore
 
 
@@ -59,8 +60,10 @@ def test_only_what_is_strictly_older_than_half_the_ttl_is_taken(
     assert working_ids(store) == ["exactly", "younger"]
 
 
-def test_an_odd_ttl_is_halved_exactly(store: SqliteStore, cycle: SleepCycle) -> None:
-    cycle.policy = SleepPolicy(ttl=timedelta(hours=1))
+def test_an_odd_ttl_is_halved_exactly(
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+) -> None:
+    change_sleep(policies, ttl=timedelta(hours=1))
     remember_batch(store, memory("1", hours_ago=0.51), memory("2", hours_ago=0.49))
 
     sleep(cycle)

@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.fakes import FakeClock, memory, remember_batch
+from support.policies import change_sleep
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import CycleReport
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.records import Draft
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.sleep import Sleep
 
@@ -136,10 +137,10 @@ def test_what_no_summary_speaks_of_shares_one_place(
 def test_a_backlog_is_parted_as_the_cycle_parts_it(
     store: SqliteStore,
     service: MemoryService,
-    cycle: SleepCycle,
     step: int,
+    policies: PolicyHolder,
 ) -> None:
-    cycle.policy = replace(cycle.policy, plan_size=step)
+    change_sleep(policies, plan_size=step)
     weeks(store)
 
     compared(service)

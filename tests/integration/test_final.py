@@ -16,10 +16,10 @@ from mnemosyned.domain.ports.models import (
     SummarizerStatus,
     Summary,
 )
+from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.sleep import shutdown as final
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.policy import SleepPolicy
 from mnemosyned.sleep.shutdown import RULES_S, final_consolidation
 from mnemosyned.storage.sqlite import SqliteStore
 
@@ -61,7 +61,10 @@ def cycle_with(store: SqliteStore, clock: FakeClock, model: Writing) -> SleepCyc
     for at in range(3):
         remember_batch(store, *trio(f"run {at} ", session=f"s{at}"))
     return SleepCycle(
-        store=store, lease=SummarizerLease(model), clock=clock, policy=SleepPolicy()
+        store=store,
+        lease=SummarizerLease(model),
+        clock=clock,
+        policies=PolicyHolder(Policies()),
     )
 
 

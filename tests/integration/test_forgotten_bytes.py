@@ -30,7 +30,7 @@ from support.forget_cases import (
 from mnemosyned import Memory as Library
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.paths import shipped
-from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store
@@ -167,7 +167,7 @@ def test_a_forget_without_matches_does_not_purge(
 def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     store: SqliteStore,
     service: MemoryService,
-    forgetting: Forgetting,
+    retention: RetentionService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mnemosyned.storage.sqlite.tables.purge.CHECKPOINT_TRIES", 3)
@@ -182,7 +182,7 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
         assert files_containing(store.database.parent, WORDS["words"]) == [
             "memory.db-wal"
         ]
-    forgetting.tidy()
+    retention.after_cycle()
 
     assert find_remains(store, WORDS["words"]) == []
 
@@ -207,7 +207,10 @@ def test_copies_beside_the_database_are_named(
 
 
 def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
-    store: SqliteStore, service: MemoryService, parts: Parts, forgetting: Forgetting
+    store: SqliteStore,
+    service: MemoryService,
+    parts: Parts,
+    retention: RetentionService,
 ) -> None:
     remember_batch(store, *memories_of(Case("words", "id", "folded")))
     folded(parts)
@@ -215,7 +218,7 @@ def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
     store.deletion.forget(["m3"])  # and the process dies here
 
     assert [summary.content for summary in above(store, "m2")] == ["", "", ""]
-    assert forgetting.mend() == 4
+    assert retention.rewrite_stale() == 4
     assert "note 2 " in above(store, "m2")[-1].content
     assert service.call(Forget(query=WORDS["words"])).memories == 1
 

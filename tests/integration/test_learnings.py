@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 from support.fakes import FakeClock, files_containing
+from support.policies import change_intake
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.errors import (
@@ -17,7 +18,8 @@ from mnemosyned.domain.learnings.select import select_relevant
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import TokenEstimator
-from mnemosyned.service.service import Limits, MemoryService
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember, RememberMany
@@ -94,11 +96,9 @@ def test_no_secret_is_learned(service: MemoryService) -> None:
 
 
 def test_a_secret_in_a_lesson_is_refused_where_secrets_are(
-    service: MemoryService,
+    service: MemoryService, policies: PolicyHolder
 ) -> None:
-    service.use_limits(
-        Limits(content_bytes_max=1_000, wm_max=100, secrets=SecretRule.REFUSE)
-    )
+    change_intake(policies, secrets=SecretRule.REFUSE)
 
     with pytest.raises(SecretRefused) as refused:
         service.call(Learn("The password is hunter22x!"))

@@ -83,9 +83,9 @@ def test_no_line_holds_what_was_said_whatever_goes_wrong(
 
     remember(memory)
     memory.service.call(Recall(TOLD))
-    memory.cycle.lease.replace(refusing(error))
+    memory.sleeper.cycle.lease.replace(refusing(error))
     assert memory.service.call(Sleep()).failed == 1
-    memory.cycle.lease.replace(FakeSummarizer())
+    memory.sleeper.cycle.lease.replace(FakeSummarizer())
     assert memory.service.call(Sleep()).evicted == 3
     memory.service.call(Forget("a1"))
     with pytest.raises(MnemosynedError):
@@ -102,7 +102,7 @@ def test_a_failed_group_is_logged_with_where_it_failed(
 ) -> None:
     configure_logs(level="info", form="json")
     remember(memory)
-    memory.cycle.lease.replace(refusing(ValueError(TOLD)))
+    memory.sleeper.cycle.lease.replace(refusing(ValueError(TOLD)))
 
     memory.service.call(Sleep())
 

@@ -15,7 +15,8 @@ from mnemosyned.domain.consolidation import WORDLESS
 from mnemosyned.domain.errors import IdTaken, WordsPruned
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention
-from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -124,13 +125,18 @@ def test_restoring_costs_no_other_original_the_last_of_its_words(
 
 
 def test_the_settings_prune_after_a_cycle(
-    store: SqliteStore, cycle: SleepCycle, forgetting: Forgetting
+    store: SqliteStore,
+    cycle: SleepCycle,
+    retention: RetentionService,
+    policies: PolicyHolder,
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=100), *trio("b", hours_ago=20))
     run_cycle(cycle)
-    forgetting.retention = Retention(keep=timedelta(days=2))
+    policies.current = replace(
+        policies.current, retention=Retention(keep=timedelta(days=2))
+    )
 
-    forgetting.tidy()
+    retention.after_cycle()
 
     assert get_memory(store, "a1").pruned_at
     assert get_memory(store, "b1").content == "note b1"
@@ -140,7 +146,8 @@ def test_copies_are_reported_for_each_way_to_delete_words(
     store: SqliteStore,
     service: MemoryService,
     cycle: SleepCycle,
-    forgetting: Forgetting,
+    retention: RetentionService,
+    policies: PolicyHolder,
 ) -> None:
     remember_batch(
         store,
@@ -151,13 +158,15 @@ def test_copies_are_reported_for_each_way_to_delete_words(
     run_cycle(cycle)
     told: list[str] = []
     way = ""
-    forgetting.on_removal = lambda: told.append(way)
+    retention.on_removal = lambda: told.append(way)
 
     way = "prune"
     service.call(Prune(keep_days=3))
     way = "tidy"
-    forgetting.retention = Retention(keep=timedelta(days=2))
-    forgetting.tidy()
+    policies.current = replace(
+        policies.current, retention=Retention(keep=timedelta(days=2))
+    )
+    retention.after_cycle()
     way = "forget"
     service.call(Forget("c0"))
     way = "nothing"

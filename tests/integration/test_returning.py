@@ -7,15 +7,19 @@ from datetime import timedelta
 
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
+from support.policies import change_sleep
+from support.services import make_service
 from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.domain.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.domain.memory import Episode, Tier
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.policy import Schedule
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore, Unpin
@@ -319,18 +323,22 @@ def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
 
 
 def test_an_undo_holds_until_the_next_scheduled_cycle_or_as_long_as_told(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+    store: SqliteStore,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    retention: RetentionService,
+    policies: PolicyHolder,
 ) -> None:
     remember_batch(store, *trio("a"))
     tonight = clock.now() + timedelta(hours=9)
-    with SleepScheduler(sleep=lambda _: None, relieve=lambda: None) as scheduler:
-        scheduler.set_schedule(auto=True, interval=timedelta(hours=9), cron="0 3 * * *")
-        service.use_scheduler(scheduler)
+    change_sleep(policies, schedule=Schedule(auto=True, cron="0 3 * * *"))
+    service = make_service(store, cycle, retention, policies, in_background=True)
+    with service.sleeper as sleeper:
         scheduled = service.call(Undo(run_cycle(cycle), dry_run=True)).held_until
         told = service.call(Undo("last", keep_hours=9)).held_until
-        assert scheduler.next_cycle
+        assert sleeper.next_cycle
 
-        assert scheduled == max(clock.now() + timedelta(hours=1), scheduler.next_cycle)
+        assert scheduled == max(clock.now() + timedelta(hours=1), sleeper.next_cycle)
     assert told == tonight
 
 

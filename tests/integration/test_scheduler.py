@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from support.fakes import NOON, FakeClock
 
-from mnemosyned.assembly.build import final_consolidation, open_memory
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config, SleepConfig, load_config
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress, StorageFailed
 from mnemosyned.domain.memory import Tier
+from mnemosyned.sleep.policy import Schedule
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.sleep import Log
@@ -47,7 +48,7 @@ class Nights:
 def running(
     nights: Nights, relieve: Callable[[], object] = lambda: None
 ) -> Iterator[SleepScheduler]:
-    with SleepScheduler(sleep=nights.sleep, relieve=relieve) as scheduler:
+    with SleepScheduler(sleep=nights.sleep, enforce_cap=relieve) as scheduler:
         yield scheduler
 
 
@@ -58,7 +59,7 @@ def test_cycles_run_again_and_again_in_the_background() -> None:
     nights = Nights()
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(auto=True, interval=SOON, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
         nights.wait(3)
 
     assert set(nights.triggers) == {Trigger.SCHEDULE}
@@ -74,7 +75,7 @@ def test_a_cycle_that_raises_is_logged_and_the_schedule_goes_on(
     nights = Nights(fail)
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(auto=True, interval=SOON, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
         nights.wait(3)
 
     failures = [record for record in caplog.records if record.message == "cycle_failed"]
@@ -91,7 +92,7 @@ def test_a_cycle_that_finds_another_running_is_no_failure(
     nights = Nights(refuse)
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(auto=True, interval=SOON, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
         nights.wait(2)
 
     assert [
@@ -111,7 +112,7 @@ def test_a_scheduled_cycle_never_overlaps_the_one_before() -> None:
 
     nights = Nights(linger)
     with running(nights) as scheduler:
-        scheduler.set_schedule(auto=True, interval=SOON, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
         nights.wait(3)
         go_on.set()
 
@@ -120,7 +121,7 @@ def test_a_scheduled_cycle_never_overlaps_the_one_before() -> None:
 
 def test_switched_off_nothing_is_planned() -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(auto=False, interval=SOON, cron=None)
+        scheduler.set_schedule(Schedule(auto=False, interval=SOON, cron=None))
 
         assert (scheduler.next_cycle, scheduler.description) == (None, "off")
 
@@ -129,10 +130,10 @@ def test_a_schedule_can_be_switched_off_and_on_again() -> None:
     nights = Nights()
 
     with running(nights) as scheduler:
-        scheduler.set_schedule(auto=True, interval=HOUR, cron=None)
-        scheduler.set_schedule(auto=False, interval=HOUR, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
+        scheduler.set_schedule(Schedule(auto=False, interval=HOUR, cron=None))
         assert scheduler.next_cycle is None
-        scheduler.set_schedule(auto=True, interval=SOON, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=None))
         nights.wait()
 
 
@@ -146,14 +147,14 @@ def test_a_schedule_can_be_switched_off_and_on_again() -> None:
 )
 def test_a_schedule_is_told_in_words(interval: timedelta, words: str) -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(auto=True, interval=interval, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=interval, cron=None))
 
         assert scheduler.description == words
 
 
 def test_the_first_cycle_comes_within_a_minute_of_the_start() -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(auto=True, interval=HOUR, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
 
         due = scheduler.next_cycle
 
@@ -165,7 +166,7 @@ def test_the_first_cycle_comes_within_a_minute_of_the_start() -> None:
 def test_cron_times_are_utc() -> None:
     nights = Nights()
     with running(nights) as scheduler:
-        scheduler.set_schedule(auto=True, interval=SOON, cron="30 3 * * *")
+        scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron="30 3 * * *"))
         nights.wait()
 
         due = scheduler.next_cycle
@@ -182,10 +183,10 @@ def test_cron_times_are_utc() -> None:
 )
 def test_a_refused_schedule_leaves_the_earlier_one_in_force(cron: str) -> None:
     with running(Nights()) as scheduler:
-        scheduler.set_schedule(auto=True, interval=HOUR, cron=None)
+        scheduler.set_schedule(Schedule(auto=True, interval=HOUR, cron=None))
 
         with pytest.raises(ConfigInvalid, match=r"sleep\.cron"):
-            scheduler.set_schedule(auto=True, interval=SOON, cron=cron)
+            scheduler.set_schedule(Schedule(auto=True, interval=SOON, cron=cron))
 
         assert scheduler.description == "every 60 minutes"
         assert scheduler.next_cycle is not None
@@ -198,7 +199,7 @@ def test_relief_runs_in_the_background_at_once() -> None:
     came = threading.Event()
 
     with running(Nights(), came.set) as scheduler:
-        scheduler.relieve_soon()
+        scheduler.enforce_cap_soon()
 
         assert came.wait(WAIT_S)
 
@@ -219,7 +220,7 @@ def test_relief_asked_for_again_and_again_never_overlaps_and_warns_of_nothing(
     with running(Nights(), relieve) as scheduler:
         for _ in range(3):
             for _ in range(30):
-                scheduler.relieve_soon()
+                scheduler.enforce_cap_soon()
             assert came.acquire(timeout=WAIT_S)
 
     assert all(alone)
@@ -239,7 +240,7 @@ def test_relief_that_raises_is_logged_and_the_next_one_runs(
 
     with running(Nights(), fail) as scheduler:
         for _ in range(2):
-            scheduler.relieve_soon()
+            scheduler.enforce_cap_soon()
             assert came.acquire(timeout=WAIT_S)
 
     assert [record.message for record in caplog.records] == ["cycle_failed"] * 2
@@ -293,7 +294,9 @@ def test_the_final_consolidation_keeps_the_age_rule(config: Config) -> None:
         )
         memory.service.call(Remember("fresh", created_at=fresh))
 
-        report = final_consolidation(memory, config, keep_going=lambda: True)
+        report = memory.sleeper.consolidate_finally(
+            deadline_s=config.sleep.shutdown_deadline_s, keep_going=lambda: True
+        )
 
         assert (report.trigger, report.evicted) == (Trigger.SHUTDOWN, 3)
         assert memory.service.call(Status()).tiers[Tier.WORKING].count == 1

@@ -1,10 +1,12 @@
 """Secrets: kept for their owner, and read by nobody else; masked or refused where it is set."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, files_containing
+from support.policies import change_intake
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.show_memories import render
@@ -14,7 +16,8 @@ from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.library import Memory as OpenedMemory
-from mnemosyned.service.service import Limits, MemoryService
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
@@ -28,8 +31,10 @@ SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."
 
 
-def use(service: MemoryService, rule: SecretRule) -> None:
-    service.use_limits(Limits(content_bytes_max=10_000, wm_max=1_000, secrets=rule))
+@pytest.fixture
+def use(policies: PolicyHolder) -> Callable[[SecretRule], None]:
+    """Put a rule for secrets in force."""
+    return lambda rule: change_intake(policies, secrets=rule)
 
 
 def fill(service: MemoryService, clock: FakeClock) -> list[Acknowledged]:
@@ -203,8 +208,10 @@ def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) 
         assert files_containing(tmp_path, SECRET, "b7Xk29fkdlsK") == []
 
 
-def test_the_same_masked_memory_again_is_known(service: MemoryService) -> None:
-    use(service, SecretRule.MASK)
+def test_the_same_masked_memory_again_is_known(
+    service: MemoryService, use: Callable[[SecretRule], None]
+) -> None:
+    use(SecretRule.MASK)
 
     stored = [service.call(Remember(SAID, id="m")).stored for _ in range(2)]
 
@@ -224,9 +231,12 @@ def test_the_same_masked_memory_again_is_known(service: MemoryService) -> None:
     ],
 )
 def test_a_secret_is_refused_by_kind_and_never_named(
-    service: MemoryService, request_: Request[Any], field: str
+    service: MemoryService,
+    use: Callable[[SecretRule], None],
+    request_: Request[Any],
+    field: str,
 ) -> None:
-    use(service, SecretRule.REFUSE)
+    use(SecretRule.REFUSE)
 
     with pytest.raises(SecretRefused) as refused:
         service.call(request_)

@@ -14,7 +14,7 @@ from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
-from mnemosyned.service.retention import CHUNK, Forgetting
+from mnemosyned.service.retention import CHUNK, RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.storage.sqlite import SqliteStore
@@ -123,7 +123,7 @@ def test_a_forgetting_of_which_nothing_was_done_says_that(
 def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
     service: MemoryService,
     store: SqliteStore,
-    forgetting: Forgetting,
+    retention: RetentionService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     remember_batch(store, *trio("a"), *trio("a1"))
@@ -135,7 +135,7 @@ def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
 
     assert not receipt.complete
     assert "summaries wait to be rewritten" in receipt.reason
-    forgetting.tidy()
+    retention.after_cycle()
     assert store.rollups.next_stale() is None
 
 
@@ -271,11 +271,11 @@ def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
 
 
 def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
-    forgetting: Forgetting, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    retention: RetentionService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store.rollups, "next_stale", full)
 
-    assert "summaries wait" in forgetting.mend_later()
+    assert "summaries wait" in retention.rewrite_stale_or_log()
 
 
 # --------------------------------------------------------------------- writer

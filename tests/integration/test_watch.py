@@ -16,6 +16,7 @@ from support.fakes import (
     trio,
     working_ids,
 )
+from support.policies import change_sleep
 
 from mnemosyned.domain.consolidation import (
     Activity,
@@ -26,12 +27,14 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep import host as machine
-from mnemosyned.sleep.background import Background, BackgroundPolicy
+from mnemosyned.sleep.background import Background
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.host import SteadyClock, machine_now, on_battery
+from mnemosyned.sleep.host import JumpTolerantClock, machine_now, on_battery
 from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.policy import BackgroundPolicy
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
@@ -41,7 +44,7 @@ from mnemosyned.sleep.triggers import (
     Machine,
     ModelWork,
     SleepTrigger,
-    Watch,
+    TriggerWatch,
 )
 from mnemosyned.storage.sqlite import SqliteStore
 
@@ -65,13 +68,13 @@ class Nights:
             by_source={None: 50},
             by_session={},
         )
-        self.watch = Watch(
+        self.watch = TriggerWatch(
+            triggers=lambda: triggers,
             activity=lambda: self.activity,
             now=lambda: self.now,
             sleep=self._sleep,
             monotonic=lambda: self.up,
         )
-        self.watch.triggers = triggers
 
     def _sleep(self, trigger: Trigger, selection: Selection) -> CycleReport:
         self.started.append((trigger, selection))
@@ -80,7 +83,7 @@ class Nights:
     def pass_time(self, seconds: float, *, tick: float = 30) -> None:
         for _ in range(int(seconds / tick)):
             self.up += tick
-            self.watch.look()
+            self.watch.check()
 
 
 def report(*, evicted: int) -> CycleReport:
@@ -110,14 +113,14 @@ COUNT = Count(entries=20, fresh=FRESH)
 def test_the_first_trigger_that_is_due_names_the_cycle() -> None:
     nights = Nights(AGE, COUNT)
 
-    assert nights.watch.look() is Trigger.AGE
+    assert nights.watch.check() is Trigger.AGE
     assert nights.started == [(Trigger.AGE, Selection(before=NOON - 12 * HOUR))]
 
 
 def test_between_two_cycles_there_is_a_rest() -> None:
     nights = Nights(AGE)
 
-    nights.watch.look()
+    nights.watch.check()
     nights.pass_time(REST_S - 1, tick=1)
     during = len(nights.started)
     nights.pass_time(2, tick=1)
@@ -154,12 +157,14 @@ def test_a_cycle_under_way_is_no_failure_and_is_asked_again() -> None:
     def refuse(_: Trigger, __: Selection) -> CycleReport:
         raise SleepInProgress("another")
 
-    nights.watch = Watch(
-        activity=lambda: nights.activity, now=lambda: nights.now, sleep=refuse
+    nights.watch = TriggerWatch(
+        triggers=lambda: [AGE],
+        activity=lambda: nights.activity,
+        now=lambda: nights.now,
+        sleep=refuse,
     )
-    nights.watch.triggers = [AGE]
 
-    assert nights.watch.look() is None
+    assert nights.watch.check() is None
 
 
 @pytest.mark.parametrize("jump", [-400, -1, 1, 400])
@@ -180,7 +185,7 @@ def test_the_time_that_memories_age_by_believes_no_step_forward(
 ) -> None:
     wall, up = FakeClock(), [0.0]
     monkeypatch.setattr(machine, "uptime_s", lambda: up[0])
-    steady = SteadyClock(wall, hold=12 * HOUR)
+    steady = JumpTolerantClock(wall, hold=12 * HOUR)
 
     wall.advance(hours=48)
     up[0] += 60
@@ -198,7 +203,7 @@ def test_it_follows_the_clock_back_and_through_a_suspended_night(
 ) -> None:
     wall, up = FakeClock(), [0.0]
     monkeypatch.setattr(machine, "uptime_s", lambda: up[0])
-    steady = SteadyClock(wall, hold=12 * HOUR)
+    steady = JumpTolerantClock(wall, hold=12 * HOUR)
 
     wall.advance(hours=9)
     up[0] += 9 * 3_600
@@ -213,16 +218,16 @@ def test_a_step_of_the_clock_evicts_nothing_early(
     store: SqliteStore,
     summarizer: FakeSummarizer,
     clock: FakeClock,
-    cycle: SleepCycle,
+    policies: PolicyHolder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(machine, "uptime_s", lambda: 0.0)
-    steady = SteadyClock(clock, hold=12 * HOUR)
+    steady = JumpTolerantClock(clock, hold=12 * HOUR)
     cycle = SleepCycle(
         store=store,
         lease=SummarizerLease(summarizer),
         clock=clock,
-        policy=cycle.policy,
+        policies=policies,
         age_clock=steady,
     )
     remember_batch(store, *trio("a", hours_ago=1))
@@ -296,14 +301,16 @@ def modelled(cycle: SleepCycle) -> Modelled:
 
 
 @pytest.fixture
-def background(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> Background:
+def background(
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+) -> Background:
+    policy = BackgroundPolicy(model=ModelWork(on_battery=False))
+    change_sleep(policies, background=policy)
     return Background(
         store=store,
         cycle=cycle,
-        clock=clock,
         zone=UTC,
         machine=lambda: Machine(on_battery=True, load=0),
-        policy=BackgroundPolicy(model=ModelWork(on_battery=False)),
     )
 
 
@@ -352,15 +359,17 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
     remember_batch(
         store, memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail")
     )
-    watch = Watch(
-        activity=background.activity, now=background.now, sleep=background.sleep
+    watch = TriggerWatch(
+        triggers=lambda: [
+            Count(entries=4, fresh=FRESH),
+            Idle(quiet=HOUR, gain_min=1, fresh=FRESH),
+        ],
+        activity=background.activity,
+        now=clock.now,
+        sleep=background.sleep,
     )
-    watch.triggers = [
-        Count(entries=4, fresh=FRESH),
-        Idle(quiet=HOUR, gain_min=1, fresh=FRESH),
-    ]
 
-    assert watch.look() is Trigger.COUNT
+    assert watch.check() is Trigger.COUNT
 
     assert sorted(working_ids(store)) == ["chat0", "chat1", "chat2", "now"]
     assert {row.trigger for row in store.sleep.log(limit=9)} == {"count"}

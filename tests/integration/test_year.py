@@ -106,7 +106,9 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
                 said = quarter(day, part, notes)
                 clock.moment = BEGINS + timedelta(days=day, hours=6 * (part + 1))
                 memory.service.call(RememberMany(said))
-                reports.append(memory.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)))
+                reports.append(
+                    memory.sleeper.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+                )
                 text_bytes += sum(len(one.content.encode()) for one in said)
                 held = memory.service.call(Status()).tiers[Tier.WORKING].count
                 fullest = max(fullest, held)

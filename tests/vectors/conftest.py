@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
 import pytest
-from support.fakes import FakeClock, FakeEmbedder
+from support.fakes import FakeEmbedder
+from support.services import make_service
 from support.vector_service import WAIT_S, Open
 
-from mnemosyned.service.retention import Forgetting
-from mnemosyned.service.service import About, Limits, MemoryService
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.vectors import indexer as module
@@ -29,7 +31,10 @@ def at_once(monkeypatch: pytest.MonkeyPatch, gather_s: float) -> None:
 
 @pytest.fixture
 def open_service(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, forgetting: Forgetting
+    store: SqliteStore,
+    cycle: SleepCycle,
+    retention: RetentionService,
+    policies: PolicyHolder,
 ) -> Iterator[Open]:
     """The service with vectors of an embedder; what was opened before is closed."""
     stack = ExitStack()
@@ -47,15 +52,8 @@ def open_service(
             **{"rows_max": 1_000, **options},
         )
         stack.enter_context(vectors)
-        return MemoryService(
-            store=store,
-            cycle=cycle,
-            clock=clock,
-            limits=Limits(content_bytes_max=10_000, wm_max=1_000),
-            about=About(version="0", database=store.database, schema_version=0),
-            forgetting=forgetting,
-            vectors=vectors,
-        )
+        retention.on_removal = vectors.forgot
+        return make_service(store, cycle, retention, policies, vectors=vectors)
 
     with closing(stack):
         yield make

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -20,7 +21,7 @@ from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.domain.ports.models import EmbedderState
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.retention import Retention
-from mnemosyned.service.retention import Forgetting
+from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember
@@ -283,7 +284,11 @@ def test_what_is_forgotten_is_found_by_no_vector(
 
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_what_is_pruned_is_found_by_no_vector(
-    service: MemoryService, forgetting: Forgetting, clock: FakeClock, *, by_hand: bool
+    service: MemoryService,
+    clock: FakeClock,
+    policies: PolicyHolder,
+    *,
+    by_hand: bool,
 ) -> None:
     remember_all(service, "The tesla came", "The plums are ripe")
     wait_until_embedded(service, 2)
@@ -295,7 +300,9 @@ def test_what_is_pruned_is_found_by_no_vector(
     if by_hand:
         service.call(Prune(keep_days=1))
     else:
-        forgetting.retention = Retention(keep=timedelta(days=1))
+        policies.current = replace(
+            policies.current, retention=Retention(keep=timedelta(days=1))
+        )
         service.call(Sleep())
 
     assert service.call(Recall(query="car")).hits == []

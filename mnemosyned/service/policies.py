@@ -1,0 +1,79 @@
+"""The policies in force: all settings that may change while the memory is open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mnemosyned.domain.conversation.budget import TokenBudget
+from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
+from mnemosyned.domain.retention import Retention
+from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
+from mnemosyned.service.intake import Intake
+from mnemosyned.sleep.policy import SleepPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """The installation: facts that do not change while the memory is open."""
+
+    version: str
+    database: Path
+    schema_version: int
+    in_background: bool = False
+    """Whether threads work in the background: not in a program that embeds the memory."""
+
+
+def default_counter() -> MessageCounter:
+    """Return the counter used without a tokenizer: the estimate, with a margin for budgets."""
+    return FullCounter(WithMargin(TokenEstimator()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowPolicy:
+    """Defaults for requests that set no limits of their own."""
+
+    budget: TokenBudget = field(default_factory=TokenBudget)
+    counter: MessageCounter = field(default_factory=default_counter)
+    model_limit_s: float = 20.0
+    """Time limit of all model calls of one compaction together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """One set of policies."""
+
+    intake: Intake = field(default_factory=Intake)
+    sleep: SleepPolicy = field(default_factory=SleepPolicy)
+    retention: Retention = field(default_factory=Retention)
+    window: WindowPolicy = field(default_factory=WindowPolicy)
+
+
+class PolicyHolder:
+    """The set in force, which every part that follows a policy reads when it needs it.
+
+    A reload of the settings replaces `current`.
+    """
+
+    def __init__(self, policies: Policies) -> None:
+        self.current = policies
+
+    @property
+    def intake(self) -> Intake:
+        """The rules for new memories."""
+        return self.current.intake
+
+    @property
+    def sleep(self) -> SleepPolicy:
+        """The rules of sleep."""
+        return self.current.sleep
+
+    @property
+    def retention(self) -> Retention:
+        """How much of the archive keeps its text."""
+        return self.current.retention
+
+    @property
+    def window(self) -> WindowPolicy:
+        """The defaults of `context` and `compact`."""
+        return self.current.window

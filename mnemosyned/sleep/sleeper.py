@@ -1,0 +1,181 @@
+"""The owner of everything that sleeps: the cycle, the schedule, the triggers and the capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Self
+
+from mnemosyned.domain.consolidation import (
+    CycleReport,
+    Progress,
+    Selection,
+    Trigger,
+)
+from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.logs import logger
+from mnemosyned.sleep.background import Background
+from mnemosyned.sleep.capacity import Capacity
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.scheduler import SleepScheduler
+from mnemosyned.sleep.shutdown import final_consolidation
+from mnemosyned.sleep.triggers import TriggerWatch
+
+WAIT_S = 600.0
+"""How long the capacity waits for a running cycle before it is left until asked again."""
+DUE_COUNTED_MAX = 100_000
+
+log = logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SleeperStatus:
+    """When the memory slept, and when it will."""
+
+    schedule: str
+    last_cycle: datetime | None
+    next_cycle: datetime | None
+    running: bool
+    due: int
+    """Memories old enough for the next cycle."""
+    progress: Progress | None
+    waits_for: str
+    """Why the last background cycle was put off; empty if it was not."""
+
+
+class Sleeper:
+    """Runs cycles on request, by schedule, by trigger and at the capacity of working memory."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        cycle: SleepCycle,
+        zone: tzinfo,
+        after_cycle: Callable[[], object],
+        in_background: bool = False,
+    ) -> None:
+        """Call `after_cycle` when a cycle is over, in the thread that ran it.
+
+        Without `in_background` there is no schedule and no trigger, and a caller who exceeds the
+        capacity waits until it is enforced.
+        """
+        self.cycle = cycle
+        self._store = store
+        self._after_cycle = after_cycle
+        self._capacity = Capacity(memories=store.memories, cycle=cycle)
+        self._background = Background(store=store, cycle=cycle, zone=zone)
+        self._watch = TriggerWatch(
+            triggers=lambda: cycle.policy.triggers,
+            activity=self._background.activity,
+            now=cycle.now,
+            sleep=self._sleep_in_background,
+        )
+        self._scheduler = self._make_scheduler() if in_background else None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the schedule and the triggers. Raises `ConfigInvalid`."""
+        if self._scheduler:
+            self._scheduler.set_schedule(self.cycle.policy.schedule)
+            self._scheduler.start()
+
+    def stop(self) -> None:
+        """End the running cycle after its present group, and everything in the background."""
+        if self._scheduler:
+            self.cycle.lease.interrupt()
+            self._scheduler.stop()
+
+    def reschedule(self) -> None:
+        """Follow the schedule of the policy in force. Raises `ConfigInvalid`."""
+        if self._scheduler:
+            self._scheduler.set_schedule(self.cycle.policy.schedule)
+
+    def wake(self) -> None:
+        """Read the wall clock again after it jumped, as after suspend."""
+        if self._scheduler:
+            self._scheduler.wake()
+
+    def sleep(self, request: CycleRequest) -> CycleReport:
+        """Run a cycle for a caller. Raises `SleepInProgress`."""
+        report = self.cycle.run(request)
+        self._after_cycle()
+        return report
+
+    def consolidate_finally(
+        self, *, deadline_s: float, keep_going: Callable[[], bool]
+    ) -> CycleReport:
+        """Run the cycle at shutdown, within `deadline_s` and while `keep_going` returns True."""
+        return final_consolidation(
+            self.cycle, deadline_s=deadline_s, keep_going=keep_going
+        )
+
+    def enforce_cap(self, working: int | None = None) -> None:
+        """Bring working memory under its capacity: in the background, if there is one.
+
+        `working` is its size, if known. A failure is logged: what was remembered stays.
+        """
+        try:
+            if not self._capacity.exceeded(working):
+                return
+            if self._scheduler:
+                self._scheduler.enforce_cap_soon()
+            else:
+                self._capacity.enforce(rules_only=True)
+        except SleepInProgress:
+            log.debug("cap_not_enforced", reason="the running cycle enforces it too")
+        except MnemosynedError:
+            log.exception("cap_not_enforced")
+
+    @property
+    def next_cycle(self) -> datetime | None:
+        """When the next scheduled cycle starts; None without one."""
+        return self._scheduler.next_cycle if self._scheduler else None
+
+    def status(self) -> SleeperStatus:
+        """Return when the memory slept, and when it will."""
+        newest = self._store.sleep.log(limit=1)
+        now = self.cycle.clock.now()
+        cutoff = self.cycle.policy.cutoff(now)
+        logged = newest[0].created_at if newest else None
+        return SleeperStatus(
+            schedule=self._scheduler.description if self._scheduler else "off",
+            last_cycle=self.cycle.last_finished or logged,
+            next_cycle=self.next_cycle,
+            running=self.cycle.lease.busy,
+            due=self._store.sleep.count_due(
+                before=cutoff, now=now, limit=DUE_COUNTED_MAX
+            ),
+            progress=self.cycle.progress,
+            waits_for=self._background.waits_for,
+        )
+
+    def _make_scheduler(self) -> SleepScheduler:
+        return SleepScheduler(
+            sleep=self._sleep_in_background,
+            enforce_cap=self._enforce_cap_in_background,
+            check_triggers=self._watch.check,
+            tick_s=self.cycle.policy.schedule.tick_s,
+        )
+
+    def _sleep_in_background(
+        self, trigger: Trigger, selection: Selection | None = None
+    ) -> CycleReport | None:
+        report = self._background.sleep(trigger, selection)
+        self._after_cycle()
+        return report
+
+    def _enforce_cap_in_background(self) -> None:
+        self._capacity.enforce(
+            rules_only=bool(self._background.refusal()), wait_s=WAIT_S
+        )
+        self._after_cycle()

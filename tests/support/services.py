@@ -1,0 +1,44 @@
+"""A service over a store, put together as `open_memory` does, without background threads."""
+
+from datetime import UTC
+
+from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.vectors.indexer import Vectors
+
+
+def about(store: SqliteStore) -> About:
+    return About(
+        version="0", database=store.database, schema_version=store.schema_version
+    )
+
+
+def make_service(
+    store: SqliteStore,
+    cycle: SleepCycle,
+    retention: RetentionService,
+    policies: PolicyHolder,
+    *,
+    vectors: Vectors | None = None,
+    in_background: bool = False,
+) -> MemoryService:
+    """A service; with `in_background` its schedule starts with its `sleeper`."""
+    sleeper = Sleeper(
+        store=store,
+        cycle=cycle,
+        zone=UTC,
+        after_cycle=retention.after_cycle,
+        in_background=in_background,
+    )
+    return MemoryService(
+        store=store,
+        sleeper=sleeper,
+        retention=retention,
+        policies=policies,
+        about=about(store),
+        vectors=vectors,
+    )
