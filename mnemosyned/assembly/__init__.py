@@ -1,1 +1,1 @@
-"""Where the parts meet: builds a memory from its settings."""
+"""Assembly of the parts: a memory built from its settings."""

@@ -24,10 +24,10 @@ from mnemosyned.domain.ports.models import Summarizer, TextModel
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
+from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService, SystemClock
-from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.host import JumpTolerantClock
 from mnemosyned.sleep.lease import SummarizerLease
@@ -218,7 +218,7 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
 
 
 def _vectors(embedding: EmbeddingConfig, store: VectorStore) -> Vectors | None:
-    """What keeps vectors of the memories, where a model for them is configured."""
+    """Build the vector index where an embedding model is configured; None elsewhere."""
     if not embedding.model_path:
         return None
     # Loaded here: without a model the start need not wait for them.

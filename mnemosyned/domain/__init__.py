@@ -1,1 +1,1 @@
-"""What memory is: values and pure rules, standard library only, no I/O."""
+"""The domain: values and pure rules of memory, standard library only, no I/O."""

@@ -22,7 +22,7 @@ PREVIEW_CHARS = 200
 
 
 class Trigger(StrEnum):
-    """What started a sleep cycle."""
+    """Cause of a sleep cycle."""
 
     EXPLICIT = "explicit"
     SCHEDULE = "schedule"
@@ -37,7 +37,7 @@ class Trigger(StrEnum):
 
 
 class GroupStatus(StrEnum):
-    """What became of one group."""
+    """Outcome of one group."""
 
     PROMOTED = "promoted"
     VERBATIM = "verbatim"
@@ -50,7 +50,7 @@ class GroupStatus(StrEnum):
 
 
 class CycleStatus(StrEnum):
-    """What became of one cycle."""
+    """Outcome of one cycle."""
 
     DONE = "done"
     NOTHING_TO_DO = "nothing_to_do"
@@ -93,7 +93,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What is going on in working memory, for triggers to judge."""
+    """Activity in working memory, for triggers to judge."""
 
     rows: int
     movable: int
@@ -151,7 +151,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """Where an episode ends (a batch never mixes sessions or sources)."""
+    """Limits of an episode (a batch never mixes sessions or sources)."""
 
     entries_max: int = 30
     chars_max: int = 8_000
@@ -164,8 +164,8 @@ class GroupLimits:
 def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
     """Part the pending memories into batches, the batch with the oldest memory first.
 
-    Source: the sleep seed (group by source), bounded so that one summary covers one
-    episode of a readable size. Every memory is in exactly one batch.
+    Groups by source, bounded so that one summary covers one episode of a readable size.
+    Every memory is in exactly one batch.
     """
     groups: dict[tuple[str, str | None], list[Pending]] = {}
     for memory in sorted(pending, key=lambda memory: memory.created_at):
@@ -318,7 +318,7 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleReport:
-    """What a sleep cycle did, or with `dry_run` would do."""
+    """Report of a sleep cycle: its results, or with `dry_run` its plan."""
 
     cycle: str
     status: CycleStatus

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 
 class Kind(StrEnum):
-    """What the caller can do about an error; surfaces map it to a status or an exit code."""
+    """Kind of an error, by what the caller can do about it; surfaces map it to a status or exit code."""
 
     INVALID = "invalid"  # mend the request
     NOT_FOUND = "not_found"  # ask for something else
@@ -46,7 +46,7 @@ class MalformedJson(MnemosynedError):
 
 
 class MalformedRequest(MnemosynedError):
-    """What came over the socket is no HTTP request, or never came to its end."""
+    """The bytes on the socket are no HTTP request, or the request never ended."""
 
     code = "malformed_request"
     kind = Kind.INVALID

@@ -19,7 +19,7 @@ def shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """The same instant on a zone's clock, the process's own for None.
+    """Convert an instant to a zone's clock; None means the zone of the process.
 
     It is the clock's first or last reading where the clock would leave the calendar.
     """
@@ -30,7 +30,7 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def shift_months(moment: datetime, count: int) -> datetime:
-    """The same day some months later, or the last day of a shorter month; saturating too."""
+    """Add months to a day: the last day of a shorter month; saturates at the calendar's ends."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return _end(moment.tzinfo, last=year > MAXYEAR)

@@ -20,7 +20,7 @@ _TAIL_BITS = 60
 
 
 class Tier(StrEnum):
-    """Where a memory is kept."""
+    """Tier that keeps a memory."""
 
     WORKING = "working"
     EPISODIC = "episodic"
@@ -60,7 +60,7 @@ class MemoryRecord:
 
 
 class DetailKind(StrEnum):
-    """What an exact value is; the second half are secrets."""
+    """Kind of an exact value; the second half are secrets."""
 
     DATE = "date"
     TIME = "time"

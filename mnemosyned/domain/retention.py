@@ -1,4 +1,4 @@
-"""What is to be forgotten, brought back or pruned, and what that does."""
+"""Values of forgetting, restoring, pruning and undoing: filters, previews, receipts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What a change took away, and which summaries it emptied for want of it."""
+    """Counts of what a change deleted, and the summaries that it made stale."""
 
     working: int = 0
     archived: int = 0
@@ -121,7 +121,7 @@ class StaleSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What an undo did with one episode."""
+    """Result of an undo for one episode."""
 
     episode: str
     originals: int = 0
@@ -135,7 +135,7 @@ class Returned:
 
 
 def undone_group(entry: LogEntry, returned: Returned, *, dry_run: bool) -> GroupReport:
-    """What an undo did with a group, or would; with the reason where that is not all of it."""
+    """Report the undo of one group, or its plan, with the reason where some of it stays."""
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
     missing = entry.items_consolidated - returned.originals
     problems = []

@@ -30,7 +30,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgment:
-    """What is to be believed of the clock."""
+    """Judgment of the clock: how far it can be trusted."""
 
     sighting: Sighting
     """The next one is judged by this."""

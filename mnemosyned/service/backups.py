@@ -26,7 +26,7 @@ def backups_beside(database: Path) -> list[str]:
 
 
 def backup_target(name: str, database: Path) -> Path:
-    """Where a backup is to go. Raises `InvalidRequest` where it would destroy something else."""
+    """Return the path for a backup. Raises `InvalidRequest` where it would destroy another file."""
     given = Path(name)
     if not given.is_absolute():
         raise InvalidRequest(

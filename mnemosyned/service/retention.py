@@ -35,11 +35,11 @@ from mnemosyned.domain.text.terms import Terms, terms
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import backups_beside, file_bytes
+from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.intake import check_text, to_utc
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.purging import WORDS_REMAIN, Purger
 from mnemosyned.service.steps import chunks, in_steps
-from mnemosyned.sleep.clock_guard import ClockGuard
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale
 from mnemosyned.verbs.request import names

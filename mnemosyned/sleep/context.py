@@ -27,7 +27,7 @@ def _always() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRequest:
-    """What one cycle is asked to consolidate, and for how long.
+    """Request for one cycle: the memories to consolidate, and the time it may take.
 
     Without `selection` it takes the memories of `session`, or of all, that are old enough.
     """
@@ -118,7 +118,7 @@ class CycleContext:
 
     @property
     def trigger(self) -> Trigger:
-        """What started it."""
+        """Cause of the cycle."""
         return self.request.trigger
 
     @property

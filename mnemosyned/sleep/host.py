@@ -1,4 +1,4 @@
-"""What the machine is doing, as far as Linux tells: its power supply, its load, its time."""
+"""State of the host, as far as Linux tells: its power supply, its load, its time."""
 
 from __future__ import annotations
 

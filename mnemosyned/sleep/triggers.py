@@ -1,4 +1,4 @@
-"""What starts a cycle by itself: each trigger a pure rule over what is going on."""
+"""Triggers that start a cycle: each a pure rule over the activity in working memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SleepTrigger(Protocol):
 
     @property
     def name(self) -> Trigger:
-        """What the log calls it."""
+        """Name in the log."""
         ...
 
     def due(self, activity: Activity, now: datetime) -> bool:
@@ -35,13 +35,13 @@ class SleepTrigger(Protocol):
         ...
 
     def takes(self, activity: Activity, now: datetime) -> Selection:
-        """What that cycle consolidates."""
+        """Return the selection that the cycle consolidates."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Age:
-    """The oldest memory is older than half of its time to live. Source: the sleep seed.
+    """The oldest memory is older than half of its time to live.
 
     `slack` is how far beyond that it may get, so that a cycle finds more than one memory.
     """
@@ -60,7 +60,7 @@ class Age:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """So many new memories came in from one source, the latest few minutes aside.
+    """Trigger on the number of new memories from one source, the newest minutes aside.
 
     Source: the consolidation tutorial, N new memories in a category.
     """
@@ -94,7 +94,7 @@ class Size:
         return Selection(oldest=self._excess(activity, margin=HEADROOM))
 
     def _excess(self, activity: Activity, *, margin: float) -> int:
-        """So many memories too many, the bytes counted as memories of middling size."""
+        """Count the memories beyond the limits; excess bytes count as memories of average size."""
         rows = activity.rows - int(self.rows_max * (1 - margin))
         if self.bytes_max is None or not activity.rows:
             return min(rows, activity.movable)
@@ -124,10 +124,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """A session's working memory takes most of the tokens that it may.
-
-    Source: the context seeds, consolidation at 80 % of the budget.
-    """
+    """A session's working memory takes most of the tokens that it may."""
 
     budget: int
     share: float = 0.8
@@ -158,7 +155,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the machine is doing."""
+    """State of the host."""
 
     on_battery: bool
     load: float
