@@ -21,6 +21,7 @@ from mnemosyned.config import (
 )
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, TextModel
+from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
@@ -99,22 +100,9 @@ def open_memory(
         ) as store,
         ExitStack() as stack,
     ):
-        about = About(
-            version=__version__,
-            database=config.database_path,
-            schema_version=store.schema_version,
-            in_background=socket is not None or config.auto_sleep,
-        )
-        cycle = SleepCycle(
-            store=store,
-            lease=lease,
-            clock=clock or SystemClock(),
-            policies=policies,
-            # A clock that tests move is believed.
-            age_clock=clock
-            or JumpTolerantClock(SystemClock(), hold=policies.sleep.ttl / 2),
-            gate=gate,
-        )
+        in_background = socket is not None or config.auto_sleep
+        about = _make_about(config, store.schema_version, in_background=in_background)
+        cycle = _make_cycle(store, lease, policies, gate, clock)
         stack.callback(lease.close)
         guard = (
             None
@@ -138,7 +126,7 @@ def open_memory(
             cycle=cycle,
             zone=get_localzone(),
             after_cycle=retention.after_cycle,
-            in_background=about.in_background,
+            in_background=in_background,
         )
         service = MemoryService(
             store=store,
@@ -150,6 +138,36 @@ def open_memory(
         )
         stack.enter_context(sleeper)
         yield OpenMemory(service, sleeper, retention, policies, config)
+
+
+def _make_about(config: Config, schema: int, *, in_background: bool) -> About:
+    """Describe the open memory, for `status`."""
+    return About(
+        version=__version__,
+        database=config.database_path,
+        schema_version=schema,
+        in_background=in_background,
+    )
+
+
+def _make_cycle(
+    store: MemoryStore,
+    lease: SummarizerLease,
+    policies: PolicyHolder,
+    gate: ForegroundGate,
+    clock: Clock | None,
+) -> SleepCycle:
+    """Build the sleep cycle; a clock that tests move is believed."""
+    wall = clock or SystemClock()
+    aging = clock or JumpTolerantClock(wall, hold=policies.sleep.ttl / 2)
+    return SleepCycle(
+        store=store,
+        lease=lease,
+        clock=wall,
+        policies=policies,
+        age_clock=aging,
+        gate=gate,
+    )
 
 
 def check_settings(config: Config) -> None:

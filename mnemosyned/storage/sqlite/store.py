@@ -69,7 +69,6 @@ class SqliteStore:
         self.clock = SqliteClock(*shared)
         self.maintenance = SqliteMaintenance(
             *shared,
-            database=database,
             custody=self._custody,
             checkpoints=self._checkpoints,
             frequencies=frequencies,

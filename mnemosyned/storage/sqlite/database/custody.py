@@ -73,6 +73,11 @@ class Custody:
             f"{NOTHING_KEPT}: {self.problem}", reason=self.problem, saved=self._saved
         )
 
+    @property
+    def path(self) -> Path:
+        """Path of the database."""
+        return self._file.path
+
     def retry_now(self) -> None:
         """Let the next look try a rescue that failed, however short a time ago: it is the last."""
         self._tried = -RETRY_S

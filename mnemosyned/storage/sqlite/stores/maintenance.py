@@ -33,14 +33,13 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
         writer: Writer,
         readers: Readers,
         *,
-        database: Path,
         custody: Custody,
         checkpoints: Checkpoints,
         frequencies: Frequencies,
         warnings: Sequence[str],
     ) -> None:
         super().__init__(writer, readers)
-        self._database = database
+        self._database = custody.path
         self._custody = custody
         self._checkpoints = checkpoints
         self._frequencies = frequencies
