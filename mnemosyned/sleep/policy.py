@@ -86,7 +86,7 @@ class SleepPolicy:
     rollup: RollupPolicy = field(default_factory=RollupPolicy)
     budget: Budget = field(default_factory=Budget)
     pacing: CommitPacing = field(default_factory=CommitPacing)
-    plan_size: int = 5_000
+    plan_size: int = 10_000
     """Memories planned at a time: a longer backlog takes no more memory than this."""
 
     def cutoff(self, now: datetime) -> datetime:
