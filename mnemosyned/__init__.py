@@ -143,9 +143,8 @@ if TYPE_CHECKING:
         Stats as Stats,
     )
 
-if (
-    not TYPE_CHECKING
-):  # type checkers read the block above, and refuse a misspelled name
+if not TYPE_CHECKING:
+    # Type checkers read the block above alone, and refuse a misspelled name.
     from functools import cache
     from importlib import import_module
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from mnemosyned import process_memory as heap
+from mnemosyned import process_memory
 from mnemosyned.assembly.build import (
     OpenMemory,
     check_settings,
@@ -69,8 +69,8 @@ def main(
     SIGHUP re-reads the settings. `mnem` is the client.
     """
     os.umask(0o077)
-    heap.forbid_core_dumps()
-    heap.bound_arenas()
+    process_memory.forbid_core_dumps()
+    process_memory.bound_arenas()
     sys.setswitchinterval(SWITCH_S)
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
@@ -101,7 +101,7 @@ class Daemon:
         self._file = file
         self._overrides = overrides
         self._extended = -1.0
-        self._growth = heap.Growth()
+        self._growth = process_memory.Growth()
 
     def run(self) -> None:
         """Serve until a signal asks to stop; then consolidate once more and leave nothing open."""
@@ -196,7 +196,7 @@ class Daemon:
         """Give memory back to the system that a cycle or a large request took."""
         if self._growth.worth_a_trim():
             memory.service.release()
-            heap.trim(collect=True)
+            process_memory.trim(collect=True)
             self._growth.trimmed()
 
     def _reload(self, memory: OpenMemory) -> None:
@@ -214,7 +214,7 @@ class Daemon:
     def _consolidate(self, memory: OpenMemory) -> None:
         memory.service.release()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
-        heap.trim(collect=True)
+        process_memory.trim(collect=True)
         self._extend()
         try:
             memory.sleeper.consolidate_finally(

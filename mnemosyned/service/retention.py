@@ -11,7 +11,7 @@ from functools import partial, reduce
 from operator import or_
 from typing import Self
 
-from mnemosyned import process_memory as heap
+from mnemosyned import process_memory
 from mnemosyned.domain.errors import (
     ClockJumped,
     InvalidRequest,
@@ -202,7 +202,7 @@ class RetentionService:
         clear_word_caches()
         self._store.maintenance.release_memory()
         if self._about.in_background:  # an embedding program collects its own garbage
-            heap.trim(collect=True)
+            process_memory.trim(collect=True)
         return complete
 
     def _removed(self, ids: Sequence[str], learned: Sequence[str]) -> Removal:

@@ -10,10 +10,8 @@ from mnemosyned.domain.text.token_estimate import (
     MARGIN,
     WEIGHTS,
     Chars4,
-    TokenCount,
     TokenEstimator,
     WithMargin,
-    add_to_reported,
     measure_units,
 )
 
@@ -90,10 +88,3 @@ def test_a_margin_goes_on_top_and_into_the_name() -> None:
 
     assert counter.count("a" * 400) == round(100 * (1 + MARGIN))
     assert counter.name == "chars4+20%"
-
-
-def test_reported_tokens_are_not_counted_again() -> None:
-    assert add_to_reported(1_234, [], Chars4()) == TokenCount(1_234, "reported")
-    assert add_to_reported(1_234, ["a" * 40, "b" * 40], Chars4()) == TokenCount(
-        1_254, "reported+chars4"
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as Abstra
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from mnemosyned.domain.dates import relative as dates
+from mnemosyned.domain.dates import relative
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.extract import KEYWORDS, Extract
@@ -105,7 +105,7 @@ def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
     for memory in memories:
         said = in_zone(memory.created_at, zone)
         for sentence, _ in sentences(memory.content):
-            known.add(tokens(dates.annotate_relative_dates(sentence, said)))
+            known.add(tokens(relative.annotate_relative_dates(sentence, said)))
         roles[memory.role] = None
     known.discount(roles)
     return known

@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from mnemosyned.domain.dates import relative as dates
+from mnemosyned.domain.dates import relative
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
@@ -204,7 +204,7 @@ def _heading(
     ]
     informative = not UNNAMED_ROLES.issuperset(map(str.lower, roles))
     who = ", ".join(roles[:ROLES_SHOWN_MAX]) if informative else ""
-    return " · ".join(part for part in (dates.format_period(*days), who) if part)
+    return " · ".join(part for part in (relative.format_period(*days), who) if part)
 
 
 def _everything_that_fits(
@@ -230,7 +230,7 @@ def _split_units(
         content = memory.content
         said = (
             in_zone(memory.created_at, zone)
-            if zone and dates.may_have_relative_dates(content)
+            if zone and relative.may_have_relative_dates(content)
             else None
         )
         role = memory.role if named else ""
@@ -239,7 +239,9 @@ def _split_units(
             if key in seen:
                 continue
             seen.add(key)
-            text = dates.annotate_relative_dates(sentence, said) if said else sentence
+            text = (
+                relative.annotate_relative_dates(sentence, said) if said else sentence
+            )
             stamp = _STAMP.match(text)
             words = tokens(text[stamp.end() :] if stamp else text)
             weight = _emphasis(sentence, words, weights, stamped=stamp is not None)

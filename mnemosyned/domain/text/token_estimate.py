@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
@@ -69,29 +69,6 @@ class WithMargin:
 
     def count(self, text: str) -> int:
         return ceil(self.counter.count(text) * (1 + self.margin))
-
-
-@dataclass(frozen=True, slots=True)
-class TokenCount:
-    """A number of tokens, and the counter it is from."""
-
-    tokens: int
-    counter: str
-
-
-def add_to_reported(
-    reported: int, later: Iterable[str], counter: TokenCounter
-) -> TokenCount:
-    """Return the tokens of a conversation of whose beginning an API reported the usage.
-
-    `reported` is the usage of all that was sent to the API; `later` are the texts since.
-    """
-    texts = list(later)
-    if not texts:
-        return TokenCount(reported, "reported")
-    return TokenCount(
-        reported + sum(map(counter.count, texts)), f"reported+{counter.name}"
-    )
 
 
 class TokenEstimator:
