@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.storage.sqlite.database import connections
-from mnemosyned.storage.sqlite.database.connections import Readers, open_writer
+from mnemosyned.storage.sqlite.database.connections import open_writer
+from mnemosyned.storage.sqlite.database.readers import Readers
 
 
-def test_a_read_does_not_wait_for_ever_for_its_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "READER_WAIT_S", 0.05)
+def test_a_read_does_not_wait_for_ever_for_its_turn(tmp_path: Path) -> None:
     writer = open_writer(tmp_path / "memory.db")
-    readers = Readers(tmp_path / "memory.db", size=1)
+    readers = Readers(tmp_path / "memory.db", size=1, wait_s=0.05)
 
     with (
         readers.snapshot(),

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
-from mnemosyned.storage.sqlite.database.connections import (
-    Readers,
-    Writer,
-    open_writer,
-)
+from mnemosyned.storage.sqlite.database.connections import open_writer
 from mnemosyned.storage.sqlite.database.custody import Custody
 from mnemosyned.storage.sqlite.database.file import DatabaseFile
+from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.schema import schema_version
+from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.search.candidates import Frequencies
 from mnemosyned.storage.sqlite.stores.clock import SqliteClock
 from mnemosyned.storage.sqlite.stores.compactions import SqliteCompactions

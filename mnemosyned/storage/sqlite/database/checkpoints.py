@@ -12,9 +12,8 @@ from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.database.connections import (
     BUSY_TIMEOUT_S,
     CHECKPOINT_PAGES,
-    NOT_CLEANED,
 )
-from mnemosyned.storage.sqlite.database.failures import storage_failed
+from mnemosyned.storage.sqlite.database.failures import NOT_CLEANED, storage_failed
 
 log = logger()
 

@@ -9,6 +9,8 @@ from mnemosyned.domain.errors import StorageFailed
 
 NOTHING_KEPT = "nothing of this request was kept"
 NOT_ANSWERED = "the question was not answered"
+NOT_CLEANED = "the file could not be cleaned up; every memory in it is as it was"
+CLOSED = "the memory is closed; open it again"
 _FULL = "the disk is full: free space, then try again"
 _DAMAGED = "the database file is damaged: stop what uses it and restore a backup"
 _CANNOT_WRITE = (
@@ -42,19 +44,15 @@ _PRIMARY = 0xFF
 
 def reason(error: BaseException) -> str:
     """Why something failed and what to do, with the engine's own words at the end."""
-    advice = _UNKNOWN
     if isinstance(error, sqlite3.Error):
-        code = getattr(
-            error, "sqlite_errorcode", None
-        )  # absent where Python itself raised it
-        advice = (
-            _ADVICE.get(code & _PRIMARY, _UNKNOWN) if code is not None else _UNKNOWN
-        )
+        # Absent where Python itself raised it.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+        advice = _ADVICE.get(code & _PRIMARY, _UNKNOWN)
         return f"{advice} (SQLite says: {error})"
     if isinstance(error, OSError):
         advice = _ADVICE_OF_SYSTEM.get(error.errno or 0, _UNKNOWN)
         return f"{advice} ({error.strerror or error!r})"
-    return f"{advice} ({error!r})"
+    return f"{_UNKNOWN} ({error!r})"
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.readers import Readers
+from mnemosyned.storage.sqlite.database.writer import Writer
 
 P = ParamSpec("P")
 R = TypeVar("R")

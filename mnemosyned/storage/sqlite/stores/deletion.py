@@ -10,8 +10,9 @@ from mnemosyned.domain.retention import (
     ForgetFilter,
     Removal,
 )
-from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     unindex_memory,
 )

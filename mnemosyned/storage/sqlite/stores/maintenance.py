@@ -13,16 +13,15 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.ports.maintenance import MaintenanceStore
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
-from mnemosyned.storage.sqlite.database.connections import Readers, Writer
 from mnemosyned.storage.sqlite.database.copies import back_up
 from mnemosyned.storage.sqlite.database.custody import Custody
 from mnemosyned.storage.sqlite.database.failures import storage_failed
+from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.fulltext.segments import failing_indexes
 from mnemosyned.storage.sqlite.search.candidates import Frequencies
-from mnemosyned.storage.sqlite.tables.rows import (
-    instant,
-)
+from mnemosyned.storage.sqlite.tables.rows import optional_instant
 
 
 class SqliteMaintenance(Transactional, MaintenanceStore):
@@ -106,4 +105,4 @@ def _oldest(connection: sqlite3.Connection, tier: Tier) -> datetime | None:
         else "SELECT min(covers_from) FROM episodic_memory"
     )
     (text,) = connection.execute(statement).fetchone()
-    return instant(text) if text else None
+    return optional_instant(text)

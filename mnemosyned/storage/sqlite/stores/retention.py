@@ -22,8 +22,8 @@ from mnemosyned.storage.sqlite.fulltext.indexing import (
 from mnemosyned.storage.sqlite.tables.rewrites import invalidate
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
-    instant,
     instant_text,
+    optional_instant,
 )
 from mnemosyned.storage.sqlite.tables.state import (
     has_pruned,
@@ -43,12 +43,10 @@ class SqliteRetention(Transactional, RetentionStore):
                 "WHERE memory_seq = (SELECT seq FROM working_memory WHERE id = ?)",
                 (id,),
             )
-        return (
-            connection.execute(
-                "UPDATE working_memory SET pinned = ? WHERE id = ?", (int(pinned), id)
-            ).rowcount
-            == 1
+        update = connection.execute(
+            "UPDATE working_memory SET pinned = ? WHERE id = ?", (int(pinned), id)
         )
+        return update.rowcount == 1
 
     @writes
     def restore(self, connection: sqlite3.Connection, id: str) -> Removal:
@@ -85,17 +83,10 @@ class SqliteRetention(Transactional, RetentionStore):
         now: datetime,
         limit: int,
     ) -> Prunable:
-        before = (
-            instant_text(shift(now, -retention.keep))
-            if retention.keep is not None
-            else ""
-        )
-        over = 0
-        if retention.characters_max is not None:
-            (kept,) = connection.execute(
-                "SELECT characters FROM tier_totals WHERE tier = 'archive'"
-            ).fetchone()
-            over = kept - retention.characters_max
+        before = ""
+        if retention.keep is not None:
+            before = instant_text(shift(now, -retention.keep))
+        excess = _excess_characters(connection, retention.characters_max)
         ids: list[str] = []
         characters = 0
         times: list[str] = []
@@ -105,19 +96,22 @@ class SqliteRetention(Transactional, RetentionStore):
             "WHERE a.content != '' ORDER BY e.covers_from, e.seq"
         )
         for (begins, ends, _), originals in groupby(rows, key=lambda row: row[:3]):
-            too_much = characters < over
-            if len(ids) >= limit or not (too_much or begins < before):
+            too_much = characters < excess
+            due = too_much or begins < before
+            if len(ids) >= limit or not due:
                 break
             if too_much or ends < before:
                 for *_, id, created_at, size in originals:
                     ids.append(id)
                     times.append(created_at)
                     characters += size
+        oldest = min(times, default=None)
+        newest = max(times, default=None)
         return Prunable(
             ids=tuple(ids),
             characters=characters,
-            oldest=instant(min(times)) if times else None,
-            newest=instant(max(times)) if times else None,
+            oldest=optional_instant(oldest),
+            newest=optional_instant(newest),
         )
 
     @writes
@@ -141,3 +135,15 @@ class SqliteRetention(Transactional, RetentionStore):
             set_state(connection, row[0], "pruned_at", instant_text(now))
             pruned += 1
         return pruned
+
+
+def _excess_characters(
+    connection: sqlite3.Connection, characters_max: int | None
+) -> int:
+    """The characters in the archive beyond its limit."""
+    if characters_max is None:
+        return 0
+    kept: int = connection.execute(
+        "SELECT characters FROM tier_totals WHERE tier = 'archive'"
+    ).fetchone()[0]
+    return kept - characters_max

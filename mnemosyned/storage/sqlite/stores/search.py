@@ -18,8 +18,9 @@ from mnemosyned.domain.search.query import (
     RankedResult,
     SearchCandidates,
 )
-from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
+from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.search.candidates import Frequencies
 from mnemosyned.storage.sqlite.search.search import search
 from mnemosyned.storage.sqlite.tables.memories import episode_at

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from mnemosyned.storage.sqlite.database.connections import Readers, Writer
+from mnemosyned.storage.sqlite.database.readers import Readers
+from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.fulltext.segments import (
     DEPTH_MAX,
     INDEXES,

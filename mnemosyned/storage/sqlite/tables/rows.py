@@ -62,6 +62,11 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def optional_instant(text: str | None) -> datetime | None:
+    """The moment a stored text means, if there is one."""
+    return datetime.fromisoformat(text) if text else None
+
+
 def memory_row(memory: MemoryRecord) -> Row:
     """Values for MEMORY_COLUMNS."""
     metadata = (
@@ -112,10 +117,10 @@ def memory_from(
         created_at=instant(created_at),
         tier=tier,
         episode=episode,
-        valid_until=instant(valid_until) if valid_until else None,
-        superseded_at=instant(superseded_at) if superseded_at else None,
+        valid_until=optional_instant(valid_until),
+        superseded_at=optional_instant(superseded_at),
         superseded_by=superseded_by,
-        pruned_at=instant(pruned_at) if pruned_at else None,
+        pruned_at=optional_instant(pruned_at),
     )
 
 
@@ -182,7 +187,7 @@ def episode_from(
         summarizer=summarizer,
         parent=parent,
         created_at=instant(created),
-        period_from=instant(period) if period else None,
+        period_from=optional_instant(period),
         summary_of=summary_of,
         details=details,
     )
@@ -238,5 +243,5 @@ def log_entry_from(row: Row) -> LogEntry:
         chars_after=row[14],
         fallback_reason=row[15],
         level=row[16],
-        undone_at=instant(row[17]) if row[17] else None,
+        undone_at=optional_instant(row[17]),
     )
