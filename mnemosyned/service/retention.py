@@ -1,4 +1,4 @@
-"""`RetentionService`: implementation of forget, pin, unpin, restore and prune."""
+"""`RetentionService`: implementation of forget, pin, unpin and restore."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
 from typing import Self
 
 from mnemosyned import process_memory
 from mnemosyned.domain.errors import (
-    ClockJumped,
     InvalidRequest,
     NotFound,
     StorageFailed,
@@ -24,9 +22,7 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.retention import (
     ForgetFilter,
     ForgetPreview,
-    Prunable,
     Removal,
-    Retention,
 )
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.masking import mask_memory
@@ -38,8 +34,9 @@ from mnemosyned.service.backups import backups_beside, file_bytes
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.intake import check_text, to_utc
 from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.pruning import Pruner
 from mnemosyned.service.purging import WORDS_REMAIN, Purger
-from mnemosyned.service.steps import chunks, in_steps
+from mnemosyned.service.steps import CHUNK, chunks, in_steps
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale
 from mnemosyned.verbs.request import names
@@ -48,20 +45,14 @@ from mnemosyned.verbs.retention import (
     Forgotten,
     Pin,
     Pinned,
-    Prune,
-    Pruned,
     Restore,
     Restored,
     Unpin,
 )
 
-CHUNK = 100
-"""So many memories go in one transaction; `remember` waits for no more."""
 LISTED_MAX = 10_000
 """So many memories a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
 SNIPPET_CHARS = 100
-PRUNED_MAX = 200_000
-"""What one call of prune takes; the rest waits for the next."""
 
 log = logger()
 
@@ -83,7 +74,6 @@ class RetentionService:
 
         Without a `guard` the clock is always believed, as one that tests move is.
         """
-        self._policies = policies
         self._about = about
         self.on_removal = on_removal or (lambda: None)
         self.purger = Purger(
@@ -92,10 +82,15 @@ class RetentionService:
             busy=lambda: cycle.gate.busy,
             background=about.in_background,
         )
+        self.pruner = Pruner(
+            store=store.retention,
+            policies=policies,
+            clock=cycle.clock,
+            guard=guard,
+            on_removal=self._announce_removal,
+        )
         self._store = store
         self._cycle = cycle
-        self._clock = cycle.clock
-        self._guard = guard
         self._rewriting = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -106,6 +101,9 @@ class RetentionService:
 
     def __exit__(self, *_: object) -> None:
         self.purger.close()
+
+    def _announce_removal(self) -> None:
+        self.on_removal()
 
     def rewrite_stale_or_log(self, *, highest: Level = Level.MONTH) -> str:
         """Rewrite stale summaries after a committed change; return why some are left, if any.
@@ -138,15 +136,7 @@ class RetentionService:
         A storage failure is logged, and the next cycle tries again.
         """
         try:
-            retention = self._policies.retention
-            if retention != Retention():
-                pruned = self._pruned(retention, now=(self._guard or self._clock).now())
-                if pruned.memories:
-                    log.info(
-                        "archive_pruned",
-                        count=pruned.memories,
-                        characters=pruned.characters,
-                    )
+            self.pruner.prune_by_settings()
             self.rewrite_stale()
             self.purger.purge()
         except StorageFailed:
@@ -181,15 +171,13 @@ class RetentionService:
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         purged, unpurged = self.purger.attempt()
-        if purged:
-            problem = (
-                self.rewrite_stale_or_log()
-            )  # also what a purge for others did not see
+        if purged:  # also what a purge for others did not see
+            problem = self.rewrite_stale_or_log()
         complete = purged and not problem
         log.info(
             "forgotten", count=removal.working + removal.archived, complete=complete
         )
-        reason = "; ".join(part for part in (unpurged, problem) if part)
+        reason = "; ".join(filter(None, (unpurged, problem)))
         return self._receipt(removal, complete=complete, reason=reason)
 
     def _purge(self) -> bool:
@@ -214,7 +202,7 @@ class RetentionService:
 
         def forget(chunk: Sequence[str]) -> Removal:
             removal = self._store.deletion.forget(chunk)
-            self.on_removal()
+            self._announce_removal()
             return removal
 
         # The learnings beside them go last, as one more chunk.
@@ -241,22 +229,18 @@ class RetentionService:
                     "give either an id or filters, not both",
                     field="id",
                 )
-            found = self._store.memories.get(request.id)
-            below = (
-                self._store.deletion.ids_under(found.id)
-                if isinstance(found, Episode)
-                else [found.id]
-            )
-            return below, []
+            memory = self._store.memories.get(request.id)
+            if isinstance(memory, Episode):
+                return self._store.deletion.ids_under(memory.id), []
+            return [memory.id], []
         if not any(narrowing):
             raise InvalidRequest(
                 "name what to forget: give an id or a filter (query, session, source, since, until, person)",
                 field="id",
             )
         choice = _choice(request)
-        return self._store.deletion.select(
-            choice
-        ), self._store.deletion.select_learnings(choice)
+        deletion = self._store.deletion
+        return deletion.select(choice), deletion.select_learnings(choice)
 
     def _preview(self, ids: Sequence[str]) -> list[ForgetPreview]:
         lines = []
@@ -306,13 +290,13 @@ class RetentionService:
 
     def _set_pinned(self, id: str, *, pinned: bool) -> Pinned:
         if not self._store.retention.pin(id, pinned=pinned):
-            found = self._store.memories.get(id)
-            if isinstance(found, Episode):
+            memory = self._store.memories.get(id)
+            if isinstance(memory, Episode):
                 raise InvalidRequest(
                     f"only working memories can be pinned; {id} is an episode",
                     field="id",
                 )
-            if found.episode:
+            if memory.episode:
                 raise InvalidRequest(
                     f"only working memories can be pinned; {id} is archived. `restore` brings it "
                     "back, pinned",
@@ -321,82 +305,34 @@ class RetentionService:
         return Pinned(id, pinned)
 
     def restore(self, request: Restore) -> Restored:
-        found = self._store.memories.get(request.id)
-        if isinstance(found, Episode):
+        memory = self._store.memories.get(request.id)
+        if isinstance(memory, Episode):
             raise InvalidRequest(
-                f"{found.id} is an episode; `expand` shows its originals, restore those",
+                f"{memory.id} is an episode; `expand` shows its originals, restore those",
                 field="id",
             )
-        if found.episode is None:
-            raise InvalidRequest(f"{found.id} is in working memory already", field="id")
-        if found.pruned_at:
+        if memory.episode is None:
+            raise InvalidRequest(
+                f"{memory.id} is in working memory already", field="id"
+            )
+        if memory.pruned_at:
             raise WordsPruned(
-                f"the words of {found.id} were pruned on {found.pruned_at.date()}; "
-                f"episode {found.episode} tells of them",
+                f"the words of {memory.id} were pruned on {memory.pruned_at.date()}; "
+                f"episode {memory.episode} tells of them",
                 field="id",
             )
-        removal = self._store.retention.restore(found.id)
+        removal = self._store.retention.restore(memory.id)
         self.rewrite_stale_or_log()
         return Restored(
-            id=found.id, episode=found.episode, episode_removed=bool(removal.removed)
+            id=memory.id, episode=memory.episode, episode_removed=bool(removal.removed)
         )
-
-    # ---------------------------------------------------------------- prune
-
-    def prune(self, request: Prune) -> Pruned:
-        if request.keep_days is None and request.characters_max is None:
-            retention = self._policies.retention
-        else:
-            keep = (
-                None if request.keep_days is None else timedelta(days=request.keep_days)
-            )
-            retention = Retention(keep=keep, characters_max=request.characters_max)
-        if request.believe_clock and self._guard and not request.dry_run:
-            self._guard.confirm()
-        doubt = self.doubt(retention)
-        now = self._clock.now()
-        if request.dry_run:
-            return _pruned(
-                self._prunable(retention, now=now), dry_run=True, doubt=doubt
-            )
-        if doubt:
-            raise ClockJumped(
-                f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
-                field="believe_clock",
-            )
-        return self._pruned(retention, now=now)
-
-    def doubt(self, retention: Retention | None = None) -> str:
-        """Why nothing is pruned by the clock's age, in a sentence; empty where it is believed."""
-        keep = (retention or self._policies.retention).keep
-        return self._guard.doubt() if self._guard and keep is not None else ""
-
-    def _pruned(self, retention: Retention, *, now: datetime) -> Pruned:
-        def prune(chunk: Sequence[str]) -> int:
-            count = self._store.retention.prune(chunk, now=now)
-            self.on_removal()
-            return count
-
-        prunable = self._prunable(retention, now=now)
-        in_steps(
-            prunable.ids,
-            CHUNK,
-            prune,
-            done=lambda counts: (
-                f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned"
-            ),
-        )
-        return _pruned(prunable)
-
-    def _prunable(self, retention: Retention, *, now: datetime) -> Prunable:
-        return self._store.retention.prunable(retention, now=now, limit=PRUNED_MAX)
 
 
 def _choice(request: Forget) -> ForgetFilter:
     for name in ("query", "person"):
         check_text(getattr(request, name), field=name)
     words = terms(request.query) if request.query else None
-    if request.query and not words:
+    if words is not None and not words:
         raise InvalidRequest("query has no word to search for", field="query")
     if request.person is not None and not request.person.strip():
         raise InvalidRequest("person is empty", field="person")
@@ -432,16 +368,4 @@ def _foreseen(memory: MemoryRecord) -> ForgetPreview:
         session=memory.session,
         role=memory.role,
         snippet=snippet(text, Terms((), ()), width=SNIPPET_CHARS),
-    )
-
-
-def _pruned(prunable: Prunable, *, dry_run: bool = False, doubt: str = "") -> Pruned:
-    return Pruned(
-        dry_run=dry_run,
-        memories=len(prunable.ids),
-        characters=prunable.characters,
-        oldest=prunable.oldest,
-        newest=prunable.newest,
-        more=len(prunable.ids) >= PRUNED_MAX,
-        doubt=doubt,
     )

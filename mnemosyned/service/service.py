@@ -142,7 +142,7 @@ class MemoryService:
             Pin: retention.pin,
             Unpin: retention.unpin,
             Restore: retention.restore,
-            Prune: retention.prune,
+            Prune: retention.pruner.prune,
             Backup: self.backup,
             Status: self.status,
             Log: self.log,
@@ -321,7 +321,7 @@ class MemoryService:
             embedder=self._vectors.status() if self._vectors else EmbedderStatus(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
-            clock=self._retention.doubt(),
+            clock=self._retention.pruner.doubt(),
             longest_write_ms=round(
                 self._store.maintenance.longest_write_s() * 1_000, 3
             ),

@@ -10,6 +10,9 @@ from mnemosyned.domain.errors import PartlyDone, StorageFailed
 T = TypeVar("T")
 R = TypeVar("R")
 
+CHUNK = 100
+"""Memories changed in one transaction; `remember` waits for no more."""
+
 
 def in_steps(
     values: Sequence[T],

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from mnemosyned.domain.consolidation import (
     CycleReport,
     CycleStatus,
+    GroupReport,
     GroupStatus,
     LogEntry,
     Trigger,
@@ -62,37 +63,36 @@ class CycleUndo:
             returned = self._returned(
                 entries, dry_run=request.dry_run, held_until=held_until
             )
-        groups = [
+        groups = tuple(
             undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
             for entry in entries
             if entry.episode
-        ]
-        whole = all(
-            group.status is not GroupStatus.KEPT and not group.error for group in groups
         )
-        restored = (
-            0 if request.dry_run else sum(one.restored for one in returned.values())
-        )
-        if not request.dry_run:
-            log.info("cycle_undone", cycle=cycle, restored=restored, whole=whole)
-        return CycleReport(
+        restorable = sum(episode.restored for episode in returned.values())
+        report = CycleReport(
             cycle=cycle,
-            status=CycleStatus.UNDONE if whole else CycleStatus.PARTIAL,
+            status=_status(groups),
             trigger=Trigger.EXPLICIT,
             dry_run=request.dry_run,
             candidates=sum(entry.items_consolidated for entry in entries),
-            groups=tuple(groups),
+            groups=groups,
             duration_s=time.monotonic() - started,
             promoted=0,
             evicted=0,
             failed=sum(group.status is GroupStatus.KEPT for group in groups),
             chars_before=sum(group.chars_before for group in groups),
             chars_after=0,
-            restored=restored,
-            held_until=held_until
-            if any(one.restored for one in returned.values())
-            else None,
+            restored=0 if request.dry_run else restorable,
+            held_until=held_until if restorable else None,
         )
+        if not report.dry_run:
+            log.info(
+                "cycle_undone",
+                cycle=cycle,
+                restored=report.restored,
+                whole=report.status is CycleStatus.UNDONE,
+            )
+        return report
 
     def _held_until(self, keep_hours: float | None) -> datetime:
         now = self._cycle.now()
@@ -118,7 +118,8 @@ class CycleUndo:
         """By episode what is put back, or would be."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
-            return {one.episode: one for one in self._store.undo.preview(ids)}
+            preview = self._store.undo.preview(ids)
+            return {returned.episode: returned for returned in preview}
         now = self._clock.now()
         try:
             undone = in_steps(
@@ -145,11 +146,14 @@ class CycleUndo:
         moved = [entry for entry in entries if entry.episode and not entry.level]
         left = [entry for entry in moved if entry.undone_at is None]
         if not left:
-            undone = bool(moved)
-            raise CannotUndo(
-                f"cycle {cycle} was undone already"
-                if undone
-                else f"cycle {cycle} moved nothing",
-                field="cycle",
-            )
+            reason = "was undone already" if moved else "moved nothing"
+            raise CannotUndo(f"cycle {cycle} {reason}", field="cycle")
         return left
+
+
+def _status(groups: Sequence[GroupReport]) -> CycleStatus:
+    """Whether all groups returned."""
+    for group in groups:
+        if group.error or group.status is GroupStatus.KEPT:
+            return CycleStatus.PARTIAL
+    return CycleStatus.UNDONE
