@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -66,9 +67,11 @@ class CycleRequest:
 
     def selected(self, *, cutoff: datetime, now: datetime) -> Selection:
         """Return which memories it takes, those created before `cutoff` unless it says else."""
-        default = Selection(before=None if self.force else cutoff, session=self.session)
-        selection = self.selection or default
-        return replace(selection, now=None if self.force else now)
+        if self.force:
+            selection = self.selection or Selection(session=self.session)
+            return replace(selection, now=None)
+        selection = self.selection or Selection(before=cutoff, session=self.session)
+        return replace(selection, now=now)
 
 
 class Meter:
@@ -77,13 +80,14 @@ class Meter:
     def __init__(
         self, budget: Budget, *, deadline_s: float | None, model: bool
     ) -> None:
-        limits = [deadline_s, budget.time.total_seconds() if budget.time else None]
-        given = [limit for limit in limits if limit is not None]
+        time_s = budget.time.total_seconds() if budget.time else math.inf
+        deadline_s = math.inf if deadline_s is None else deadline_s
         self.started = time.monotonic()
-        self._ends = self.started + min(given) if given else None
-        tokens = budget.tokens if model else None
-        self.chars_max = None if tokens is None else tokens * CHARS_PER_TOKEN
-        """Characters that a model may read; None without a limit."""
+        self._ends = self.started + min(time_s, deadline_s)
+        self.chars_max = math.inf
+        """Characters that a model may read."""
+        if model and budget.tokens is not None:
+            self.chars_max = budget.tokens * CHARS_PER_TOKEN
         self._chars = 0
 
     def count_read(self, memories: Sequence[MemoryRecord]) -> None:
@@ -93,9 +97,7 @@ class Meter:
     @property
     def left(self) -> bool:
         """Whether another group may begin."""
-        if self._ends is not None and time.monotonic() >= self._ends:
-            return False
-        return self.chars_max is None or self._chars < self.chars_max
+        return time.monotonic() < self._ends and self._chars < self.chars_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +132,7 @@ class CycleContext:
     @property
     def rolls_up(self) -> bool:
         """Whether periods that are over are rolled up after the memories."""
-        request = self.request
-        return (
-            self.selection.everywhere and not request.urgent and not request.rules_only
-        )
+        return self.selection.everywhere and self.yields
 
     @property
     def yields(self) -> bool:
@@ -147,11 +146,8 @@ class CycleContext:
 
     def may_continue(self) -> bool:
         """Return whether another group may begin."""
-        return (
-            self.meter.left
-            and (self.request.final or not self.lease.interrupted)
-            and self.request.keep_going()
-        )
+        interrupted = self.lease.interrupted and not self.request.final
+        return self.meter.left and not interrupted and self.request.keep_going()
 
     def yield_to_requests(self) -> None:
         """Wait a moment while requests are in flight."""
@@ -167,11 +163,4 @@ class CycleContext:
         self, *, limit: int, selection: Selection | None = None
     ) -> list[Pending]:
         """Return the memories that wait to be consolidated, oldest first."""
-        selection = selection or self.selection
-        return self.store.sleep.pending(
-            before=selection.before,
-            session=selection.session,
-            sources=selection.sources,
-            now=selection.now,
-            limit=limit,
-        )
+        return self.store.sleep.pending(selection or self.selection, limit=limit)

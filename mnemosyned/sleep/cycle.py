@@ -117,14 +117,9 @@ class SleepCycle:
         )
 
     def _work(self, context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
-        selection = context.selection
         self._store.clock.note_future(now=self.now())
         total = self._store.sleep.count_due(
-            before=selection.before,
-            session=selection.session,
-            sources=selection.sources,
-            now=selection.now,
-            limit=context.candidates_max,
+            context.selection, limit=context.candidates_max
         )
         run = ConsolidationRun(context)
         rollup = RollupRun(context)
@@ -159,12 +154,12 @@ def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
     while remaining > 0 and not run.ended:
         wanted = min(plan_size, remaining)
         limit = wanted + len(run.failed)
-        found = context.pending(limit=limit)
-        pending = [memory for memory in found if memory.id not in run.failed]
+        candidates = context.pending(limit=limit)
+        pending = [memory for memory in candidates if memory.id not in run.failed]
         if not pending:
             return
         batches = plan(pending, limits=limits)
-        more = len(found) == limit and wanted < remaining
+        more = len(candidates) == limit and wanted < remaining
         if more:
             batches = closed_batches(
                 batches, until=pending[-1].created_at, limits=limits
@@ -194,7 +189,7 @@ def _log_finished(
         status=report.status.value,
         promoted=report.promoted,
         evicted=report.evicted,
-        folded=report.folded,
+        rolled_up=report.rolled_up,
         failed=report.failed,
         remaining=report.remaining,
         duration_s=round(report.duration_s, 3),

@@ -199,16 +199,14 @@ class Sleeper:
         """Return when the memory slept, and when it will."""
         newest = self._store.sleep.log(limit=1)
         now = self.cycle.clock.now()
-        cutoff = self.cycle.policy.cutoff(now)
+        due = Selection(before=self.cycle.policy.cutoff(now), now=now)
         logged = newest[0].created_at if newest else None
         return SleeperStatus(
             schedule=self._scheduler.description if self._scheduler else "off",
             last_cycle=self.cycle.last_finished or logged,
             next_cycle=self.next_cycle,
             running=self.cycle.lease.busy,
-            due=self._store.sleep.count_due(
-                before=cutoff, now=now, limit=DUE_COUNTED_MAX
-            ),
+            due=self._store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
             progress=self.cycle.progress,
             waits_for=self._background.waits_for,
         )

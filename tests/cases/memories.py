@@ -21,7 +21,7 @@ from mnemosyned import (
     consolidate_memories,
     extract_preservable_details,
 )
-from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
@@ -252,7 +252,8 @@ def sleep(given: Given, request: pytest.FixtureRequest) -> Facts:
     force = bool(given("force"))
     before = None if force else policy.cutoff(datetime.fromisoformat(given("now")))
     candidates = [
-        memory.id for memory in store.sleep.pending(before=before, limit=1_000)
+        memory.id
+        for memory in store.sleep.pending(Selection(before=before), limit=1_000)
     ]
     via, explicit = given("via"), given("explicit")
     assert via in (None, "shutdown", "explicit", "auto")

@@ -14,7 +14,7 @@ from support.fakes import (
 )
 from support.stores import TRIO, count_by_tier, get_episode, get_memory
 
-from mnemosyned.domain.consolidation import GroupStatus
+from mnemosyned.domain.consolidation import GroupStatus, Selection
 from mnemosyned.domain.errors import BatchChanged, IdTaken, NotFound
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.store import MemoryStore
@@ -180,21 +180,27 @@ def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> Non
         memory("5", hours_ago=4, session="s"),
     )
 
-    old = store.sleep.pending(before=NOON - timedelta(hours=1), limit=10)
-    of_session = store.sleep.pending(session="s", limit=10)
+    old = store.sleep.pending(Selection(before=NOON - timedelta(hours=1)), limit=10)
+    of_session = store.sleep.pending(Selection(session="s"), limit=10)
 
     assert [memory.id for memory in old] == ["5", "1", "2"]
     assert [memory.id for memory in of_session] == ["5"]
-    assert [memory.id for memory in store.sleep.pending(limit=2)] == ["5", "1"]
+    assert [memory.id for memory in store.sleep.pending(Selection(), limit=2)] == [
+        "5",
+        "1",
+    ]
     assert old[1].chars == len("note 1")
 
 
 def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
     remember_batch(store, *TRIO, memory("4", hours_ago=5, pinned=True))
 
-    assert store.sleep.count_due(before=NOON, limit=10) == 3
-    assert store.sleep.count_due(before=NOON, limit=2) == 2
-    assert store.sleep.count_due(before=NOON - timedelta(hours=3), limit=10) == 0
+    assert store.sleep.count_due(Selection(before=NOON), limit=10) == 3
+    assert store.sleep.count_due(Selection(before=NOON), limit=2) == 2
+    assert (
+        store.sleep.count_due(Selection(before=NOON - timedelta(hours=3)), limit=10)
+        == 0
+    )
     assert store.memories.working_count() == 4
 
 

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from support.fakes import memory, remember_batch
 
+from mnemosyned.domain.consolidation import Selection
 from mnemosyned.domain.errors import IdTaken, StorageFailed
 from mnemosyned.storage.sqlite import SqliteStore
-from mnemosyned.storage.sqlite.database.connections import (
-    COMMIT_SHARE_MAX,
-    Writer,
-    open_writer,
-)
+from mnemosyned.storage.sqlite.database.connections import open_writer
+from mnemosyned.storage.sqlite.database.writer import COMMIT_SHARE_MAX, Writer
 
 THREADS = 16
 EACH = 20
@@ -79,7 +77,9 @@ def test_every_memory_of_many_threads_is_kept_once(store: SqliteStore) -> None:
         )
 
     assert stored == [True] * len(ids)
-    assert sorted(one.id for one in store.sleep.pending(limit=1_000)) == sorted(ids)
+    assert sorted(
+        one.id for one in store.sleep.pending(Selection(), limit=1_000)
+    ) == sorted(ids)
     assert store.memories.working_count() == len(ids)
 
 

@@ -12,7 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending, make_episode
+from mnemosyned.domain.consolidation import (
+    GroupStatus,
+    LogEntry,
+    Pending,
+    Selection,
+    make_episode,
+)
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.models import Embedder, Summarizer, Summary
@@ -189,7 +195,7 @@ def consolidate(store: MemoryStore, *promotions: Promotion) -> None:
 
 def working_ids(store: MemoryStore) -> list[str]:
     """The unpinned memories of the working tier, oldest first."""
-    return [memory.id for memory in store.sleep.pending(limit=1_000)]
+    return [memory.id for memory in store.sleep.pending(Selection(), limit=1_000)]
 
 
 def files_containing(folder: Path, *words: str) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
+from mnemosyned.domain.consolidation import Activity, LogEntry, Pending, Selection
 from mnemosyned.domain.memory import Episode
 
 
@@ -32,32 +32,15 @@ class SleepStore(Protocol):
         """
         ...
 
-    def pending(
-        self,
-        *,
-        before: datetime | None = None,
-        session: str | None = None,
-        sources: Sequence[str | None] = (),
-        now: datetime | None = None,
-        limit: int,
-    ) -> list[Pending]:
-        """Return unpinned working memories created before an instant, oldest first.
+    def pending(self, selection: Selection, *, limit: int) -> list[Pending]:
+        """Return the selected unpinned working memories, oldest first, up to `limit`.
 
-        With `sources` only those of them, None being no source. With `now`, memories that an undo
-        holds back are left out, and memories dated in the future are counted in if that was known
-        before then.
+        With `selection.now`, memories dated in the future are counted in if that was known before
+        `selection.before`.
         """
         ...
 
-    def count_due(
-        self,
-        *,
-        before: datetime | None = None,
-        session: str | None = None,
-        sources: Sequence[str | None] = (),
-        now: datetime | None = None,
-        limit: int,
-    ) -> int:
+    def count_due(self, selection: Selection, *, limit: int) -> int:
         """Count pending memories, up to a limit."""
         ...
 

@@ -76,22 +76,8 @@ def heal_indexes(database: Path) -> list[str]:
     """
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        known = {
-            name
-            for (name,) in connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table'"
-            )
-        }
-        depths = {
-            index: index_depth(connection, index) for index in INDEXES if index in known
-        }
-        failing = failing_indexes(connection) if len(depths) == len(INDEXES) else []
+        unsafe = _unsafe_indexes(connection)
         connection.execute("ROLLBACK")
-    unsafe = [
-        index
-        for index, depth in depths.items()
-        if depth is None or depth >= DEPTH_UNSAFE or index in failing
-    ]
     if unsafe:
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -101,6 +87,21 @@ def heal_indexes(database: Path) -> list[str]:
                 rebuild_index(connection, index)
                 connection.execute("COMMIT")
     return unsafe
+
+
+def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
+    """The indexes that cannot be read, or soon could not be."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    names = {name for (name,) in tables}
+    known = [index for index in INDEXES if index in names]
+    unsafe: set[str] = set()
+    for index in known:
+        depth = index_depth(connection, index)
+        if depth is None or depth >= DEPTH_UNSAFE:
+            unsafe.add(index)
+    if len(known) == len(INDEXES):
+        unsafe.update(failing_indexes(connection))
+    return [index for index in INDEXES if index in unsafe]
 
 
 def _empty_tables(connection: sqlite3.Connection, index: str) -> None:

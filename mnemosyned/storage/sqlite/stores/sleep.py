@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 
-from mnemosyned.domain.consolidation import Activity, LogEntry, Pending
+from mnemosyned.domain.consolidation import Activity, LogEntry, Pending, Selection
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import (
     Detail,
@@ -26,9 +26,9 @@ from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     Row,
     episode_row,
-    instant,
     instant_text,
     log_entry_from,
+    optional_instant,
     pending_from,
 )
 
@@ -68,17 +68,18 @@ class SqliteSleep(Transactional, SleepStore):
         for session, source, stays, count, chars, octets, first, seasoned in groups:
             rows += count
             size += octets
-            if not stays:
-                movable += count
-                oldest.append(first)
-                by_source[source] += seasoned
-                known = by_session.get(session, (0, 0))
-                by_session[session] = (known[0] + count, known[1] + chars)
+            if stays:
+                continue
+            movable += count
+            oldest.append(first)
+            by_source[source] += seasoned
+            known_count, known_chars = by_session.get(session, (0, 0))
+            by_session[session] = (known_count + count, known_chars + chars)
         return Activity(
             rows=rows,
             movable=movable,
             bytes=size,
-            oldest=instant(min(oldest)) if oldest else None,
+            oldest=optional_instant(min(oldest, default=None)),
             by_source=dict(by_source),
             by_session=by_session,
         )
@@ -87,14 +88,11 @@ class SqliteSleep(Transactional, SleepStore):
     def pending(
         self,
         connection: sqlite3.Connection,
+        selection: Selection,
         *,
-        before: datetime | None = None,
-        session: str | None = None,
-        sources: Sequence[str | None] = (),
-        now: datetime | None = None,
         limit: int,
     ) -> list[Pending]:
-        where, values = _pending_filter(connection, before, session, sources, now)
+        where, values = _pending_filter(connection, selection)
         rows = connection.execute(
             "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
             f"{where} ORDER BY created_at, seq LIMIT ?",
@@ -106,14 +104,11 @@ class SqliteSleep(Transactional, SleepStore):
     def count_due(
         self,
         connection: sqlite3.Connection,
+        selection: Selection,
         *,
-        before: datetime | None = None,
-        session: str | None = None,
-        sources: Sequence[str | None] = (),
-        now: datetime | None = None,
         limit: int,
     ) -> int:
-        where, values = _pending_filter(connection, before, session, sources, now)
+        where, values = _pending_filter(connection, selection)
         count: int = connection.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
             (*values, limit),
@@ -171,46 +166,43 @@ class SqliteSleep(Transactional, SleepStore):
 
 
 def _pending_filter(
-    connection: sqlite3.Connection,
-    before: datetime | None,
-    session: str | None,
-    sources: Sequence[str | None],
-    now: datetime | None,
+    connection: sqlite3.Connection, selection: Selection
 ) -> tuple[str, Row]:
     clauses: list[str] = ["NOT pinned"]
     values: list[str | None] = []
-    if before:
+    now = selection.now and instant_text(selection.now)
+    if selection.before:
+        before = instant_text(selection.before)
         aged = "created_at < ?"
-        values.append(instant_text(before))
+        values.append(before)
         # Only then, as it costs the bound on the index.
         if now and _any_future(connection):
             aged = (
                 f"({aged} OR (created_at > ? AND seq IN "
                 "(SELECT memory_seq FROM working_state WHERE future_since < ?)))"
             )
-            values += [instant_text(now), instant_text(before)]
+            values += [now, before]
         clauses.append(aged)
     if now:
         clauses.append(
             "seq NOT IN (SELECT memory_seq FROM working_state WHERE held_until > ?)"
         )
-        values.append(instant_text(now))
-    if session is not None:
+        values.append(now)
+    if selection.session is not None:
         clauses.append("session_id = ?")
-        values.append(session)
-    if sources:
-        clauses.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
-        values.extend(sources)
+        values.append(selection.session)
+    if selection.sources:
+        marks = " OR ".join(["source IS ?"] * len(selection.sources))
+        clauses.append(f"({marks})")
+        values.extend(selection.sources)
     return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
 
 def _any_future(connection: sqlite3.Connection) -> bool:
-    return (
-        connection.execute(
-            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
-        ).fetchone()
-        is not None
-    )
+    row = connection.execute(
+        "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
+    ).fetchone()
+    return row is not None
 
 
 def _promote(connection: sqlite3.Connection, promotions: Sequence[Promotion]) -> None:
