@@ -29,6 +29,8 @@ from mnemosyned.verbs.sleep import Logged
 
 GROUPS_SHOWN_MAX = 12
 LOG_LIMIT_MAX = 1_000
+ALL_SESSIONS = "(all)"
+"""In place of the session of a day, week or month."""
 OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
@@ -62,11 +64,12 @@ def _is_undo(report: CycleReport) -> bool:
 def _groups(report: CycleReport) -> str:
     """The table of groups, or of their sources where they are many."""
     many = len(report.groups) > GROUPS_SHOWN_MAX
-    rows = _by_source(report) if many else _by_group(report)
+    together = _by_source(report) if many else [[group] for group in report.groups]
     names = "session source into covers groups items chars".split()
     if not report.dry_run:
         names += ["after", "status"]
-    return table(names, [row[: len(names)] for row in rows])
+    rows = [_cycle_row(groups)[: len(names)] for groups in together]
+    return table(names, rows)
 
 
 def _undone(report: CycleReport) -> str:
@@ -74,12 +77,13 @@ def _undone(report: CycleReport) -> str:
     if report.dry_run:
         back = sum(group.items for group in report.groups)
         head = f"cycle {report.cycle}: would put back {counted(back, 'memory')}"
+        stay = "would stay"
     else:
         back = report.restored
         head = f"cycle {report.cycle} undone: {counted(back, 'memory')} back in working memory"
+        stay = "stay"
     lines = [head + _left_alone(report), *_undo_problems(report)]
     if back and report.held_until:
-        stay = "would stay" if report.dry_run else "stay"
         lines.append(
             f"they {stay} until {when(report.held_until)}, then a cycle takes what is old enough; "
             "--keep-hours says how long, mnem pin ID keeps one for good"
@@ -103,17 +107,20 @@ def _undo_problems(report: CycleReport) -> Iterator[str]:
         for group in report.groups
         if group.error
     )
-    shown = problems.most_common(GROUPS_SHOWN_MAX)
-    for problem, times in shown:
-        yield f"   {problem}" + (f" ({times} groups)" if times > 1 else "")
-    if hidden := problems.total() - sum(times for _, times in shown):
+    hidden = problems.total()
+    for problem, times in problems.most_common(GROUPS_SHOWN_MAX):
+        hidden -= times
+        many = f" ({times} groups)" if times > 1 else ""
+        yield f"   {problem}{many}"
+    if hidden:
         yield f"   … and {counted(hidden, 'more group')}"
 
 
 def _planned(report: CycleReport) -> str:
     groups = [group for group in report.groups if not group.level]
     items = sum(group.items for group in groups)
-    head = f"would consolidate {counted(items, 'memory')} in {counted(len(groups), 'group')}"
+    memories, into = counted(items, "memory"), counted(len(groups), "group")
+    head = f"would consolidate {memories} in {into}"
     if len(report.groups) > len(groups):
         head += f" and write {_periods(report)}"
     if report.model_s is not None:
@@ -130,7 +137,7 @@ def _done(report: CycleReport) -> str:
         f"{report.chars_before:,} characters became "
         f"{report.chars_after:,}"
     )
-    if report.folded:
+    if report.rolled_up:
         head += f"; {_periods(report)} written"
     if report.remaining and not report.failed:
         head += f"; {report.remaining:,} wait for the next cycle"
@@ -147,38 +154,36 @@ def _periods(report: CycleReport) -> str:
     written: Counter[int] = Counter()
     for group in report.groups:
         written[group.level] += 1 if report.dry_run else len(group.episodes)
-    return ", ".join(
-        counted(written[level], level_name(level)) for level in sorted(written) if level
-    )
+    del written[0]
+    levels = sorted(written)
+    return ", ".join(counted(written[level], level_name(level)) for level in levels)
 
 
-def _by_group(report: CycleReport) -> list[tuple[object, ...]]:
-    return [_cycle_row([group]) for group in report.groups]
-
-
-def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
-    """A row for each source and outcome: a week has too many groups to read."""
+def _by_source(report: CycleReport) -> list[list[GroupReport]]:
+    """The groups of each source and outcome: a week has too many groups to read."""
     together: dict[tuple[int, str, str | None, str], list[GroupReport]] = {}
     for group in report.groups:
         key = (group.level, group.session, group.source, group.status)
         together.setdefault(key, []).append(group)
-    return [_cycle_row(groups) for groups in together.values()]
+    return list(together.values())
 
 
 def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
+    kind = groups[0]
     first = in_zone(min(group.covers_from for group in groups), None)
     last = in_zone(max(group.covers_until for group in groups), None)
-    until = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%m-%d %H:%M}"
+    until = "%H:%M" if last.date() == first.date() else "%m-%d %H:%M"
+    chars_after = sum(group.chars_after for group in groups)
     return (
-        cut(groups[0].session if not groups[0].level else "(all)", 20),
-        cut(groups[0].source or "", 14),
+        ALL_SESSIONS if kind.level else cut(kind.session, 20),
+        cut(kind.source or "", 14),
         _into(groups),
-        f"{when(first)} to {until}",
+        f"{when(first)} to {last:{until}}",
         len(groups),
         sum(group.items for group in groups),
         _size(groups),
-        f"{sum(group.chars_after for group in groups):,}",
-        _status(groups[0].status),
+        f"{chars_after:,}",
+        _status(kind.status),
     )
 
 
@@ -193,28 +198,36 @@ def logged(result: Logged) -> str:
     """Rows of the consolidation log."""
     if not result.rows:
         return ""
-    rows = [
-        [
-            row.episode or "",
-            cut(row.session if not row.level else "(all)", 16),
-            cut(row.source or "", 12),
-            "undone" if row.undone_at else _status(row.status),
-            level_name(row.level) if row.level else str(row.items_consolidated),
-            row.summarizer if row.summarizer != row.status else "",
-        ]
-        for row in result.rows
-    ]
     headers = ["id", "session", "source", "status", "items", "by"]
-    shown = [headers, *rows]
-    columns = [
-        max(len(click.unstyle(row[i])) for row in shown) for i in range(len(headers))
+    rows = [_log_cells(entry) for entry in result.rows]
+    columns = zip(headers, *rows, strict=True)
+    widths = [max(len(click.unstyle(cell)) for cell in column) for column in columns]
+    room = max(20, width() - sum(widths) - 2 * len(widths))
+    for cells, entry in zip(rows, result.rows, strict=True):
+        summary = entry.error or entry.summary_preview
+        cells.append(cut(summary, room) or _gone(entry))
+    text = table([*headers, "summary"], rows)
+    return "\n".join([*_by_cycle(result, text), *_fallbacks(result)])
+
+
+def _log_cells(entry: LogEntry) -> list[str]:
+    """The cells of a row of the log, up to its summary."""
+    cells = [
+        entry.episode or "",
+        cut(entry.session, 16),
+        cut(entry.source or "", 12),
+        _status(entry.status),
+        str(entry.items_consolidated),
+        entry.summarizer,
     ]
-    room = max(20, width() - sum(columns) - 2 * len(columns))
-    for cells, row in zip(rows, result.rows, strict=True):
-        cells.append(cut(row.error or row.summary_preview, room) or _gone(row))
-    return "\n".join(
-        [*_by_cycle(result, table([*headers, "summary"], rows)), *_fallbacks(result)]
-    )
+    if entry.level:
+        cells[1] = ALL_SESSIONS
+        cells[4] = level_name(entry.level)
+    if entry.undone_at:
+        cells[3] = "undone"
+    if entry.summarizer == entry.status:  # nothing was written
+        cells[5] = ""
+    return cells
 
 
 def on_logged(result: Logged) -> str:

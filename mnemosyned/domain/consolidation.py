@@ -278,7 +278,7 @@ class LogEntry:
     trigger: str
     status: GroupStatus
     items_consolidated: int
-    """Memories promoted; 0 where summaries were folded, so that the sum counts each once."""
+    """Memories promoted; 0 where summaries were rolled up, so that the sum counts each once."""
     episode: str | None
     summarizer: str
     """Who wrote the summary as it reads now; empty where nothing was written."""
@@ -297,7 +297,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """One group of a cycle: memories that become episodes, or summaries that are folded."""
+    """One group of a cycle: memories that become episodes, or summaries that are rolled up."""
 
     session: str
     source: str | None
@@ -313,7 +313,7 @@ class GroupReport:
     level: int = 0
     """0 where memories became an episode; above, summaries became a day, week or month."""
     period: str = ""
-    """That day, week or month; for an episode, the day it will be folded into."""
+    """That day, week or month; for an episode, the day it will be rolled up into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +334,7 @@ class CycleReport:
     """Originals moved from working memory to the archive."""
     failed: int
     """Groups that failed and stay as they were."""
-    folded: int = 0
+    rolled_up: int = 0
     """Days, weeks and months written."""
     remaining: int = 0
     """Memories that were to be consolidated and wait for the next cycle."""

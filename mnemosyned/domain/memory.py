@@ -126,7 +126,7 @@ class Episode:
     summary_of: tuple[str, ...] = ()
     """Ids of what it was made of, oldest first: originals, above level 0 summaries."""
     parent: str | None = None
-    """The day, week or month it was folded into."""
+    """The day, week or month it was rolled up into."""
     period_from: datetime | None = None
     """The first instant of the day, week or month that it is the summary of."""
     tier: Tier = Tier.EPISODIC

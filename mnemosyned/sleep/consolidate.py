@@ -319,30 +319,54 @@ def cycle_report(
     problem: str = "",
 ) -> CycleReport:
     """Return what a cycle did with the memories that it was to consolidate."""
-    episodes = [group for group in groups if not group.level]
-    rollups = [group for group in groups if group.level]
-    kept = [group for group in episodes if group.status is not GroupStatus.FAILED]
-    failed = sum(group.status is GroupStatus.FAILED for group in groups)
-    evicted = sum(group.items for group in kept)
-    remaining = max(0, candidates - evicted)
-    if failed or problem or remaining:
-        status = CycleStatus.PARTIAL
-    else:
-        status = CycleStatus.DONE if groups else CycleStatus.NOTHING_TO_DO
+    tally = _Tally()
+    for group in groups:
+        tally.add(group)
+    remaining = max(0, candidates - tally.evicted)
     return CycleReport(
         cycle=context.id,
-        status=status,
+        status=_status(groups, incomplete=bool(tally.failed or problem or remaining)),
         trigger=context.trigger,
         dry_run=False,
         candidates=candidates,
         groups=tuple(groups),
-        promoted=sum(len(group.episodes) for group in kept),
-        evicted=evicted,
-        failed=failed,
-        folded=sum(len(group.episodes) for group in rollups),
+        promoted=tally.promoted,
+        evicted=tally.evicted,
+        failed=tally.failed,
+        rolled_up=tally.rolled_up,
         remaining=remaining,
-        chars_before=sum(group.chars_before for group in episodes),
-        chars_after=sum(group.chars_after for group in episodes),
+        chars_before=tally.chars_before,
+        chars_after=tally.chars_after,
         duration_s=time.monotonic() - context.meter.started,
         problem=problem,
     )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The sums of a cycle over its groups."""
+
+    promoted: int = 0
+    evicted: int = 0
+    failed: int = 0
+    rolled_up: int = 0
+    chars_before: int = 0
+    chars_after: int = 0
+
+    def add(self, group: GroupReport) -> None:
+        failed = group.status is GroupStatus.FAILED
+        self.failed += failed
+        if group.level:
+            self.rolled_up += len(group.episodes)
+            return
+        self.chars_before += group.chars_before
+        self.chars_after += group.chars_after
+        if not failed:
+            self.promoted += len(group.episodes)
+            self.evicted += group.items
+
+
+def _status(groups: Sequence[GroupReport], *, incomplete: bool) -> CycleStatus:
+    if incomplete:
+        return CycleStatus.PARTIAL
+    return CycleStatus.DONE if groups else CycleStatus.NOTHING_TO_DO

@@ -163,7 +163,7 @@ def finish(measured: Sequence[Measured]) -> int:
         report.figure(f"cycle_in_company_s.{name}", one.beside_s)
         report.figure(f"rows_per_s.{name}", one.entries / one.cycle_s)
         report.figure(f"lock_held_max_ms.{name}", one.lock_ms)
-        report.figure(f"folded.{name}", one.report.folded)
+        report.figure(f"rolled_up.{name}", one.report.rolled_up)
         for verb in ("remember", "recall"):
             idle, during = (
                 latency(getattr(one.idle, verb)),

@@ -135,13 +135,13 @@ def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleRep
     story.claim(
         f"Nothing is lost: {young} young or pinned memories stay in working memory, and the "
         f"{due} originals are in the archive.",
-        holds=tiers == [young, report.promoted + report.folded, due],
+        holds=tiers == [young, report.promoted + report.rolled_up, due],
         because=tiers,
     )
     story.claim(
-        f"The days and weeks that are over were folded into {report.folded} summaries above them.",
-        holds=report.folded > 0,
-        because=report.folded,
+        f"The days and weeks that are over were rolled up into {report.rolled_up} summaries above them.",
+        holds=report.rolled_up > 0,
+        because=report.rolled_up,
     )
     return report
 

@@ -66,7 +66,7 @@ def slept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Memory(database) as memory:
         memory.remember_many([told(number) for number in range(MEMORIES)])
         report = memory.sleep()
-    assert report.folded
+    assert report.rolled_up
     return database
 
 

@@ -141,7 +141,7 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
 
     assert first.status is CycleStatus.PARTIAL
     assert 0 < first.evicted < 15
-    assert (first.remaining, first.folded) == (15 - first.evicted, 0)
+    assert (first.remaining, first.rolled_up) == (15 - first.evicted, 0)
     assert (second.status, second.evicted) == (CycleStatus.DONE, 15 - first.evicted)
 
 

@@ -61,7 +61,7 @@ def sleep(
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_they_are_slept_on_folded_undone_forgotten_and_pruned(
+def test_they_are_slept_on_rolled_up_undone_forgotten_and_pruned(
     end: str, service_there: MemoryService, store: SqliteStore, clock: FakeClock
 ) -> None:
     service = service_there
@@ -105,7 +105,7 @@ def test_they_are_old_enough_by_themselves(
     report = sleep(service_there)
 
     assert report.evicted == DAYS * PER_DAY
-    assert report.folded >= DAYS - 1  # the last day is never over
+    assert report.rolled_up >= DAYS - 1  # the last day is never over
 
 
 @pytest.mark.parametrize("zone", ZONES[1:3], ids=str)

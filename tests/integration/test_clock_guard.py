@@ -339,4 +339,4 @@ def test_a_memory_in_the_future_folds_no_day_that_is_not_over(
 
     report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
-    assert (report.evicted, report.folded) == (2, 0)
+    assert (report.evicted, report.rolled_up) == (2, 0)

@@ -22,9 +22,9 @@ from support.forget_cases import (
     Case,
     Parts,
     find_remains,
-    folded,
     forget_requests,
     memories_of,
+    rolled_up,
 )
 
 from mnemosyned import Memory as Library
@@ -82,9 +82,9 @@ def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
 def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
     store: SqliteStore, service: MemoryService, parts: Parts
 ) -> None:
-    case = Case("words", "query", "folded")
+    case = Case("words", "query", "rolled_up")
     remember_batch(store, *memories_of(case))
-    folded(parts)
+    rolled_up(parts)
 
     preview = service.call(Forget(query=WORDS["words"], dry_run=True))
     receipt = service.call(Forget(query=WORDS["words"]))
@@ -119,8 +119,8 @@ def test_a_secret_is_masked_in_the_preview(
 def test_forgetting_a_month_forgets_all_it_was_made_of(
     store: SqliteStore, service: MemoryService, parts: Parts
 ) -> None:
-    remember_batch(store, *memories_of(Case("words", "id", "folded")))
-    folded(parts)
+    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
+    rolled_up(parts)
 
     receipt = service.call(Forget(above(store, "m3")[-1].id))
 
@@ -133,8 +133,8 @@ def test_forgetting_a_month_forgets_all_it_was_made_of(
 def test_every_summary_above_is_rewritten_from_what_remains(
     store: SqliteStore, service: MemoryService, parts: Parts
 ) -> None:
-    remember_batch(store, *memories_of(Case("words", "id", "folded")))
-    folded(parts)
+    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
+    rolled_up(parts)
 
     service.call(Forget("m3"))
 
@@ -212,8 +212,8 @@ def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
     parts: Parts,
     retention: RetentionService,
 ) -> None:
-    remember_batch(store, *memories_of(Case("words", "id", "folded")))
-    folded(parts)
+    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
+    rolled_up(parts)
 
     store.deletion.forget(["m3"])  # and the process dies here
 

@@ -53,7 +53,7 @@ def a_day(store: SqliteStore, day: int, *, episodes: int = 3) -> None:
 
 
 def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
-    """Sleep on the morning after the day after that one, when it is over and folded."""
+    """Sleep on the morning after the day after that one, when it is over and rolled up."""
     clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
     return cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
@@ -81,7 +81,7 @@ def get(store: SqliteStore, id: str) -> Episode:
 # ------------------------------------------------------------------- folding
 
 
-def test_a_day_that_is_over_is_folded_with_its_links_and_counts(
+def test_a_day_that_is_over_is_rolled_up_with_its_links_and_counts(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     a_day(store, 0)
@@ -102,7 +102,7 @@ def test_a_day_that_is_over_is_folded_with_its_links_and_counts(
     )
     assert [one.id for one in level(store, 0)] == list(get(store, day.id).summary_of)
     assert {one.parent for one in level(store, 0)} == {day.id}
-    assert (report.promoted, report.folded, keys(report)) == (3, 1, ["2026-03-02"])
+    assert (report.promoted, report.rolled_up, keys(report)) == (3, 1, ["2026-03-02"])
 
 
 def test_a_day_that_is_not_over_waits(
@@ -113,7 +113,7 @@ def test_a_day_that_is_not_over_waits(
 
     report = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
-    assert (report.promoted, report.folded) == (3, 0)
+    assert (report.promoted, report.rolled_up) == (3, 0)
 
 
 def test_every_level_is_written_by_the_summarizer_and_lower_ones_remain(
@@ -207,7 +207,7 @@ def test_a_very_long_day_is_shortened_part_by_part(
     report = sleep(cycle, clock, day=0)
 
     (day,) = level(store, 1)
-    assert (report.folded, day.item_count) == (1, 90)
+    assert (report.rolled_up, day.item_count) == (1, 90)
     assert len(day.content) <= 24_000 / 3
     assert max(thirds.sizes) <= 25_000
 
@@ -238,7 +238,7 @@ def test_a_very_long_day_is_shortened_by_a_model_of_long_answers(
 
     (day,) = level(store, 1)
     assert [row.error for row in store.sleep.log(limit=99) if row.error] == []
-    assert (report.failed, report.folded, rewritten.episodes_rewritten) == (0, 1, 1)
+    assert (report.failed, report.rolled_up, rewritten.episodes_rewritten) == (0, 1, 1)
     assert (day.item_count, day.summarizer) == (89, "fake")
 
 
@@ -300,9 +300,9 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
         failed = sleep(cycle, clock, day=7)
     again = sleep(cycle, clock, day=7)
 
-    assert (failed.folded, failed.failed, failed.promoted) == (0, 7, 21)
+    assert (failed.rolled_up, failed.failed, failed.promoted) == (0, 7, 21)
     assert failed.status is CycleStatus.PARTIAL
-    assert again.folded == 8
+    assert again.rolled_up == 8
     assert {
         row.error for row in store.sleep.log(limit=99) if row.level and row.error
     } == {"storage_failed"}
@@ -327,7 +327,7 @@ def test_a_memory_forgotten_during_a_roll_up_does_not_return(
     raced = sleep(cycle, clock, day=0)
     again = sleep(cycle, clock, day=0)
 
-    assert (raced.folded, again.folded) == (0, 1)
+    assert (raced.rolled_up, again.rolled_up) == (0, 1)
     assert "d0e1x1" not in level(store, 1)[0].content
 
 
@@ -374,13 +374,13 @@ def test_relief_at_the_cap_and_a_cycle_of_one_session_fold_nothing(
     relief = cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
     session = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
 
-    assert (relief.folded, session.folded) == (0, 0)
+    assert (relief.rolled_up, session.rolled_up) == (0, 0)
 
 
 # ------------------------------------------------------------ looking at it
 
 
-def test_one_place_is_taken_by_an_episode_and_what_it_was_folded_into(
+def test_one_place_is_taken_by_an_episode_and_what_it_was_rolled_up_into(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
 ) -> None:
     for day in range(7):
@@ -430,7 +430,7 @@ def test_exact_details_are_carried_up_each_once(
     assert [detail.value for detail in details] == ["a@b.io", "c@d.io"]
 
 
-def test_a_dry_run_shows_what_would_be_folded_and_asks_nobody(
+def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(
     store: SqliteStore,
     clock: FakeClock,
     service: MemoryService,

@@ -56,7 +56,7 @@ def report(
         promoted=1,
         evicted=evicted,
         failed=0,
-        folded=sum(bool(group.level) for group in groups),
+        rolled_up=sum(bool(group.level) for group in groups),
         chars_before=300,
         chars_after=100,
     )

@@ -95,7 +95,7 @@ def slept(parts: Parts) -> None:
     parts.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
 
-def folded(parts: Parts) -> None:
+def rolled_up(parts: Parts) -> None:
     slept(parts)
     parts.clock.advance(days=30)
     slept(parts)
@@ -108,7 +108,7 @@ def pinned(parts: Parts) -> None:
 
 
 def restored(parts: Parts) -> None:
-    folded(parts)
+    rolled_up(parts)
     for at in CHOSEN_AT:
         parts.service.call(Restore(f"m{at}"))
 
@@ -119,13 +119,13 @@ def undone(parts: Parts) -> None:
 
 
 def superseded(parts: Parts) -> None:
-    folded(parts)
+    rolled_up(parts)
     for at in CHOSEN_AT:
         parts.service.call(Remember(f"the meadow is mown {at}", supersedes=f"m{at}"))
 
 
 def pruned(parts: Parts) -> None:
-    folded(parts)
+    rolled_up(parts)
     parts.service.call(Prune(characters_max=0))
 
 
@@ -141,11 +141,11 @@ class Parts:
 
 STATES: dict[str, Callable[[Parts], None]] = {
     state.__name__: state
-    for state in (fresh, slept, folded, pinned, restored, undone, superseded, pruned)
+    for state in (fresh, slept, rolled_up, pinned, restored, undone, superseded, pruned)
 }
 BY_WORD = [
     Case(word, ("id", "query", "person")[at % 3], state)
-    for state in ("fresh", "folded")
+    for state in ("fresh", "rolled_up")
     for at, word in enumerate(WORDS)
 ]
 BY_STATE = [
@@ -163,14 +163,17 @@ BY_STATE = [
 BY_PLACE = [
     Case("words", "session", "slept", {"session": "Zqxjv48213Kwyz"}),
     Case(
-        "words", "session", "folded", {"session": "s Zqxjv48213Kwyz", "source": "chat"}
+        "words",
+        "session",
+        "rolled_up",
+        {"session": "s Zqxjv48213Kwyz", "source": "chat"},
     ),
     Case("words", "source", "slept", {"source": "Zqxjv48213Kwyz"}),
     Case("words", "person", "slept", {"role": "Zqxjv48213Kwyz"}),
     Case("cjk", "person", "fresh", {"role": "鑫淼焱垚犇骉"}),
     Case("words", "query", "slept", {"metadata": {"also": ["Zqxjv48213Kwyz"]}}),
     Case("words", "period", "fresh"),
-    Case("words", "period", "folded"),
+    Case("words", "period", "rolled_up"),
 ]
 
 

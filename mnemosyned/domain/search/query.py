@@ -138,7 +138,7 @@ class SearchCandidates:
     """For the best matches, the positions beside them in their session and how far off, 1 or 2."""
     corpus: Corpus = field(default_factory=Corpus)
     above: Mapping[int, int] = field(default_factory=dict)
-    """By episode, day or week: the day, week or month that it was folded into."""
+    """By episode, day or week: the day, week or month that it was rolled up into."""
     nearness: Nearness = field(default_factory=Nearness)
     """Of candidates by words, and of those by nearness alone, which are among the memories."""
 
