@@ -274,9 +274,31 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
+    root = _compose(path)
+    if root is None:
+        return
+    seen: set[str] = set()
+    for key, node in _flatten(path, root, ""):
+        where = f"{path}, line {node.start_mark.line + 1}"
+        if key in seen:
+            raise ConfigInvalid(f"{where}: {key} is set twice", field=key)
+        seen.add(key)
+        try:
+            value = yaml.SafeLoader("").construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            # A tag of another program, 31 February.
+            problem = getattr(error, "problem", None) or error
+            raise ConfigInvalid(f"{where}: {key}: {problem}", field=key) from error
+        _set(values, key, _checked(key, value, where=where, strict=True))
+
+
+def _compose(path: Path) -> Node | None:
+    """The nodes of a YAML file; None where it is empty."""
+    import yaml  # noqa: PLC0415
+
     try:
         text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        return yaml.compose(text, Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid(f"{path}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
@@ -288,22 +310,6 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
         raise ConfigInvalid(
             f"{path}: it is nested too deeply; no setting is"
         ) from error
-    seen: set[str] = set()
-    for key, node in _flatten(path, root, "") if root else ():
-        where = f"{path}, line {node.start_mark.line + 1}"
-        if key in seen:
-            raise ConfigInvalid(f"{where}: {key} is set twice", field=key)
-        seen.add(key)
-        try:
-            value = yaml.SafeLoader("").construct_object(node, deep=True)
-        except (
-            yaml.YAMLError,
-            ValueError,
-            RecursionError,
-        ) as error:  # a tag of another program, 31 February
-            problem = getattr(error, "problem", None) or error
-            raise ConfigInvalid(f"{where}: {key}: {problem}", field=key) from error
-        _set(values, key, _checked(key, value, where=where, strict=True))
 
 
 def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:

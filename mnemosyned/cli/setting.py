@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tempfile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.errors import ConfigInvalid
 
 VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#"'][^#\n]*?)?"""
+_IN_SECTION = re.compile(r"[ \t]|#|\r?\n")
+_CHILD = re.compile(r"([ \t]+)[^\s#]")
 
 
 def write_setting(file: Path, section: str, name: str, value: str | None) -> None:
@@ -51,29 +54,27 @@ def write_setting(file: Path, section: str, name: str, value: str | None) -> Non
 def with_setting(text: str, section: str, name: str, value: str | None) -> str:
     """The text of a file with this setting in it."""
     newline = "\r\n" if "\r\n" in text else "\n"
+    if text and not text.endswith("\n"):
+        text += newline
     lines = text.splitlines(keepends=True)
     head = re.compile(rf"{re.escape(section)}[ \t]*:[ \t]*(#.*)?\r?\n?")
-    at = next((at for at, line in enumerate(lines) if head.fullmatch(line)), None)
-    if at is None:
-        gap = newline if text and not text.endswith("\n") else ""
-        return f"{text}{gap}{section}:{newline}  {name}: {_yaml(value)}{newline}"
-    if not lines[at].endswith("\n"):
-        lines[at] += newline
-    end = at + 1
-    while end < len(lines) and re.match(r"[ \t]|#|\r?\n", lines[end]):
-        end += 1
+    heads = [number for number, line in enumerate(lines) if head.fullmatch(line)]
+    if not heads:
+        return f"{text}{section}:{newline}  {name}: {_yaml(value)}{newline}"
+    begin = heads[0] + 1
+    children = list(takewhile(_IN_SECTION.match, lines[begin:]))
     key = re.compile(
-        rf"([ \t]+{re.escape(name)}[ \t]*:[ \t]*){VALUE}([ \t]+#.*|[ \t]*)(\r?\n?)"
+        rf"([ \t]+{re.escape(name)}[ \t]*:)([ \t]*){VALUE}([ \t]+#.*|[ \t]*)(\r?\n?)"
     )
     indent = "  "
-    for number in range(end - 1, at, -1):
-        if found := key.fullmatch(lines[number]):
-            start = found[1] if found[1][-1] in " \t" else f"{found[1]} "
-            lines[number] = f"{start}{_yaml(value)}{found[2]}{found[3]}"
+    for number, line in reversed(list(enumerate(children, begin))):
+        if setting := key.fullmatch(line):
+            label, space, comment, ending = setting.groups()
+            lines[number] = f"{label}{space or ' '}{_yaml(value)}{comment}{ending}"
             return "".join(lines)
-        if child := re.match(r"([ \t]+)[^\s#]", lines[number]):
+        if child := _CHILD.match(line):
             indent = child[1]
-    lines.insert(at + 1, f"{indent}{name}: {_yaml(value)}{newline}")
+    lines.insert(begin, f"{indent}{name}: {_yaml(value)}{newline}")
     return "".join(lines)
 
 

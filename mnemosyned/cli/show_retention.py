@@ -22,14 +22,16 @@ def forgotten(result: Forgotten) -> str:
     ]
     if result.learnings:
         gone.append(counted(result.learnings, "learning"))
-    head = (
-        f"{'would forget' if result.dry_run else 'forgotten'}: {', '.join(gone)}; "
-        f"summaries: {result.episodes_removed:,} removed, {result.episodes_rewritten:,} rewritten"
-    )
-    found = result.memories or result.learnings
-    lines = [head if found else "nothing to forget: no memory matches"]
+    verb = "would forget" if result.dry_run else "forgotten"
+    head = "nothing to forget: no memory matches"
+    if result.memories or result.learnings:
+        head = (
+            f"{verb}: {', '.join(gone)}; summaries: {result.episodes_removed:,} removed, "
+            f"{result.episodes_rewritten:,} rewritten"
+        )
+    lines = [head]
     for line in result.lines:
-        who = "  ".join(part for part in (line.session, line.role) if part)
+        who = "  ".join(filter(None, (line.session, line.role)))
         words = line.snippet or "(its words were pruned)"
         lines.append(wrapped(f"{when(line.created_at)}  {who}: {words}"))
     if result.further:
@@ -56,19 +58,25 @@ def _consequences(result: Forgotten) -> Iterator[str]:
         )
     if result.reason:
         yield f"not finished: {result.reason}"
-    elif not result.complete and result.purge_in_s is not None:
-        yield (
-            f"the words leave the file itself in about {span(max(1.0, result.purge_in_s))}: "
-            "a purge rewrites it, and the last one was a moment ago"
-        )
     elif not result.complete:
-        yield (
-            "another program reads the database: until it is done, and the daemon has slept or "
-            "stopped after that, the words can still be read in the file's log"
-        )
+        yield _words_left(result.purge_in_s)
     if result.backups:
         yield "nothing was deleted from these copies:"
         yield from (f"   {copy}" for copy in result.backups)
+
+
+def _words_left(purge_in_s: float | None) -> str:
+    """The note on words that are still in the file: until when."""
+    if purge_in_s is None:
+        return (
+            "another program reads the database: until it is done, and the daemon has slept or "
+            "stopped after that, the words can still be read in the file's log"
+        )
+    seconds = span(max(1.0, purge_in_s))
+    return (
+        f"the words leave the file itself in about {seconds}: "
+        "a purge rewrites it, and the last one was a moment ago"
+    )
 
 
 def pinned(result: Pinned) -> str:
@@ -83,12 +91,10 @@ def backed_up(result: BackedUp) -> str:
 
 def restored(result: Restored) -> str:
     """The restored original, and the change of its episode."""
-    removed, rewritten = (
-        "had no other original and was removed",
-        "was rewritten without it",
-    )
-    left = removed if result.episode_removed else rewritten
-    return f"{result.id} is back in working memory, pinned; episode {result.episode} {left}"
+    change = "was rewritten without it"
+    if result.episode_removed:
+        change = "had no other original and was removed"
+    return f"{result.id} is back in working memory, pinned; episode {result.episode} {change}"
 
 
 def pruned(result: Pruned) -> str:
@@ -103,9 +109,10 @@ def _pruned(result: Pruned) -> str:
             "nothing to prune: no original is beyond archive.keep_days or archive.characters_max "
             "(unset, they keep everything), nor beyond what this call said"
         )
+    verb = "would prune" if result.dry_run else "pruned"
+    originals = counted(result.memories, "original")
+    more = "; call again for the rest" if result.more else ""
     return (
-        f"{'would prune' if result.dry_run else 'pruned'}: the words of "
-        f"{counted(result.memories, 'original')}, {result.characters:,} characters, from "
-        f"{when(result.oldest)} to "
-        f"{when(result.newest)}" + ("; call again for the rest" if result.more else "")
+        f"{verb}: the words of {originals}, {result.characters:,} characters, "
+        f"from {when(result.oldest)} to {when(result.newest)}{more}"
     )

@@ -81,11 +81,10 @@ def _within_budget(batches: Sequence[Batch], context: CycleContext) -> Iterator[
     """Yield the groups that the cycle begins before a model has read its share."""
     chars_left = context.meter.chars_max
     for batch in batches:
-        if chars_left is not None and chars_left <= 0:
+        if chars_left <= 0:
             return
         yield batch
-        summarized = len(batch.members) >= context.policy.groups.summarize_min
-        if chars_left is not None and summarized:
+        if len(batch.members) >= context.policy.groups.summarize_min:
             chars_left -= batch.chars
 
 
@@ -96,8 +95,11 @@ def _children(
 
     Memories that are `excluded` from summaries share one.
     """
-    lasting = [memory for memory in batch.members if memory.id not in excluded]
-    unsummarized = [memory for memory in batch.members if memory.id in excluded]
+    lasting: list[Pending] = []
+    unsummarized: list[Pending] = []
+    for memory in batch.members:
+        members = unsummarized if memory.id in excluded else lasting
+        members.append(memory)
     if len(lasting) >= limits.summarize_min:
         chars = sum(memory.chars for memory in lasting)
         yield _child(batch.members, int(chars * SUMMARY_SHARE))
@@ -123,32 +125,30 @@ def _rollups(
     """Yield the periods that are rolled up after the episodes of these groups."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.policy.groups, context.policy.rollup.minimum
-    coming = [
-        child for batch in batches for child in _children(batch, excluded, limits)
-    ]
+    coming: list[Child] = []
+    for batch in batches:
+        coming.extend(_children(batch, excluded, limits))
     reopened: set[datetime] = set()
     for level in UPPER_LEVELS:
         limit = closed_before(level, cutoff)
         coming = [child for child in coming if child.covers_from < limit]
-        reopened |= {child.covers_from for child in coming}
-        found = context.store.rollups.pending(
+        reopened.update(child.covers_from for child in coming)
+        pending = context.store.rollups.pending(
             to_level=level,
             before=limit,
             limit=ROLLUP_MAX,
             opened={begin_of(level, moment) for moment in reopened},
         )
-        existing = found.existing
-        due = rollup_periods(
-            PendingRollups([*found.children, *coming], existing), level
-        )
-        yield from (period_report(period, GroupStatus.PLANNED) for period in due)
-        coming = [
-            _as_child(period, minimum)
-            for period in due
-            if period.begins not in existing
-        ]
-        # A summary that is rewritten has the period above it rewritten.
-        reopened = {period.begins for period in due if period.begins in existing}
+        children = [*pending.children, *coming]
+        due = rollup_periods(PendingRollups(children, pending.existing), level)
+        coming, reopened = [], set()
+        for period in due:
+            yield period_report(period, GroupStatus.PLANNED)
+            if period.begins in pending.existing:
+                # A summary that is rewritten has the period above it rewritten.
+                reopened.add(period.begins)
+            else:
+                coming.append(_as_child(period, minimum))
 
 
 def _as_child(period: Period, minimum: int) -> Child:

@@ -179,23 +179,15 @@ class Vectors:
             self._closing.wait(self._retry_s)
 
     def _work(self) -> None:
-        self._model = self._store.use_model(
-            self._embedder.name, self._embedder.identity()
-        )
-        self._embedder.embed_question(
-            "ready"
-        )  # the process is started before anybody waits
+        model = self._embedder.name
+        self._model = self._store.use_model(model, self._embedder.identity())
+        # The process is started before anybody waits.
+        self._embedder.embed_question("ready")
         index = self._index = self._new_index()
-        older = self._store.newest_position() + 1
-        while older and not index.full and not self._closing.is_set():
-            older = self._load(index, before=older)
+        older = self._load_all(index)
         self._recount(index)
         self._change(state=EmbedderState.READY, reason="", searched=len(index))
-        log.info(
-            "embedding_ready",
-            model=self._embedder.name,
-            embedded=self._status.embedded,
-        )
+        log.info("embedding_ready", model=model, embedded=self._status.embedded)
         spans: list[tuple[int, int]] = []
         top = 0
         while not self._closing.is_set():
@@ -208,22 +200,38 @@ class Vectors:
                 older = self._load(index, before=older)
                 self._change(searched=len(index))
                 continue
-            newest = self._store.newest_position()
+            newest = self._newest_position(top, gather=not spans)
             if newest > top:
-                if top and not spans:
-                    self._gather()
-                    newest = self._store.newest_position()
                 spans.append((top, newest + 1))
                 spans = _bounded(spans)
                 top = newest
-            if not spans:
+            if spans:
+                self._embed_span(index, spans)
+            else:
                 self._wake.wait()
-                continue
-            after, below = spans.pop()  # the newest first
-            if left := self._embed(index, after=after, before=below):
-                spans.append((after, left))
-            elif not spans:
-                log.info("embedding_complete", embedded=self._status.embedded)
+
+    def _newest_position(self, top: int, *, gather: bool) -> int:
+        """The newest position; if it is beyond `top`, after waiting for more to come."""
+        newest = self._store.newest_position()
+        if gather and newest > top > 0:
+            self._gather()
+            newest = self._store.newest_position()
+        return newest
+
+    def _embed_span(self, index: VectorIndex, spans: list[tuple[int, int]]) -> None:
+        """Embed a batch of the newest span, and put back what is left of it."""
+        after, before = spans.pop()
+        if left := self._embed(index, after=after, before=before):
+            spans.append((after, left))
+        elif not spans:
+            log.info("embedding_complete", embedded=self._status.embedded)
+
+    def _load_all(self, index: VectorIndex) -> int:
+        """Load until the index is full; where to go on, 0 at the end."""
+        older = self._store.newest_position() + 1
+        while older and not index.full and not self._closing.is_set():
+            older = self._load(index, before=older)
+        return older
 
     def _gather(self) -> None:
         """Let what comes in one by one share a commit; questions are answered meanwhile."""
@@ -329,11 +337,13 @@ class Vectors:
 
 def _pieces(rows: Sequence[EmbeddingInput]) -> Iterator[Sequence[EmbeddingInput]]:
     piece: list[EmbeddingInput] = []
+    chars = 0
     for row in rows:
-        chars = sum(len(one.content) for one in piece) + len(row.content)
-        if piece and (len(piece) == PIECE or chars > PIECE_CHARS):
+        chars += len(row.content)
+        too_large = len(piece) == PIECE or chars > PIECE_CHARS
+        if piece and too_large:
             yield piece
-            piece = []
+            piece, chars = [], len(row.content)
         piece.append(row)
     if piece:
         yield piece
