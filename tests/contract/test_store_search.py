@@ -10,8 +10,9 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.query import LINES_MAX, Hit, Query
+from mnemosyned.domain.search.query import Hit, Query
 from mnemosyned.domain.search.ranking import rank
+from mnemosyned.domain.search.weights import WEIGHTS
 from mnemosyned.domain.text.terms import terms
 
 
@@ -141,7 +142,7 @@ def test_an_episode_never_crowds_out_the_answer(store: MemoryStore) -> None:
     answer = recall(store, "apple", limit=2)
 
     assert sorted(hit.id for hit in answer) == ["e", "fresh"]
-    assert max(len(hit.lines) for hit in answer) == LINES_MAX
+    assert max(len(hit.lines) for hit in answer) == WEIGHTS.lines_max
 
 
 def test_the_limit_is_respected(store: MemoryStore) -> None:

@@ -11,7 +11,6 @@ from mnemosyned.domain.dates.questions import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.dedup import ALIKE_MAX, crowded
 from mnemosyned.domain.search.query import (
-    LINES_MAX,
     Corpus,
     Match,
     Query,
@@ -19,6 +18,7 @@ from mnemosyned.domain.search.query import (
     SearchCandidates,
 )
 from mnemosyned.domain.search.ranking import rank
+from mnemosyned.domain.search.weights import WEIGHTS
 from mnemosyned.domain.text.terms import terms
 
 COUNT = 10_000
@@ -347,7 +347,7 @@ def test_an_episode_has_one_place_with_its_best_lines_under_it() -> None:
     places = ranked(query(limit=1), *originals)
 
     assert [place.episode for place in places] == [5]
-    assert len(places[0].lines) == LINES_MAX
+    assert len(places[0].lines) == WEIGHTS.lines_max
 
 
 def test_lines_that_had_places_of_their_own_before_a_sleep_are_all_shown_after_it() -> (

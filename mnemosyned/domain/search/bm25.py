@@ -9,28 +9,17 @@ from itertools import islice
 from typing import NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
+from mnemosyned.domain.search.weights import BM25_WEIGHTS, Bm25Weights
 from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.stemming import WORD, fold_case, stem, stem_prefix
 from mnemosyned.domain.text.terms import Terms
 
-K1, B = 1.2, 0.75
-"""As FTS5's bm25 has them: others gained on one kind of record what they lost on another."""
-STEM_ONLY = 0.9
-"""What another form of a word is worth beside the word as typed."""
-CODE_STEM_ONLY = 0.25
-"""The same for what has a digit in it, where the ending may be the point."""
-CLOSE_TOKENS, CLOSE_CHARS = 3, 60
-"""How near each other two words stand as a phrase."""
-PASSAGE_CHARS_MIN = 110
-"""The least a stretch has: a longer text is also read as its best stretch of the average length,
-as a page that answers in one sentence must not lose to a line that has half of the words (hit@10
-.99 on records of mixed length, .90 without)."""
-PASSAGE_SHARE = 0.8
-PASSAGES_MAX = 50
 READ_CHARS_MAX = 4_000
 """As much of a text is read; the engine's score speaks for the rest."""
 PLACES_MAX = 100
 """So often a word is looked for in a text: one that repeats it more is a list of it."""
+PASSAGES_MAX = 50
+"""Passages of a text that are compared."""
 
 
 class Reading(NamedTuple):
@@ -60,7 +49,10 @@ class Reader:
     the time.
     """
 
-    def __init__(self, terms: Terms, corpus: Corpus) -> None:
+    def __init__(
+        self, terms: Terms, corpus: Corpus, weights: Bm25Weights = BM25_WEIGHTS
+    ) -> None:
+        self._weights = weights
         self.words = terms.words
         self.idf = tuple(corpus.idf(word) for word in terms.words)
         self.nothing = (0.0,) * len(terms.words)
@@ -69,12 +61,12 @@ class Reader:
         """The same with a place for the engine's part."""
         self._silent = Reading(self.nothing, 0.0)
         self._average = max(1.0, corpus.average_chars)
-        self._stretch = max(PASSAGE_CHARS_MIN, round(self._average))
+        self._stretch = max(self._weights.passage_chars_min, round(self._average))
         self._stretch_saturation = self._saturation(self._stretch)
-        self._most = tuple(idf * (K1 + 1) for idf in self.idf)
+        self._most = tuple(idf * (self._weights.k1 + 1) for idf in self.idf)
         forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
-            for form in _forms(number, word):
+            for form in _forms(number, word, weights):
                 forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
         self._forms = [(start, _Known(among)) for start, among in forms.items()]
         self._speakers: dict[str, float] = {}
@@ -93,8 +85,10 @@ class Reader:
             best = self._passage(where)
             for term in counts:
                 part = self._alone(term, best.get(term, 0))
-                scores[term] += PASSAGE_SHARE * (part - scores[term])
-        phrase = _phrase(folded, scores, where) if len(where) > 1 else 0.0
+                scores[term] += self._weights.passage * (part - scores[term])
+        phrase = (
+            _phrase(folded, scores, where, self._weights) if len(where) > 1 else 0.0
+        )
         return Reading(tuple(scores), phrase)
 
     def beyond(self, scores: Sequence[float], worth: float) -> float:
@@ -104,12 +98,16 @@ class Reader:
         """
         read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
         return (
-            max(0.0, worth - read) * (K1 + 1) / (1 + self._saturation(READ_CHARS_MAX))
+            max(0.0, worth - read)
+            * (self._weights.k1 + 1)
+            / (1 + self._saturation(READ_CHARS_MAX))
         )
 
     def _saturation(self, chars: float) -> float:
         """How often a term must stand in a text of this length to be worth half of the most."""
-        return K1 * (1 - B + B * chars / self._average)
+        return self._weights.k1 * (
+            1 - self._weights.b + self._weights.b * chars / self._average
+        )
 
     def _alone(self, term: int, count: int) -> float:
         """The score of a term in a stretch that stood alone."""
@@ -169,12 +167,12 @@ class Reader:
         return counts, where
 
 
-def _forms(number: int, word: str) -> list[_Form]:
+def _forms(number: int, word: str, weights: Bm25Weights) -> list[_Form]:
     tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []
     coded = any(char.isdigit() for char in word)
-    other = CODE_STEM_ONLY if coded else STEM_ONLY
+    other = weights.other_form_of_code if coded else weights.other_form
     forms = [_Form(number, tokens, tuple(map(stem, tokens)), other)]
     if len(tokens) == 1:
         forms += [
@@ -217,31 +215,36 @@ def _worth(form: _Form, tokens: tuple[str, ...]) -> float:
 
 
 def _phrase(
-    text: str, scores: Sequence[float], where: Mapping[int, Sequence[int]]
+    text: str,
+    scores: Sequence[float],
+    where: Mapping[int, Sequence[int]],
+    weights: Bm25Weights,
 ) -> float:
     """The lesser score of each pair of neighboring terms that stand within a few words."""
     total = 0.0
     for number, places in where.items():
         following = where.get(number + 1)
-        if following and _stand_close(text, places, following):
+        if following and _stand_close(text, places, following, weights):
             total += min(scores[number], scores[number + 1])
     return total
 
 
-def _stand_close(text: str, places: Sequence[int], following: Sequence[int]) -> bool:
+def _stand_close(
+    text: str, places: Sequence[int], following: Sequence[int], weights: Bm25Weights
+) -> bool:
     """Whether one of these places has one of the others within a few words after it."""
     following = sorted(
         following
     )  # a term has other forms, which are looked for by themselves
     for place in places:
         after = bisect_right(following, place)
-        if after < len(following) and _close(text, place, following[after]):
+        if after < len(following) and _close(text, place, following[after], weights):
             return True
     return False
 
 
-def _close(text: str, one: int, other: int) -> bool:
+def _close(text: str, start: int, end: int, weights: Bm25Weights) -> bool:
     return (
-        other - one <= CLOSE_CHARS
-        and len(WORD.findall(text, one, other)) <= CLOSE_TOKENS
+        end - start <= weights.close_chars
+        and len(WORD.findall(text, start, end)) <= weights.close_tokens
     )

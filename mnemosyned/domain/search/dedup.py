@@ -3,91 +3,133 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from mnemosyned.domain.search.query import LINES_MAX, Match, RankedResult
+from mnemosyned.domain.search.query import Match, RankedResult
 
-FOLDED_PER_PLACE = 8
-"""For each place of the answer, so many of the best are compared with what is shown."""
+COMPARED_PER_RESULT = 8
+"""For each result of the answer, so many of the best are compared with those shown."""
 ALIKE_MAX = 3
-"""So many memories that differ in figures alone are shown before the rest is folded."""
+"""So many memories that differ in figures alone are shown before others step ahead."""
 _FIGURES = re.compile(r"\d+")
 
 
-def one_of_each_line(
-    places: Sequence[RankedResult], above: Mapping[int, int]
+def one_level_of_each_chain(
+    results: Sequence[RankedResult], above: Mapping[int, int]
 ) -> list[RankedResult]:
-    """One place for what an episode, its day, week and month all tell: the best that answers.
+    """Keep one of an episode, its day, its week and its month: the best that answers.
 
     A summary above gives way to one below it with exact words, whatever their scores; else the
-    better of the two stays. `places` stand best first.
+    better of the two stays. `results` are best first.
     """
     if not above:
-        return list(places)
-    told = {up for place in places if place.lines for up in _line(place, above)}
+        return list(results)
+    covered = {
+        parent for result in results if result.lines for parent in _chain(result, above)
+    }
     kept: list[RankedResult] = []
-    telling: set[int | None] = set()
-    for place in places:
-        line = _line(place, above)
-        if place.lines or (place.episode not in told and telling.isdisjoint(line)):
-            kept.append(place)
-            told.update(line)
-            telling.add(place.episode)
+    shown: set[int | None] = set()
+    for result in results:
+        chain = _chain(result, above)
+        is_new = result.episode not in covered and shown.isdisjoint(chain)
+        if result.lines or is_new:
+            kept.append(result)
+            covered.update(chain)
+            shown.add(result.episode)
     return kept
 
 
-def _line(place: RankedResult, above: Mapping[int, int]) -> list[int]:
+def _chain(result: RankedResult, above: Mapping[int, int]) -> list[int]:
     """Return the roll-ups above the episode of a result, at every level."""
-    line: list[int] = []
-    at = above.get(place.episode) if place.episode is not None else None
-    while at is not None and at not in line:
-        line.append(at)
-        at = above.get(at)
-    return line
+    chain: list[int] = []
+    parent = above.get(result.episode) if result.episode is not None else None
+    while parent is not None and parent not in chain:
+        chain.append(parent)
+        parent = above.get(parent)
+    return chain
 
 
-def folded(
-    places: Sequence[RankedResult], matches: Mapping[int, Match], *, limit: int
+def collapse_repeats(
+    results: Sequence[RankedResult],
+    matches: Mapping[int, Match],
+    *,
+    limit: int,
+    lines_max: int,
 ) -> list[RankedResult]:
-    """The first places that say something new; what repeats one is counted on it.
+    """Return the first results that say something new; what repeats one is counted on it.
 
-    What differs in figures alone steps back for others, and is shown where there are none.
+    Results that differ in figures alone yield to others, and are shown where there is room.
     """
-    shown: list[RankedResult] = []
-    spare: list[tuple[RankedResult, int]] = []
-    repeats: dict[int, list[RankedResult]] = {}
-    first: dict[str, int] = {}
-    alike: dict[str, list[int]] = {}
-    crowded = False
-    for at, place in enumerate(places):
-        full = len(shown) == limit
-        if full and at >= FOLDED_PER_PLACE * limit:
+    answer = _Answer(limit)
+    for rank, result in enumerate(results):
+        if answer.is_full and rank >= COMPARED_PER_RESULT * limit:
             break
-        texts = _texts(place, matches)
-        if texts and all(map(first.__contains__, texts)):
-            repeats.setdefault(first[texts[0]], []).append(place)
-            continue
-        if full and not crowded:
-            continue
+        answer.add(result, _texts(result, matches))
+    return answer.results(lines_max)
+
+
+class _Answer:
+    """The results that say something new, and where each repeat belongs."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._shown: list[RankedResult] = []
+        self._repeats: dict[int, list[RankedResult]] = defaultdict(list)
+        """Repeats by the rank of the result that they repeat."""
+        self._yielding: list[tuple[RankedResult, int]] = []
+        """Results that differ from shown ones in figures alone, with the rank of one of them."""
+        self._rank_of_text: dict[str, int] = {}
+        self._ranks_of_kind: dict[str, list[int]] = defaultdict(list)
+        """By text without its figures, the ranks of the results that say it."""
+        self._is_crowded = False
+        """Whether some differ in figures alone, so that further ones are counted on them."""
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._shown) == self._limit
+
+    def add(self, result: RankedResult, texts: Sequence[str]) -> None:
+        """Show a result, count it as a repeat, or leave it out if there is no room."""
+        if texts and all(text in self._rank_of_text for text in texts):
+            self._repeats[self._rank_of_text[texts[0]]].append(result)
+            return
+        if self.is_full and not self._is_crowded:
+            return
         kinds = [_FIGURES.sub("0", text) for text in texts]
-        if texts and all(len(alike.get(kind, ())) >= ALIKE_MAX for kind in kinds):
-            spare.append((place, alike[kinds[0]][0]))
-        elif not full:
-            for text, kind in zip(texts, kinds, strict=True):
-                first.setdefault(text, len(shown))
-                alike.setdefault(kind, []).append(len(shown))
-                crowded = crowded or len(alike[kind]) >= ALIKE_MAX
-            shown.append(place)
-    room = limit - len(shown)
-    for place, known in spare[room:]:
-        repeats.setdefault(known, []).append(place)
-    answer = [_repeated(place, repeats.get(at, ())) for at, place in enumerate(shown)]
-    answer += [place for place, _ in spare[:room]]
-    return sorted(answer, key=lambda place: -place.score)
+        if texts and all(map(self._is_common, kinds)):
+            self._yielding.append((result, self._ranks_of_kind[kinds[0]][0]))
+        elif not self.is_full:
+            self._show(result, texts, kinds)
+
+    def _is_common(self, kind: str) -> bool:
+        return len(self._ranks_of_kind[kind]) >= ALIKE_MAX
+
+    def _show(
+        self, result: RankedResult, texts: Sequence[str], kinds: Sequence[str]
+    ) -> None:
+        rank = len(self._shown)
+        for text, kind in zip(texts, kinds, strict=True):
+            self._rank_of_text.setdefault(text, rank)
+            self._ranks_of_kind[kind].append(rank)
+        self._is_crowded = self._is_crowded or any(map(self._is_common, kinds))
+        self._shown.append(result)
+
+    def results(self, lines_max: int) -> list[RankedResult]:
+        """Return what is shown with its repeats, filled up with what yielded, best first."""
+        room = self._limit - len(self._shown)
+        for result, rank in self._yielding[room:]:
+            self._repeats[rank].append(result)
+        answer = [
+            _with_repeats(result, self._repeats.get(rank, ()), lines_max)
+            for rank, result in enumerate(self._shown)
+        ]
+        answer += [result for result, _ in self._yielding[:room]]
+        return sorted(answer, key=lambda result: -result.score)
 
 
 def crowded(texts: Sequence[str], limit: int) -> bool:
-    """Whether these say too little that differs for so many places, figures aside."""
+    """Tell whether texts differ too little, figures aside, to fill an answer."""
     distinct = set(texts)
     if len(distinct) < limit:
         return True
@@ -99,26 +141,27 @@ def crowded(texts: Sequence[str], limit: int) -> bool:
     return True
 
 
-def _repeated(place: RankedResult, repeats: Sequence[RankedResult]) -> RankedResult:
+def _with_repeats(
+    result: RankedResult, repeats: Sequence[RankedResult], lines_max: int
+) -> RankedResult:
     """Return a result with the best of its repeats under it."""
     if not repeats:
-        return place
-    lines = list(place.lines)
+        return result
+    lines = list(result.lines)
     for repeat in repeats:
-        lines += (
-            [(repeat.memory, repeat.score)]
-            if repeat.memory is not None
-            else repeat.lines
-        )
-    shown = max(len(place.lines), LINES_MAX)
-    return place._replace(lines=tuple(lines[:shown]), duplicates=len(repeats))
+        if repeat.memory is not None:
+            lines.append((repeat.memory, repeat.score))
+        else:
+            lines += repeat.lines
+    shown = max(len(result.lines), lines_max)
+    return result._replace(lines=tuple(lines[:shown]), duplicates=len(repeats))
 
 
-def _texts(place: RankedResult, matches: Mapping[int, Match]) -> list[str]:
-    """Who said what: what two places that say the same have in common."""
-    shown = [matches[position] for position, _ in place.lines]
-    if place.memory is not None:
-        shown.insert(0, matches[place.memory])
+def _texts(result: RankedResult, matches: Mapping[int, Match]) -> list[str]:
+    """Return who said what: the same for two results that say the same."""
+    shown = [matches[position] for position, _ in result.lines]
+    if result.memory is not None:
+        shown.insert(0, matches[result.memory])
     return [
         f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"
         for match in shown

@@ -1,13 +1,13 @@
-"""Which matches have their neighbors looked up, and which of those are near enough."""
+"""Neighbors: lines next to a match in its conversation, and what a match lends to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from mnemosyned.domain.memory import DEFAULT_SESSION
 from mnemosyned.domain.search.query import Match
-from mnemosyned.domain.search.ranking import NEIGHBOR_SHARES
+from mnemosyned.domain.search.weights import WEIGHTS, RankingWeights
 
 MATCHES_MAX = 24
 """Neighbors are looked up for this many of the best matches."""
@@ -34,7 +34,51 @@ def nearest(positions: Sequence[int], position: int) -> list[tuple[int, int]]:
     index = positions.index(position)
     return [
         (neighbor, distance)
-        for distance in range(1, len(NEIGHBOR_SHARES) + 1)
+        for distance in range(1, len(WEIGHTS.neighbors) + 1)
         for neighbor in (index - distance, index + distance)
         if 0 <= neighbor < len(positions)
     ]
+
+
+def lent_scores(
+    matches: Mapping[int, Match],
+    terms: Mapping[int, Sequence[float]],
+    beside: Mapping[int, Sequence[tuple[int, int]]],
+    weights: RankingWeights,
+) -> dict[int, list[float]]:
+    """Return for each candidate the best its neighbors say of each term, at their share.
+
+    `beside` are the neighbors that were looked up; for others, those of adjoining positions.
+    """
+    adjoining = [
+        (step * distance, distance)
+        for distance in range(1, len(weights.neighbors) + 1)
+        for step in (-1, 1)
+    ]
+    lent: dict[int, list[float]] = {}
+    for position, match in matches.items():
+        if match.score <= 0:
+            continue
+        pairs = beside.get(position)
+        if pairs is None:
+            pairs = [(position + offset, far) for offset, far in adjoining]
+        for neighbor, distance in pairs:
+            other = matches.get(neighbor)
+            if other is None or not in_one_conversation(match, other, weights):
+                continue
+            share = weights.neighbors[distance - 1]
+            shared = [score * share for score in terms[position]]
+            known = lent.get(neighbor)
+            lent[neighbor] = list(map(max, known, shared)) if known else shared
+    return lent
+
+
+def in_one_conversation(
+    match: Match, other: Match, weights: RankingWeights = WEIGHTS
+) -> bool:
+    """Tell whether two memories next to each other belong together."""
+    return (
+        match.session == other.session != DEFAULT_SESSION
+        and match.source == other.source
+        and abs(match.created_at - other.created_at) <= weights.neighbors_within
+    )

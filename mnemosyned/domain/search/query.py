@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mnemosyned.domain.dates.questions import TimeSpan
     from mnemosyned.domain.text.terms import Terms
 
-LINES_MAX = 3
-"""So many of an episode's originals are shown, and more where each earns a place by itself."""
 VAGUE = 0.5
 """What a word counts that carries no content of its own: among notes and captions `get` and `much`
 are as rare as a name, and tell nothing."""

@@ -1,0 +1,184 @@
+"""Scores of candidates: the words of each, those around it, and priors that scale with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mnemosyned.domain.search.bm25 import READ_CHARS_MAX, Reader
+from mnemosyned.domain.search.neighbors import lent_scores
+from mnemosyned.domain.search.query import (
+    Match,
+    Query,
+    ScoreBreakdown,
+    SearchCandidates,
+)
+from mnemosyned.domain.search.sittings import sitting_scores
+from mnemosyned.domain.search.source_hints import asked_of, is_asked_of
+from mnemosyned.domain.search.weights import RankingWeights
+
+UNNAMED_ROLES = frozenset(
+    "user assistant system tool function model human agent ai bot me self owner note".split()
+) | {""}
+"""Roles that are nobody's name."""
+_QUESTION_MARKS = ("?", "？")
+
+
+class _Reading(NamedTuple):
+    """A candidate and what its own text says of each term; the last place is the rest's."""
+
+    match: Match
+    terms: tuple[float, ...]
+    phrase: float
+    speaker: float
+    """How telling the name of the speaker is."""
+
+
+class _Text(NamedTuple):
+    """Parts of a score that come from the words of a candidate and those around it."""
+
+    words: float
+    phrase: float
+    neighbors: float
+    session: float
+
+
+def candidate_scores(
+    query: Query, candidates: SearchCandidates, weights: RankingWeights
+) -> dict[int, ScoreBreakdown]:
+    """Score candidates; those that neither match nor adjoin a match are left out."""
+    reader = Reader(query.terms, candidates.corpus, weights.bm25)
+    readings = {
+        match.position: _reading(reader, match) for match in candidates.memories
+    }
+    names = _named_terms(reader, readings)
+    terms = {
+        position: _own_terms(reading, names, weights)
+        for position, reading in readings.items()
+    }
+    sums = {position: sum(own) for position, own in terms.items()}
+    matches = {position: reading.match for position, reading in readings.items()}
+    lent = lent_scores(matches, terms, candidates.beside, weights)
+    sittings: Mapping[int, float] = {}
+    if not query.only_then:
+        sittings = sitting_scores(
+            matches.values(), terms, sums, pause=weights.sitting_pause
+        )
+    asked = asked_of(query.terms)
+    scores: dict[int, ScoreBreakdown] = {}
+    for position, reading in readings.items():
+        borrowed = lent.get(position)
+        if reading.match.score <= 0 and borrowed is None:
+            continue
+        words = sums[position]
+        best = sum(map(max, terms[position], borrowed)) if borrowed else words
+        text = _Text(
+            words,
+            weights.phrase * reading.phrase,
+            best - words,
+            weights.session * sittings.get(position, 0.0),
+        )
+        scores[position] = _with_priors(
+            query,
+            reading,
+            text,
+            is_about=_is_about(reading, names),
+            is_from_source=is_asked_of(reading.match.source, asked),
+            weights=weights,
+        )
+    return scores
+
+
+def _reading(reader: Reader, match: Match) -> _Reading:
+    speaker = reader.spoken_by(match.role)
+    if match.score <= 0:
+        return _Reading(match, reader.unread, 0.0, speaker)
+    scores, phrase = reader.read(match.content)
+    # The index also finds pairs of characters, and words beyond the part of a text that is read.
+    rest = match.grams
+    if len(match.content) >= READ_CHARS_MAX:
+        rest += reader.beyond(scores, match.score - match.grams)
+    elif not any(scores) and not speaker:
+        rest = match.score
+    return _Reading(match, (*scores, rest), phrase, speaker)
+
+
+def _named_terms(reader: Reader, readings: Mapping[int, _Reading]) -> set[int]:
+    """Return the terms that are the name of a speaker among the candidates."""
+    roles = {reading.match.role for reading in readings.values() if reading.speaker}
+    return {
+        number
+        for role in roles
+        for number, score in enumerate(reader.role(role))
+        if score
+    }
+
+
+def _own_terms(
+    reading: _Reading, names: set[int], weights: RankingWeights
+) -> tuple[float, ...]:
+    """Return the score for each term; names in another speaker's words count less."""
+    if not names or reading.match.role.lower() in UNNAMED_ROLES:
+        return reading.terms
+    return tuple(
+        score * weights.named_by_others if number in names else score
+        for number, score in enumerate(reading.terms)
+    )
+
+
+def _is_about(reading: _Reading, names: set[int]) -> bool:
+    """Tell whether the person asked about speaks, or is named in a record of no speaker."""
+    if reading.speaker:
+        return True
+    unnamed = reading.match.role.lower() in UNNAMED_ROLES
+    return unnamed and any(reading.terms[number] for number in names)
+
+
+def _with_priors(
+    query: Query,
+    reading: _Reading,
+    text: _Text,
+    *,
+    is_about: bool,
+    is_from_source: bool,
+    weights: RankingWeights,
+) -> ScoreBreakdown:
+    """Add the parts that scale with how well it matches, so that they lift nothing unrelated."""
+    match = reading.match
+    score = sum(text)
+    is_question = match.content.rstrip().endswith(_QUESTION_MARKS)
+    asks = -weights.asks * score if is_question else 0.0
+    score += asks
+    speaker = weights.speaker * score * is_about + weights.speaker_idf * reading.speaker
+    score += speaker
+    source = weights.source * is_from_source * score
+    score += source
+    time = _time_share(query, match, weights) * score if query.spans else 0.0
+    score += time
+    return ScoreBreakdown(
+        *text,
+        asks=asks,
+        speaker=speaker,
+        source=source,
+        time=time,
+        recency=weights.recency * _recency(query, match, weights) * score,
+        importance=weights.importance * (match.importance - 0.5) * score,
+    )
+
+
+def _time_share(query: Query, match: Match, weights: RankingWeights) -> float:
+    share = 0.0
+    for span in query.spans:
+        nearby = span.widened()
+        if span.since <= match.created_at < span.until:
+            return weights.time
+        if nearby.since <= match.created_at < nearby.until:
+            share = weights.time_nearby
+    return share
+
+
+def _recency(query: Query, match: Match, weights: RankingWeights) -> float:
+    if query.now is None:
+        return 0.0
+    age_days = max(0, (query.now - match.created_at).days)
+    return 1 / (1 + age_days / weights.recency_half_days)
