@@ -203,7 +203,7 @@ class ConsolidationRun:
             fallback_reason=summary.fallback_reason or None,
         )
         spoken = frozenset(memory.id for memory in originals if memory.lasting)
-        return Promotion(episode, entry, spoken)
+        return Promotion(episode, entry, spoken, summary.index_terms)
 
     def _fail(self, batch: Batch, started: float, error: Exception) -> None:
         """Log a group that stays in working memory, for the next cycle to try again."""

@@ -47,9 +47,8 @@ def rewrite_stale(
             if stale is None:
                 break
             try:
-                store.rollups.rewrite(
-                    stale.token, _rewritten(stale, lease.rule_based, policy)
-                )
+                episode, index_terms = _rewritten(stale, lease.rule_based, policy)
+                store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
                 if not tries_left:
@@ -63,8 +62,8 @@ def rewrite_stale(
 
 def _rewritten(
     stale: StaleSummary, summarizer: Summarizer, policy: RollupPolicy
-) -> Episode:
-    """Return the summary as it reads after the loss."""
+) -> tuple[Episode, str]:
+    """Return the summary as it reads after the loss, and its index terms."""
     if stale.children:
         return _rewritten_rollup(stale, summarizer, policy)
     return _rewritten_episode(stale, summarizer)
@@ -72,7 +71,7 @@ def _rewritten(
 
 def _rewritten_rollup(
     stale: StaleSummary, summarizer: Summarizer, policy: RollupPolicy
-) -> Episode:
+) -> tuple[Episode, str]:
     """Return a day, week or month rewritten from the summaries below it."""
     children = stale.children
     parts = [as_memory(child) for child in children]
@@ -81,22 +80,26 @@ def _rewritten_rollup(
         summary = Summary(text=text, summarizer=VERBATIM)
     else:
         summary = _summarize(_speaking(parts, stale), stale, summarizer)
-    return replace(
+    episode = replace(
         _with_summary(stale.episode, parts, summary),
         item_count=sum(child.item_count for child in children) or len(parts),
         covers_until=max(child.covers_until for child in children),
     )
+    return episode, summary.index_terms
 
 
-def _rewritten_episode(stale: StaleSummary, summarizer: Summarizer) -> Episode:
+def _rewritten_episode(
+    stale: StaleSummary, summarizer: Summarizer
+) -> tuple[Episode, str]:
     """Return an episode rewritten from the originals that are left of it."""
     originals = stale.originals
     summary = _summarize(_speaking(originals, stale), stale, summarizer)
-    return replace(
+    episode = replace(
         _with_summary(stale.episode, originals, summary),
         item_count=len(originals),
         covers_until=max(memory.created_at for memory in originals),
     )
+    return episode, summary.index_terms
 
 
 def _with_summary(

@@ -27,7 +27,6 @@ from mnemosyned.domain.rollup import (
     parts,
     periods,
 )
-from mnemosyned.domain.summary.extract import KEYWORDS
 from mnemosyned.logs import logger
 from mnemosyned.sleep.consolidate import record_failure
 from mnemosyned.sleep.context import CycleContext
@@ -242,7 +241,9 @@ class RollupRun:
         )
         members = {member.id: member.content for member in work.members}
         try:
-            self._store.rollups.write(Rollup(episode, entry, members))
+            self._store.rollups.write(
+                Rollup(episode, entry, members, summary.index_terms)
+            )
         except MnemosynedError as error:
             self._fail(work, error)
         else:
@@ -359,10 +360,10 @@ def shortened(
 
 
 def as_memory(episode: Episode) -> MemoryRecord:
-    """Return a summary as summarizers read it: its keywords become words of the text."""
+    """Return a summary as summarizers read it."""
     return MemoryRecord(
         id=episode.id,
-        content=episode.content.replace(f"\n{KEYWORDS}", "\n"),
+        content=episode.content,
         created_at=episode.covers_from,
         session=episode.session,
         source=episode.source,

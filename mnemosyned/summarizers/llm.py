@@ -66,7 +66,7 @@ Judge = Callable[[str], Sequence[Problem]]
 class ModelSummarizer(Summarizer):
     """Summarizer that checks a model's answer, retries once, and fails rather than accept an invention.
 
-    The episode has the heading and the keyword line of a rule-based one, and says no less.
+    The episode is found by no fewer words than a rule-based one.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ModelSummarizer(Summarizer):
         self._max_tokens = max_tokens
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's prose under the group's heading, with keywords for what it leaves out.
+        """Return the model's prose, with index terms for what it leaves out.
 
         A group too short to be shortened is written by rule, under the rule's name.
         """
@@ -100,12 +100,13 @@ class ModelSummarizer(Summarizer):
                 memories
             )
         told = [memory for memory in memories if memory.content.strip()]
-        text = _Group(
-            self, told, kept, budget=budget, chars_max=min(int(budget * ROOM), size - 1)
-        )
-        result = text.summary()
+        composed = _Group(self, told, kept, budget=budget).summary()
         self.accepted += 1
-        return Summary(text=result, summarizer=self.name)
+        return Summary(
+            text=composed.text,
+            index_terms=composed.index_terms,
+            summarizer=self.name,
+        )
 
     def ask(self, messages: Sequence[Message], judge: Judge) -> str:
         """Return an answer that passes the check, with one retry."""
@@ -168,20 +169,18 @@ class _Group:
         kept: Extract,
         *,
         budget: int,
-        chars_max: int,
     ) -> None:
         self._by = summarizer
         self._memories = memories
         self._pieces = [whole_piece(memory) for memory in memories]
         self._extract = kept
         self._budget = budget
-        self._chars_max = chars_max
         self._asked = min(
             int(budget * PROSE_SHARE), summarizer.answer_tokens * CHARS_PER_TOKEN
         )
 
-    def summary(self) -> str:
-        """Return the episode's text."""
+    def summary(self) -> ComposedEpisode:
+        """Return the episode's text and index terms."""
         zone = self._by.zone
         ask = partial(summary_messages, chars_max=self._asked, zone=zone)
         found = split_to_fit(
@@ -194,7 +193,7 @@ class _Group:
                 f"The group fills {len(found)} windows of {self._by.name}."
             )
         if len(found) == 1:
-            return self._compose(self._by.ask(ask(found[0]), self._judge)).text
+            return self._compose(self._by.ask(ask(found[0]), self._judge))
         return self._combine([self._summarize_part(part) for part in found])
 
     def _summarize_part(self, part: Sequence[Piece]) -> str:
@@ -208,14 +207,14 @@ class _Group:
             messages, partial(self._problems, sources=part, chars_max=size)
         )
 
-    def _combine(self, summaries: list[str]) -> str:
+    def _combine(self, summaries: list[str]) -> ComposedEpisode:
         """Summarize summaries, in order, until one is left."""
         ask = partial(combine_messages, chars_max=self._asked)
         room = self._by.room(ask([]))
         for _ in range(LEVELS_MAX):
             found = self._windows(summaries, room)
             if len(found) == 1:
-                return self._compose(self._by.ask(ask(found[0]), self._judge)).text
+                return self._compose(self._by.ask(ask(found[0]), self._judge))
             if len(found) >= len(summaries):
                 break
             summaries = [self._merge(window) for window in found]
@@ -261,10 +260,8 @@ class _Group:
     def _compose(self, prose: str) -> ComposedEpisode:
         return compose_episode(
             self._memories,
-            prose,
+            prose.splitlines(),
             extract=self._extract,
-            chars_aim=self._budget,
-            chars_max=self._chars_max,
             zone=self._by.zone,
         )
 

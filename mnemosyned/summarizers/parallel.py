@@ -180,7 +180,9 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _read(self, answer: Answer) -> Digest | Exception:
         if answer.error:
             return SummarizerFailed(f"{self.name} failed with {answer.error}")
-        summary = Summary(text=answer.text, summarizer=self.name)
+        summary = Summary(
+            text=answer.text, index_terms=answer.index_terms, summarizer=self.name
+        )
         return Digest(summary=summary, details=answer.details)
 
 

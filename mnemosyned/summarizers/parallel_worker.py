@@ -26,9 +26,10 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Result of one group: text and exact values, or an error."""
+    """Result of one group: text, index terms and exact values, or an error."""
 
     text: str = ""
+    index_terms: str = ""
     details: tuple[Detail, ...] = ()
     error: str = ""
 
@@ -49,9 +50,10 @@ def main(ratio: str, zone: str) -> None:
         try:
             if task.exact:
                 digest = summarizer.digest(task.memories)
-                answer = Answer(digest.summary.text, digest.details)
+                summary, details = digest.summary, digest.details
             else:
-                answer = Answer(summarizer.summarize(task.memories).text)
+                summary, details = summarizer.summarize(task.memories), ()
+            answer = Answer(summary.text, summary.index_terms, details)
         except Exception as error:  # noqa: BLE001 the parent logs it as that group's failure
             answer = Answer(error=type(error).__name__)
         write_frame(sys.stdout.buffer, msgspec.msgpack.encode(answer))

@@ -4,8 +4,7 @@
     python tests/bench/bench_summaries.py --data … --model file.gguf --sessions 5
 
 An answer is retained if every content word of it (stop words removed, Porter-stemmed) occurs in
-the episodes of its evidence sessions taken together. The heading with the date is given to both
-baselines too, inside the same budget. A model is named by `--model`, `--endpoint` or `--config`;
+the episodes of its evidence sessions taken together. A model is named by `--model`, `--endpoint` or `--config`;
 what else it needs comes from the MNEMOSYNE_LLM_… variables, as for the daemon.
 """
 
@@ -25,20 +24,15 @@ from bench.model_summaries import first_sessions, hold_useless, score
 from bench.report import Report
 from bench.retention import Conversation, Render, Session, characters, load, retention
 
-from mnemosyned.domain.summary.extract import KEYWORDS, extract
 from mnemosyned.domain.text.tokenizer import sentences
-from mnemosyned.summarizers.extractive import RATIO, ExtractiveSummarizer, decode
+from mnemosyned.summarizers.extractive import RATIO, ExtractiveSummarizer
 
 SEEDS = 20
 TUNED_ON = 5
 
 
-def heading(session: Session) -> str:
-    return extract(session, ratio=RATIO).heading + "\n"
-
-
 def originals(session: Session) -> str:
-    return heading(session) + "\n".join(one.content for one in session)
+    return "\n".join(one.content for one in session)
 
 
 def lead(session: Session) -> str:
@@ -50,7 +44,7 @@ def at_random(seed: int) -> Render:
         dice = random.Random(f"{seed}{session[0].id}{len(session)}")
         pool = [text for one in session for text, _ in sentences(one.content)]
         dice.shuffle(pool)
-        text = heading(session)
+        text = ""
         for sentence in pool:
             if len(text) + len(sentence) < budget(session):
                 text += f"{sentence}\n"
@@ -65,12 +59,7 @@ def budget(session: Session) -> int:
 
 def whole(session: Session, text: str) -> int:
     """Characters of the summary that are complete sentences of the sources."""
-    prose = "\n".join(
-        line for line in text.split("\n")[1:] if not line.startswith(KEYWORDS)
-    )
-    bare = re.sub(
-        r" \((?:about )?(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4}\)", "", decode(prose)
-    )
+    bare = re.sub(r" \((?:about )?(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4}\)", "", text)
     return sum(
         len(sentence)
         for one in session
@@ -84,6 +73,10 @@ def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
 
     def ours(session: Session) -> str:
         return summarizer.summarize(session).text
+
+    def searched(session: Session) -> str:
+        summary = summarizer.summarize(session)
+        return f"{summary.text}\n{summary.index_terms}"
 
     sessions = [session for one in conversations for session in one.sessions.values()]
     started = time.process_time()
@@ -99,7 +92,10 @@ def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
         "compression": kept / sum(map(characters, sessions)),
         "compression_max": max(ratios),
         "whole_sentences": sentence_chars / kept,
+        "with_terms": sum(len(searched(session)) for session in sessions)
+        / sum(map(characters, sessions)),
         "retention": retention(conversations, ours),
+        "retention_with_terms": retention(conversations, searched),
         "retention_lead": retention(conversations, lead),
         "retention_random": sum(
             retention(conversations, at_random(n)) for n in range(SEEDS)

@@ -19,7 +19,12 @@ from mnemosyned.assembly.build import make_summarizer
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import preview
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.domain.ports.models import Summarizer, SummarizerState, SummarizerStatus
+from mnemosyned.domain.ports.models import (
+    Summarizer,
+    SummarizerState,
+    SummarizerStatus,
+    Summary,
+)
 
 USELESS = {"says nothing": "nothing", "repeats how it began": "begins"}
 """Models by what they do, and the name under which the tests' endpoint does it."""
@@ -44,11 +49,18 @@ class Scored:
     """What a model made of the sessions it was given."""
 
     texts: Mapping[int, str]
-    """The episode of each session, by the session's own identity."""
+    """The episode of each session and its index terms, by the session's own identity."""
+    chars: int
+    """Characters of all texts, index terms apart."""
     reasons: Counter[str]
     """Why rules wrote the others."""
     status: SummarizerStatus
     seconds: float
+
+
+def searched(summary: Summary) -> str:
+    """Return all that a summary is found by: its text and its index terms."""
+    return f"{summary.text}\n{summary.index_terms}"
 
 
 def first_sessions(
@@ -80,11 +92,13 @@ def written(
     """Every session by the model. Five refusals in a row end nothing here: each has its chance."""
     texts: dict[int, str] = {}
     reasons: Counter[str] = Counter()
+    chars = 0
     began = told = time.monotonic()
     for at, session in enumerate(sessions, start=1):
         refused = summarizer.status().rejected
         summary = summarizer.summarize(session)
-        texts[id(session)] = summary.text
+        texts[id(session)] = searched(summary)
+        chars += len(summary.text)
         if summary.fallback_reason:
             reasons[COUNTED.sub("", summary.fallback_reason)] += 1
         status = summarizer.status()
@@ -97,7 +111,7 @@ def written(
                 f"{status.retried} asked twice, {status.rejected} refused, "
                 f"{sum(reasons.values())} by rule"
             )
-    return Scored(texts, reasons, summarizer.status(), time.monotonic() - began)
+    return Scored(texts, chars, reasons, summarizer.status(), time.monotonic() - began)
 
 
 def score(
@@ -123,7 +137,7 @@ def score(
         scored = written(summarizer, sessions, clock)
         rules = summarizer.rule_based()
         by_rule = retention(
-            conversations, lambda session: rules.summarize(session).text
+            conversations, lambda session: searched(rules.summarize(session))
         )
     finally:
         summarizer.close()
@@ -142,7 +156,7 @@ def told(report: Report, part: str, scored: Scored, *, size: int) -> None:
     report.figure(f"{part}/retried", status.retried)
     report.figure(f"{part}/rejected", status.rejected)
     report.figure(f"{part}/by_rule", sum(scored.reasons.values()))
-    report.figure(f"{part}/compression", sum(map(len, scored.texts.values())) / size)
+    report.figure(f"{part}/compression", scored.chars / size)
     report.figure(f"{part}/s_per_session", scored.seconds / len(scored.texts))
     rows: list[list[object]] = [
         [count, preview(reason)] for reason, count in scored.reasons.most_common()

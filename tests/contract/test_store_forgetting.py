@@ -81,3 +81,18 @@ def test_a_rewriting_that_knows_too_much_is_refused(store: MemoryStore) -> None:
     with pytest.raises(BatchChanged):
         store.rollups.rewrite(early.token, replace(early.episode, content="1 and 3"))
     assert get_episode(store, "e").content == ""
+
+
+def test_forgotten_words_leave_the_index_terms_of_a_summary(store: MemoryStore) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", *TRIO, index_terms="Xylander\nPX-4471"))
+    before = store.rollups.index_terms(["e"])
+
+    store.deletion.forget(["2"])
+
+    assert before == {"e": "Xylander\nPX-4471"}
+    assert store.rollups.index_terms(["e"]) == {"e": ""}
+    emptied = store.rollups.next_stale()
+    assert emptied
+    store.rollups.rewrite(emptied.token, emptied.episode, index_terms="PX-4471")
+    assert store.rollups.index_terms(["e"]) == {"e": "PX-4471"}

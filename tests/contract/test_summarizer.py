@@ -71,14 +71,22 @@ def test_a_summary_is_shorter_than_its_sources_and_signed(
     assert summary.summarizer == summarizer.name
 
 
-def test_a_summary_ends_with_a_line_of_keywords(summarizer: Summarizer) -> None:
-    assert summarizer.summarize(EPISODE).text.splitlines()[-1].startswith("Keywords: ")
+def test_index_terms_are_words_that_the_text_leaves_out(
+    summarizer: Summarizer,
+) -> None:
+    summary = summarizer.summarize(EPISODE)
+    terms = summary.index_terms.split("\n")
+
+    assert terms[0] == "Tue 3 March 2026"
+    assert len(terms) > 1
+    assert [term for term in terms if term in summary.text] == []
 
 
-def test_a_decision_survives_with_its_exact_values(summarizer: Summarizer) -> None:
-    text = summarizer.summarize(EPISODE).text
+def test_a_decision_is_found_by_its_exact_values(summarizer: Summarizer) -> None:
+    summary = summarizer.summarize(EPISODE)
+    found_by = f"{summary.text}\n{summary.index_terms}"
 
-    assert all(value in text for value in ("Zebra", "ZC300", "Kessler", "1,890"))
+    assert all(value in found_by for value in ("Zebra", "ZC300", "Kessler", "1,890"))
 
 
 def test_the_same_memories_give_the_same_summary(summarizer: Summarizer) -> None:
@@ -96,7 +104,9 @@ def test_groups_come_back_each_with_its_key(summarizer: Summarizer) -> None:
 
 
 def test_a_summary_by_rule_keeps_exact_values(summarizer: Summarizer) -> None:
-    assert "1,890" in summarizer.rule_based().summarize(EPISODE).text
+    summary = summarizer.rule_based().summarize(EPISODE)
+
+    assert "1,890" in f"{summary.text}\n{summary.index_terms}"
 
 
 def test_a_summary_by_the_fallback_is_signed_by_it_and_says_why(

@@ -164,14 +164,7 @@ def test_memories_of_either_end_are_summarized_and_checked(
 
     assert "Ada" in summary.text
     extracted = extract(memories, ratio=0.5, zone=zone)
-    prose = compose_episode(
-        memories,
-        "Ada agreed.",
-        extract=extracted,
-        chars_aim=100,
-        chars_max=200,
-        zone=zone,
-    )
+    prose = compose_episode(memories, ["Ada agreed."], extract=extracted, zone=zone)
     assert "Ada agreed." in prose.text
     assert all(
         render_piece(piece, zone=zone).startswith("<memory time=") for piece in pieces

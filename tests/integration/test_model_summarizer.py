@@ -6,7 +6,7 @@ import pytest
 from support.datasets.meeting import EPISODE, memories
 
 from mnemosyned.domain.errors import SummarizerFailed
-from mnemosyned.domain.summary.extract import KEYWORDS, extract
+from mnemosyned.domain.summary.extract import extract
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, TokenKind, tokens
 from mnemosyned.summarizers.llm import ModelSummarizer
 
@@ -84,16 +84,14 @@ def values(text: str) -> set[str]:
     }
 
 
-def test_a_grounded_summary_is_kept_under_the_heading_and_over_the_keywords() -> None:
+def test_a_grounded_summary_is_kept_with_terms_for_what_it_leaves_out() -> None:
     model = ScriptedModel(GOOD)
     by_model = summarizer(model)
 
     summary = by_model.summarize(EPISODE)
 
-    lines = summary.text.splitlines()
-    assert lines[0] == extract(EPISODE, ratio=RATIO).heading == "Tue 3 March 2026"
-    assert lines[1] == GOOD
-    assert lines[-1].startswith(KEYWORDS)
+    assert summary.text == GOOD
+    assert summary.index_terms.startswith("Tue 3 March 2026\n")
     assert summary.summarizer == by_model.name == "scripted"
     assert (by_model.accepted, by_model.retried, by_model.rejected) == (1, 0, 0)
 
@@ -101,7 +99,8 @@ def test_a_grounded_summary_is_kept_under_the_heading_and_over_the_keywords() ->
 def test_an_episode_by_a_model_keeps_as_much_as_one_by_rule_and_is_shorter_than_its_sources() -> (
     None
 ):
-    text = summarizer(ScriptedModel(GOOD)).summarize(EPISODE).text
+    summary = summarizer(ScriptedModel(GOOD)).summarize(EPISODE)
+    text = f"{summary.text}\n{summary.index_terms}"
     told = values(" ".join(memory.content for memory in EPISODE))
 
     assert len(values(text) & told) >= len(
@@ -113,7 +112,7 @@ def test_an_episode_by_a_model_keeps_as_much_as_one_by_rule_and_is_shorter_than_
 def test_what_a_model_wraps_around_its_summary_is_taken_off() -> None:
     model = ScriptedModel(f"<think>hm</think>Sure! Here is the summary:\n\n{GOOD}</s>")
 
-    assert summarizer(model).summarize(EPISODE).text.splitlines()[1] == GOOD
+    assert summarizer(model).summarize(EPISODE).text == GOOD
 
 
 def test_an_invention_is_refused_and_named_in_a_second_request_at_temperature_zero() -> (
@@ -183,8 +182,7 @@ def test_a_group_larger_than_the_window_is_summarized_in_parts_and_these_in_orde
 
     assert len(model.asked) > 2
     assert '<summary part="1">' in model.asked[-1]
-    prose = [line for line in text.splitlines()[1:] if not line.startswith(KEYWORDS)]
-    notes = [int(found) for line in prose for found in re.findall(r"Note (\d+)", line)]
+    notes = [int(found) for found in re.findall(r"Note (\d+)", text)]
     assert notes == sorted(notes)
     shown = " ".join(model.asked[:-1])
     assert all(memory.content in shown for memory in LONG)
@@ -243,4 +241,4 @@ def test_an_answer_that_ran_into_its_limit_loses_its_last_half_sentence() -> Non
         .text
     )
 
-    assert text.splitlines()[1] == GOOD
+    assert text == GOOD

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from support.fakes import FakeClock
 
 from mnemosyned import Memory
+from mnemosyned.domain.memory import Tier
 
 FILE = Path(__file__).parents[1] / "data" / "schema_11.db.gz"
 TICKETS = [number for number in range(100, 148) if number != 105]
@@ -100,3 +102,31 @@ def test_its_learnings_hold(memory: Memory) -> None:
     texts = {learning.text for learning in memory.learnings().learnings}
 
     assert texts == {"Deploys happen on Tuesdays.", "Always answer in short sentences."}
+
+
+def test_headings_and_keywords_of_its_summaries_became_index_terms(
+    memory: Memory, tmp_path: Path
+) -> None:
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        rows = connection.execute(
+            "SELECT content, index_terms FROM episodic_memory WHERE summarizer = 'aaak'"
+        ).fetchall()
+        found = connection.execute(
+            "SELECT e.content FROM episode_fts AS f JOIN episodic_memory AS e "
+            "ON e.seq = f.rowid WHERE episode_fts MATCH 'index_terms : \"OPS-141\"'"
+        ).fetchall()
+
+    assert len(rows) > 10
+    assert [text for text, _ in rows if "Keywords: " in text] == []
+    assert all(terms.split("\n")[0].endswith(" March 2026") for _, terms in rows)
+    assert found
+    assert "OPS-141" not in found[0][0]
+    assert memory.status().tiers[Tier.EPISODIC].characters == sum(
+        map(len, _contents(tmp_path))
+    )
+
+
+def _contents(folder: Path) -> list[str]:
+    with sqlite3.connect(folder / "memory.db") as connection:
+        rows = connection.execute("SELECT content FROM episodic_memory").fetchall()
+    return [content for (content,) in rows]

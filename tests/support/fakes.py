@@ -162,7 +162,10 @@ def remember_batch(
 
 
 def promotion(
-    id: str, *memories: MemoryRecord, content: str = "a summary"
+    id: str,
+    *memories: MemoryRecord,
+    content: str = "a summary",
+    index_terms: str = "",
 ) -> Promotion:
     """The promotion that a cycle would write for these memories."""
     episode = make_episode(
@@ -183,7 +186,7 @@ def promotion(
         chars_before=sum(len(memory.content) for memory in memories),
         chars_after=len(content),
     )
-    return Promotion(episode, entry)
+    return Promotion(episode, entry, index_terms=index_terms)
 
 
 def consolidate(store: MemoryStore, *promotions: Promotion) -> None:

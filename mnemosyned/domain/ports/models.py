@@ -18,7 +18,9 @@ class Summary:
     """The summary of a batch."""
 
     text: str
-    """The episode's content: the summary, then a line of keywords."""
+    """What is shown and read: the episode's content."""
+    index_terms: str = ""
+    """What is searched alone: words of the memories that the text leaves out, one term a line."""
     summarizer: str
     """Name of the implementation that wrote it, for the log."""
     fallback_reason: str = ""

@@ -21,6 +21,8 @@ class Rollup:
     entry: LogEntry
     members: Mapping[str, str]
     """The summaries it was made of: ids, with the text that was read."""
+    index_terms: str = ""
+    """Terms that find it beside the words of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,10 @@ class RollupStore(Protocol):
         """Return the next stale summary up to a level with its members, lowest level first."""
         ...
 
-    def rewrite(self, token: int, episode: Episode) -> None:
+    def index_terms(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the terms that find these summaries beside their texts, by id."""
+        ...
+
+    def rewrite(self, token: int, episode: Episode, *, index_terms: str = "") -> None:
         """Give a stale summary its new text. Raises `BatchChanged` if it went stale again."""
         ...

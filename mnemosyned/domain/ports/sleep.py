@@ -19,6 +19,8 @@ class Promotion:
     entry: LogEntry
     spoken: frozenset[str] = frozenset()
     """Originals that the summary mentions: none may be superseded meanwhile."""
+    index_terms: str = ""
+    """Terms that find the episode beside the words of its text."""
 
 
 class SleepStore(Protocol):

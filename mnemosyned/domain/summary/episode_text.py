@@ -1,4 +1,4 @@
-"""Episode text around a model's prose: a heading before it, keywords after it."""
+"""Episode text around a model's prose, with index terms for what it leaves out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from datetime import UTC, tzinfo
 from mnemosyned.domain.dates import relative
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.extract import KEYWORDS, Extract
-from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
+from mnemosyned.domain.summary.extract import Extract, terms_room
+from mnemosyned.domain.summary.keywords import (
+    SEPARATOR,
+    Vocabulary,
+    joined_terms,
+    select_keywords,
+)
 from mnemosyned.domain.text.tokenizer import Token, TokenKind, sentences, tokens
 
 PROSE_WORTH_MIN = 0.25
@@ -19,74 +24,69 @@ PROSE_WORTH_MIN = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ComposedEpisode:
-    """Episode text, and whether it says as much as an extract of the same group."""
+    """Episode text and index terms, and whether the text says something."""
 
     text: str
+    index_terms: str
     informative: bool
+    """Whether the text is worth a good part of the extract's lines."""
 
 
 def compose_episode(
     memories: Sequence[MemoryRecord],
-    prose: str,
+    lines: Sequence[str],
     *,
     extract: Extract,
-    chars_aim: int,
-    chars_max: int,
     zone: tzinfo = UTC,
 ) -> ComposedEpisode:
-    """Put the prose under the extract's heading, with a line of keywords that it leaves out.
+    """Join the lines, with index terms for what they leave out.
 
-    Every word of the extract that the prose lacks becomes a keyword, so that search finds at least
-    as much: up to `chars_max`, and other keywords up to `chars_aim`. Where there is no room for
-    all of them, the episode is not informative.
+    Every word of the extract that the lines lack becomes an index term, so that search finds at
+    least as much; other words fill the room that the terms of the extract have.
     """
     known = _vocabulary(memories, zone)
-    prose = prose.strip()
-    covered = _stems(f"{extract.heading}\n{prose}")
-    wanted = {token.stem: token for token in _content_words(extract)}
-    taken = len(extract.heading) + len(prose) + len(KEYWORDS) + len(SEPARATOR)
-    missing = {root: token for root, token in wanted.items() if root not in covered}
-    named = _missing_keywords(known, covered, missing, chars_max=chars_max - taken)
-    taken += len(SEPARATOR.join(named)) + len(SEPARATOR)
-    covered |= _stems(SEPARATOR.join(named))
-    named += select_keywords(known, covered=covered, chars_max=chars_aim - taken)
-    text = Extract(extract.heading, tuple(prose.splitlines()), named).text
-    rule_worth = _worth(known, _stems("\n".join(extract.lines)))
+    text = "\n".join(line for line in map(str.strip, lines) if line)
+    covered = _stems(text)
+    terms = [term for term in extract.index_terms if not _stems(term) <= covered]
+    covered |= _stems(" ".join(terms))
+    missing = {
+        token.stem: token
+        for token in _content_words(extract)
+        if token.stem not in covered
+    }
+    terms += _terms_of_missing(known, covered, missing)
+    covered |= missing.keys()
+    room = terms_room(memories) - sum(len(term) + len(SEPARATOR) for term in terms)
+    terms += select_keywords(known, covered=covered, chars_max=room)
+    rule_worth = _worth(known, _stems(extract.text))
     return ComposedEpisode(
         text,
-        informative=wanted.keys() <= _stems(text)
-        and _worth(known, _stems(prose)) >= PROSE_WORTH_MIN * rule_worth,
+        joined_terms(terms),
+        informative=_worth(known, _stems(text)) >= PROSE_WORTH_MIN * rule_worth,
     )
 
 
 def _content_words(extract: Extract) -> Iterator[Token]:
-    """Yield the words of an extract that are not stop words, as written."""
-    for text in ("\n".join(extract.lines), SEPARATOR.join(extract.keywords)):
-        yield from (
-            token for token in _tokens(text) if token.kind is not TokenKind.STOP
-        )
+    """Yield the words of an extract's text that are not stop words, as written."""
+    return (
+        token for token in _tokens(extract.text) if token.kind is not TokenKind.STOP
+    )
 
 
-def _missing_keywords(
-    known: Vocabulary,
-    covered: AbstractSet[str],
-    missing: Mapping[str, Token],
-    *,
-    chars_max: int,
-) -> tuple[str, ...]:
-    """Return keywords for missing words: as phrases where possible, the rest alone."""
+def _terms_of_missing(
+    known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, Token]
+) -> Iterator[str]:
+    """Yield terms for missing words: as phrases where possible, the rest alone."""
     others = known.first.keys() - missing.keys()
-    found = list(select_keywords(known, covered=covered | others, chars_max=chars_max))
-    room = chars_max - sum(len(word) + len(SEPARATOR) for word in found)
-    named = _stems(SEPARATOR.join(found))
+    chars_max = sum(len(token.surface) * 2 for token in missing.values())
+    phrases = select_keywords(known, covered=covered | others, chars_max=chars_max)
+    yield from phrases
+    named = _stems(" ".join(phrases))
     for root, token in missing.items():
         if root not in named:
             written = _surface(known, token)
-            if len(written) + len(SEPARATOR) <= room:
-                found.append(written)
-                room -= len(written) + len(SEPARATOR)
-                named |= _stems(written)
-    return tuple(found)
+            named |= _stems(written)
+            yield written
 
 
 def _surface(known: Vocabulary, token: Token) -> str:
@@ -95,7 +95,7 @@ def _surface(known: Vocabulary, token: Token) -> str:
         return token.surface
     words, _, place = known.first[token.stem]
     counted = words[place].kind is TokenKind.NUMBER and not words[place].closes
-    return " ".join(one.surface for one in words[place : place + 1 + counted])
+    return " ".join(word.surface for word in words[place : place + 1 + counted])
 
 
 def _vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:

@@ -1,4 +1,4 @@
-"""Extraction: the most informative sentences of a group of memories, and keywords for the rest."""
+"""Extraction: the most informative sentences of a group, and index terms for what is left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mnemosyned.domain.dates import relative
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
+from mnemosyned.domain.summary.keywords import Vocabulary, select_keywords
 from mnemosyned.domain.text.sentence_marks import SPACED_ENDS, UNSPACED_ENDS
 from mnemosyned.domain.text.tokenizer import (
     EXACT_KINDS,
@@ -32,14 +32,9 @@ class ExtractWeights:
     below one and with some characters added, or the shortest remark would beat every statement.
     """
 
-    keyword_share: float = 0.35
-    """Share of the room left to keywords."""
-    small_keyword_shares: tuple[float, ...] = (0.3, 0.2, 0.1)
-    """Shares tried in a small room, where one more sentence can say the most."""
-    small_chars: int = 320
-    """Room below which it counts as small."""
-    keyword: float = 0.8
-    """Worth of a word without its sentence."""
+    terms_share: float = 0.16
+    """Index terms, as a share of the characters of the sources."""
+    terms_chars_min: int = 160
     question: float = 0.7
     plain: float = 0.85
     """Factor of a sentence without a name, a value or a cue."""
@@ -69,13 +64,6 @@ UNITS_MAX = 1_500
 CLIP_CHARS_MIN = 40
 CLIPS_MAX = 12
 
-ROLES_SHOWN_MAX = 6
-UNNAMED_ROLES = frozenset(
-    "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
-)
-"""Roles left out of a heading: every group has them, or the lines show them."""
-
-KEYWORDS = "Keywords: "
 VALUES = EXACT_KINDS - {TokenKind.IDENTIFIER}
 """Kinds that make a statement of two words; not identifiers, which are everywhere in code."""
 
@@ -95,18 +83,15 @@ _CLAUSE = re.compile(r"[,;:、，；：](?:\s+|(?<=[、，；：]))|\s[–—]\s
 class Extract:
     """Extract of a group."""
 
-    heading: str
-    """Days covered, and speakers."""
     lines: tuple[str, ...]
     """Sentences in their original order."""
-    keywords: tuple[str, ...]
-    """Keywords that the lines leave out, in the order of the source."""
+    index_terms: tuple[str, ...] = ()
+    """Terms to search by that the lines leave out: days, speakers, words in their order."""
 
     @property
     def text(self) -> str:
         """Whole text, as an episode shows it."""
-        last = KEYWORDS + SEPARATOR.join(self.keywords) if self.keywords else ""
-        return "\n".join(part for part in (self.heading, *self.lines, last) if part)
+        return "\n".join(self.lines)
 
 
 class _Unit(NamedTuple):
@@ -131,80 +116,46 @@ def extract(
     zone: tzinfo = UTC,
     weights: ExtractWeights = WEIGHTS,
 ) -> Extract:
-    """Keep about `ratio` of the group's characters, heading and keywords included.
+    """Keep about `ratio` of the group's characters, and index terms for what is left out.
 
-    Very short groups may keep more, but the result is never longer than its sources; very long
+    Very short groups may keep more, but the text is never longer than its sources; very long
     ones keep at most `CHARS_MAX`. `zone` is the time zone of the memories, for "yesterday".
     """
     size = sum(len(memory.content) for memory in memories)
     budget = min(max(int(size * ratio), CHARS_MIN), CHARS_MAX)
     if size <= budget:
-        return Extract(
-            "", tuple(_render_lines(_everything_that_fits(memories, size, weights))), ()
-        )
+        kept = _everything_that_fits(memories, size, weights)
+        return Extract(tuple(_render_lines(kept)))
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
-    named = roles if budget > weights.small_chars else ()
-    heading = _heading(memories, named, zone)
-    if len(heading) > budget // 3:
-        heading = ""
     units, known = _split_units(
         memories, zone=zone, named=len(roles) > 1, weights=weights
     )
     known.discount(roles)
-    group = _Group(heading, units, known, weights)
-    room = budget - len(heading) - 1
-    if room >= weights.small_chars:
-        return _fill(group, room=room, share=weights.keyword_share)[0]
-    tried = [
-        _fill(group, room=room, share=share) for share in weights.small_keyword_shares
-    ]
-    return max(tried, key=lambda filled: _total_gain(group, *filled))[0]
-
-
-class _Group(NamedTuple):
-    """A group taken apart, ready to be selected from."""
-
-    heading: str
-    units: Sequence[_Unit]
-    known: Vocabulary
-    weights: ExtractWeights
-
-
-def _fill(group: _Group, *, room: int, share: float) -> tuple[Extract, float]:
-    """Fill the room with the best lines and with keywords; return the gain of the lines too."""
-    heading, units, known, weights = group
-    chars_max = int(room * (1 - share))
-    gain, kept = _choose(units, known.worth, chars_max=chars_max, weights=weights)
+    _, kept = _choose(units, known.worth, chars_max=budget, weights=weights)
     lines = _render_lines(kept)
-    body = sum(map(len, lines)) + len(lines)
-    covered = {token.stem for token in tokens(heading)}
+    days = _days(memories, zone)
+    covered = {token.stem for token in tokens(days)}
     covered.update(*[unit.stems for unit in kept])
-    missing = select_keywords(
-        known,
-        covered=covered,
-        chars_max=min(room - body, body) - len(KEYWORDS) - len(SEPARATOR),
-    )
-    return Extract(heading, tuple(lines), missing), gain
+    room = terms_room(memories, weights) - len(days)
+    terms = select_keywords(known, covered=covered, chars_max=room)
+    return Extract(tuple(lines), (days, *terms))
 
 
-def _total_gain(group: _Group, extract: Extract, gain: float) -> float:
-    """Return the gain of an extract, its keywords included."""
-    words = tokens(" ".join(extract.keywords))
-    worth = group.known.worth
-    stems = dict.fromkeys([token.stem for token in words])
-    return gain + group.weights.keyword * sum([worth.get(stem, 0.0) for stem in stems])
+def terms_room(
+    memories: Sequence[MemoryRecord], weights: ExtractWeights = WEIGHTS
+) -> int:
+    """Return the characters that the index terms of a group may take."""
+    size = sum(len(memory.content) for memory in memories)
+    return min(max(int(size * weights.terms_share), weights.terms_chars_min), CHARS_MAX)
 
 
-def _heading(
-    memories: Sequence[MemoryRecord], roles: Sequence[str], zone: tzinfo
-) -> str:
-    days = [
+def _days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
+    """Return the first and the last day of a group, in words that questions use."""
+    first, last = (
         in_zone(memory.created_at, zone).date()
         for memory in (memories[0], memories[-1])
-    ]
-    informative = not UNNAMED_ROLES.issuperset(map(str.lower, roles))
-    who = ", ".join(roles[:ROLES_SHOWN_MAX]) if informative else ""
-    return " · ".join(part for part in (relative.format_period(*days), who) if part)
+    )
+    return relative.format_period(first, last)
 
 
 def _everything_that_fits(

@@ -57,7 +57,8 @@ NEVER_KEYWORDS = frozenset(
 BESIDE = frozenset({TokenKind.UNIT, TokenKind.CALENDAR})
 """Kinds that make one value with the number next to them."""
 
-SEPARATOR = ", "
+SEPARATOR = "\n"
+"""Between the terms of a summary; no term holds it, as it is white space."""
 
 
 _DIGIT = re.compile(r"\d")
@@ -185,6 +186,11 @@ def _is_secret(words: Sequence[Token], place: int) -> bool:
     if at is None or words[at].surface.lower() not in SECRETS:
         return False
     return at < place - 1 or words[at].closes or words[place].capital
+
+
+def joined_terms(terms: Iterable[str]) -> str:
+    """Return terms as they are stored: one a line."""
+    return SEPARATOR.join(terms)
 
 
 def select_keywords(

@@ -51,3 +51,17 @@ def unindex_grams(
             f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)",
             (seq, parts),
         )
+
+
+def index_episode_grams(
+    connection: sqlite3.Connection, seq: int | None, content: str, index_terms: str
+) -> None:
+    """Enter what a summary's text and index terms have of them."""
+    index_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
+
+
+def unindex_episode_grams(
+    connection: sqlite3.Connection, seq: int, content: str, index_terms: str
+) -> None:
+    """Take them out again; the texts are what was entered."""
+    unindex_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")

@@ -10,7 +10,10 @@ from pathlib import Path
 from mnemosyned.storage.sqlite.fulltext.indexing import index_grams
 
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
-TEXTS = {"memory_gram_fts": "memory_text", "episode_gram_fts": "episodic_memory"}
+TEXTS = {
+    "memory_gram_fts": "SELECT seq, content FROM memory_text",
+    "episode_gram_fts": "SELECT seq, content || char(10) || index_terms FROM episodic_memory",
+}
 """For an index without content of its own: where the texts are that it is refilled from."""
 MERGE_PAGES = 500
 """Pages that one step of a purge merges: some 60 ms, for which writers wait."""
@@ -120,7 +123,7 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
         connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
         return
     connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
-    for seq, content in connection.execute(f"SELECT seq, content FROM {TEXTS[index]}"):
+    for seq, content in connection.execute(TEXTS[index]):
         index_grams(connection, index, seq, content)
 
 

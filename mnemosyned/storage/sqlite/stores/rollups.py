@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from mnemosyned.domain.consolidation import preview
@@ -19,8 +19,8 @@ from mnemosyned.domain.retention import (
 from mnemosyned.domain.rollup import Child, Level, begin_of
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.fulltext.indexing import (
-    index_grams,
-    unindex_grams,
+    index_episode_grams,
+    unindex_episode_grams,
 )
 from mnemosyned.storage.sqlite.tables.hierarchy import (
     chunks,
@@ -33,6 +33,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
     EPISODE_PLACEHOLDERS,
+    EPISODE_WRITTEN,
     Row,
     episode_from,
     episode_row,
@@ -91,19 +92,22 @@ class SqliteRollups(Transactional, RollupStore):
         episode = rollup.episode
         _check_unchanged(connection, rollup)
         row = connection.execute(
-            "SELECT seq, id, content, parent_id FROM episodic_memory "
+            "SELECT seq, id, content, index_terms, parent_id FROM episodic_memory "
             "WHERE level = ? AND period_from = ?",
-            (episode.level, episode_row(episode)[-1]),
+            (
+                episode.level,
+                instant_text(episode.period_from) if episode.period_from else None,
+            ),
         ).fetchone()
         if row is None:
             seq = connection.execute(
-                f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) "
+                f"INSERT INTO episodic_memory ({EPISODE_WRITTEN}) "
                 f"VALUES ({EPISODE_PLACEHOLDERS})",
-                episode_row(episode),
+                episode_row(episode, rollup.index_terms),
             ).lastrowid
         else:
-            seq = _rewrite(connection, episode, row)
-        index_grams(connection, "episode_gram_fts", seq, episode.content)
+            seq = _rewrite(connection, rollup, row)
+        index_episode_grams(connection, seq, episode.content, rollup.index_terms)
         for chunk in chunks(list(rollup.members)):
             connection.execute(
                 f"UPDATE episodic_memory SET parent_id = ? WHERE id IN ({placeholders(chunk)})",
@@ -148,9 +152,29 @@ class SqliteRollups(Transactional, RollupStore):
             children=tuple(episode_from(one) for one in children),
         )
 
+    @reads
+    def index_terms(
+        self, connection: sqlite3.Connection, ids: Sequence[str]
+    ) -> dict[str, str]:
+        known: dict[str, str] = {}
+        for chunk in chunks(ids):
+            known.update(
+                connection.execute(
+                    "SELECT id, index_terms FROM episodic_memory "
+                    f"WHERE id IN ({placeholders(chunk)})",
+                    chunk,
+                ).fetchall()
+            )
+        return known
+
     @writes
     def rewrite(
-        self, connection: sqlite3.Connection, token: int, episode: Episode
+        self,
+        connection: sqlite3.Connection,
+        token: int,
+        episode: Episode,
+        *,
+        index_terms: str = "",
     ) -> None:
         row = connection.execute(
             "DELETE FROM emptied_episode WHERE mark = ? RETURNING episode_seq", (token,)
@@ -159,10 +183,10 @@ class SqliteRollups(Transactional, RollupStore):
             raise BatchChanged("the episode was changed concurrently; retry")
         (seq,) = row
         connection.execute(
-            f"UPDATE episodic_memory SET ({EPISODE_COLUMNS}) = ({EPISODE_PLACEHOLDERS}) WHERE seq = ?",
-            (*episode_row(episode), seq),
+            f"UPDATE episodic_memory SET ({EPISODE_WRITTEN}) = ({EPISODE_PLACEHOLDERS}) WHERE seq = ?",
+            (*episode_row(episode, index_terms), seq),
         )
-        index_grams(connection, "episode_gram_fts", seq, episode.content)
+        index_episode_grams(connection, seq, episode.content, index_terms)
         connection.execute(
             "UPDATE consolidation_log SET summary_preview = ?, summarizer = ? WHERE episode_id = ?",
             (preview(episode.content), episode.summarizer, episode.id),
@@ -206,22 +230,24 @@ def _check_unchanged(connection: sqlite3.Connection, rollup: Rollup) -> None:
         )
 
 
-def _rewrite(connection: sqlite3.Connection, episode: Episode, row: Row) -> int:
+def _rewrite(connection: sqlite3.Connection, rollup: Rollup, row: Row) -> int:
+    episode = rollup.episode
     seq: int = row[0]
-    _, id, content, parent = row
+    _, id, content, index_terms, parent = row
     if id != episode.id:
         raise BatchChanged(
             "the summary of this period was rewritten concurrently; the next cycle retries it"
         )
-    unindex_grams(connection, "episode_gram_fts", seq, content)
+    unindex_episode_grams(connection, seq, content, index_terms)
     connection.execute(
         "UPDATE episodic_memory SET stale = 0, session_id = ?, source = ?, content = ?, "
-        "item_count = ?, covers_from = ?, covers_until = ?, summarizer = ?, created_at = ? "
+        "index_terms = ?, item_count = ?, covers_from = ?, covers_until = ?, summarizer = ?, created_at = ? "
         "WHERE seq = ?",
         (
             episode.session,
             episode.source,
             episode.content,
+            rollup.index_terms,
             episode.item_count,
             instant_text(episode.covers_from),
             instant_text(episode.covers_until),

@@ -16,12 +16,12 @@ from mnemosyned.domain.memory import (
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.fulltext.indexing import (
-    index_grams,
+    index_episode_grams,
 )
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.rows import (
-    EPISODE_COLUMNS,
     EPISODE_PLACEHOLDERS,
+    EPISODE_WRITTEN,
     LOG_FIELDS,
     MEMORY_COLUMNS,
     Row,
@@ -36,7 +36,7 @@ RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""
 
 _INSERT_EPISODE = (
-    f"INSERT INTO episodic_memory ({EPISODE_COLUMNS}) VALUES ({EPISODE_PLACEHOLDERS})"
+    f"INSERT INTO episodic_memory ({EPISODE_WRITTEN}) VALUES ({EPISODE_PLACEHOLDERS})"
 )
 
 
@@ -210,9 +210,11 @@ def _promote(connection: sqlite3.Connection, promotions: Sequence[Promotion]) ->
     for promotion in promotions:
         episode = promotion.episode
         episode_seq = connection.execute(
-            _INSERT_EPISODE, episode_row(episode)
+            _INSERT_EPISODE, episode_row(episode, promotion.index_terms)
         ).lastrowid
-        index_grams(connection, "episode_gram_fts", episode_seq, episode.content)
+        index_episode_grams(
+            connection, episode_seq, episode.content, promotion.index_terms
+        )
         _check_in_force(connection, promotion.spoken)
         _evict(connection, episode.summary_of, episode_seq)
         if episode.details:

@@ -56,9 +56,9 @@ class SqliteUndo(Transactional, UndoStore):
 
 
 def _standing(connection: sqlite3.Connection, id: str) -> Row | None:
-    """An episode's position, words, parent and time, its originals, and those that were pruned."""
+    """An episode's position, parent and time, its originals, and those that were pruned."""
     row: Row | None = connection.execute(
-        "SELECT seq, content, parent_id, covers_from, covers_until, "
+        "SELECT seq, parent_id, covers_from, covers_until, "
         "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
         "(SELECT count(*) FROM archive WHERE episode_seq = e.seq AND content = '') "
         "FROM episodic_memory AS e WHERE id = ?",
@@ -70,7 +70,7 @@ def _standing(connection: sqlite3.Connection, id: str) -> Row | None:
 def _returned(id: str, standing: Row | None) -> Returned:
     if standing is None:
         return Returned(episode=id)
-    begins, ends, originals, pruned = standing[3:]
+    begins, ends, originals, pruned = standing[2:]
     return Returned(
         episode=id,
         originals=originals,
@@ -89,7 +89,7 @@ def _undo(
         return returned
     gone = [id]
     if standing:
-        seq, content, parent = standing[:3]
+        seq, parent = standing[:2]
         connection.execute(
             f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
             f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE episode_seq = ?",
@@ -105,7 +105,7 @@ def _undo(
         above = connection.execute(
             f"{ABOVE} SELECT id, seq FROM above", (parent,)
         ).fetchall()
-        delete_episode(connection, seq, id, content)
+        delete_episode(connection, seq, id)
         removed, _ = invalidate(connection, [seq for _, seq in above[:1]])
         gone += [upper for upper, seq in above if seq in removed]
     connection.executemany(

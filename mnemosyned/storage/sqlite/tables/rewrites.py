@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from mnemosyned.storage.sqlite.fulltext.indexing import unindex_grams
+from mnemosyned.storage.sqlite.fulltext.indexing import unindex_episode_grams
 
 KEYED_BY_EPISODE = ("emptied_episode",)
 """The tables that keep something of an episode under its `episode_seq`. What is made of its words
@@ -26,7 +26,7 @@ def invalidate(
     while waiting:  # ends, as each step goes up a level
         seq = waiting.pop()
         row = connection.execute(
-            "SELECT e.id, e.content, (SELECT seq FROM episodic_memory WHERE id = e.parent_id), "
+            "SELECT e.id, (SELECT seq FROM episodic_memory WHERE id = e.parent_id), "
             "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
             "EXISTS (SELECT 1 FROM episodic_memory WHERE parent_id = e.id) "
             "FROM episodic_memory AS e WHERE e.seq = ?",
@@ -34,12 +34,12 @@ def invalidate(
         ).fetchone()
         if row is None:
             continue
-        id, content, parent, originals, has_children = row
+        id, parent, originals, has_children = row
         if originals or has_children:
-            _blank(connection, seq, id, content, originals)
+            _blank(connection, seq, id, originals)
             emptied.add(seq)
         else:
-            delete_episode(connection, seq, id, content)
+            delete_episode(connection, seq, id)
             removed.add(seq)
             emptied.discard(seq)
         if parent is not None:
@@ -47,29 +47,28 @@ def invalidate(
     return frozenset(removed), frozenset(emptied)
 
 
-def _blank(
-    connection: sqlite3.Connection, seq: int, id: str, content: str, originals: int
-) -> None:
-    _leave(connection, seq, id, content)
+def _blank(connection: sqlite3.Connection, seq: int, id: str, originals: int) -> None:
+    _leave(connection, seq, id)
     connection.execute(
-        "UPDATE episodic_memory SET content = '', item_count = iif(?1, ?1, item_count) "
+        "UPDATE episodic_memory SET content = '', index_terms = '', item_count = iif(?1, ?1, item_count) "
         "WHERE seq = ?2",
         (originals, seq),
     )
     connection.execute("INSERT INTO emptied_episode (episode_seq) VALUES (?)", (seq,))
 
 
-def delete_episode(
-    connection: sqlite3.Connection, seq: int, id: str, content: str
-) -> None:
+def delete_episode(connection: sqlite3.Connection, seq: int, id: str) -> None:
     """Delete an episode that has no originals and no children, and its words in the log."""
-    _leave(connection, seq, id, content)
+    _leave(connection, seq, id)
     connection.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
 
 
-def _leave(connection: sqlite3.Connection, seq: int, id: str, content: str) -> None:
+def _leave(connection: sqlite3.Connection, seq: int, id: str) -> None:
     """Take an episode's words out of everything that is kept beside it."""
-    unindex_grams(connection, "episode_gram_fts", seq, content)
+    content, index_terms = connection.execute(
+        "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
+    ).fetchone()
+    unindex_episode_grams(connection, seq, content, index_terms)
     for table in KEYED_BY_EPISODE:
         connection.execute(f"DELETE FROM {table} WHERE episode_seq = ?", (seq,))
     connection.execute(

@@ -45,7 +45,9 @@ LOG_COLUMNS = (
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
     "fallback_reason, level"
 )
-EPISODE_PLACEHOLDERS = ", ".join("?" for _ in EPISODE_COLUMNS.split(", "))
+EPISODE_WRITTEN = f"{EPISODE_COLUMNS}, index_terms"
+"""The terms are searched and never read with the rest, so that nothing shows them."""
+EPISODE_PLACEHOLDERS = ", ".join("?" for _ in EPISODE_WRITTEN.split(", "))
 LOG_PLACEHOLDERS = ", ".join("?" for _ in LOG_COLUMNS.split(", "))
 LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
 SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
@@ -136,8 +138,8 @@ def pending_from(row: Row) -> Pending:
     )
 
 
-def episode_row(episode: Episode) -> Row:
-    """Values for EPISODE_COLUMNS."""
+def episode_row(episode: Episode, index_terms: str) -> Row:
+    """Values for EPISODE_WRITTEN."""
     return (
         episode.id,
         episode.session,
@@ -151,6 +153,7 @@ def episode_row(episode: Episode) -> Row:
         episode.parent,
         instant_text(episode.created_at),
         instant_text(episode.period_from) if episode.period_from else None,
+        index_terms,
     )
 
 
