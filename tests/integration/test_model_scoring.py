@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from bench.model_summaries import first_sessions, score
+from bench.model_summaries import first_sessions, score, searched
 from bench.report import Report
 from bench.retention import Conversation, content_words, retention
 from support.endpoints import PROGRAMS, process, says, serving
@@ -48,7 +48,8 @@ def report() -> Report:
 
 def by_rule() -> float:
     return retention(
-        [CONVERSATION], lambda session: ExtractiveSummarizer().summarize(session).text
+        [CONVERSATION],
+        lambda session: searched(ExtractiveSummarizer().summarize(session)),
     )
 
 
