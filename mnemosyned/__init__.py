@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from mnemosyned.domain.conversation.key_facts import (
         extract_facts as extract_facts,
     )
-    from mnemosyned.domain.conversation.memory_items import (
-        ConsolidationTrigger as ConsolidationTrigger,
-        MemoryItem as MemoryItem,
-        consolidate_memories as consolidate_memories,
-        extract_preservable_details as extract_preservable_details,
-    )
     from mnemosyned.domain.conversation.policy import (
         MemoryConsolidator as MemoryConsolidator,
         should_compact as should_compact,
@@ -100,6 +94,12 @@ if TYPE_CHECKING:
         MemoryRecord as MemoryRecord,
         Tier as Tier,
         TierTotals as TierTotals,
+    )
+    from mnemosyned.domain.memory_items import (
+        ConsolidationTrigger as ConsolidationTrigger,
+        MemoryItem as MemoryItem,
+        consolidate_memories as consolidate_memories,
+        extract_preservable_details as extract_preservable_details,
     )
     from mnemosyned.domain.retention import (
         ForgetPreview as ForgetPreview,

@@ -93,6 +93,12 @@ class DetailKind(StrEnum):
     SSN = "ssn"
 
 
+TELLING_KINDS = frozenset(
+    {DetailKind.EMAIL, DetailKind.URL, DetailKind.PATH, DetailKind.IDENTIFIER}
+)
+"""Kinds of exact values that say something without their sentence; a bare number does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Detail:
     """An exact value, word for word as a memory has it."""

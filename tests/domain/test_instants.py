@@ -22,10 +22,10 @@ from support.calendar_limits import (
 from support.fakes import memory
 
 import mnemosyned
-from mnemosyned.domain.conversation.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.instants import day_at, in_zone, shift, shift_months
+from mnemosyned.domain.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.domain.rollup import Level, begin_of, closed_before, end_of, key_of
 from mnemosyned.domain.summary.chunking import whole_piece
 from mnemosyned.domain.summary.episode_text import compose_episode

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from mnemosyned.domain.conversation.budget import share
 from mnemosyned.domain.conversation.key_facts import (
     SHORT_CHARS,
+    conclusions,
     facts_of,
     select_facts,
     unique,
@@ -39,6 +40,7 @@ from mnemosyned.domain.conversation.policy import (
     SplitConversation,
     at_threshold,
 )
+from mnemosyned.domain.conversation.result_excerpts import highlights
 from mnemosyned.domain.conversation.summary_message import (
     SummaryContent,
     SummaryLayout,
@@ -53,7 +55,7 @@ from mnemosyned.domain.dates.relative import (
     annotate_relative_dates,
     may_have_relative_dates,
 )
-from mnemosyned.domain.memory import Detail, MemoryRecord
+from mnemosyned.domain.memory import TELLING_KINDS, Detail, MemoryRecord
 from mnemosyned.domain.secrets.exact_values import extract_details
 from mnemosyned.domain.secrets.known import KnownSecrets
 from mnemosyned.domain.summary.extract import extract
@@ -223,7 +225,7 @@ class AutoPolicy:
         room -= sum(count(f"- {fact}\n") for fact in facts)
         shown = "\n".join((prose, *facts))
         missing = [value for value in content.values if value not in shown]
-        values = select_facts(missing, room, count)
+        values = select_facts(list(filter(_says_something, missing)), room, count)
         body = render_summary(
             facts,
             shape=replace(layout, values=values),
@@ -276,6 +278,11 @@ def _exact_values(messages: Iterable[Message]) -> list[Detail]:
     return [value if value.sensitive else marked(value) for value in values]
 
 
+def _says_something(value: str) -> bool:
+    """Whether an exact value says something without its sentence."""
+    return any(detail.kind in TELLING_KINDS for detail in extract_details(value))
+
+
 def _values_in(message: Message) -> Iterator[Detail]:
     id = message_id(message)
     for part in parts(message):
@@ -287,9 +294,13 @@ def _key_facts(messages: Sequence[Message], secrets: Sequence[Detail]) -> Iterat
     """Yield the key facts without secrets, relative dates made absolute where the time is known."""
     names = tool_names(messages)
     known = KnownSecrets(secrets)
-    for message in messages:
+    concluding = conclusions(messages)
+    for position, message in enumerate(messages):
         said = message_time(message)
-        for fact in facts_of(message, names):
+        facts = list(facts_of(message, names, excerpt=highlights))
+        if position in concluding:
+            facts.append(concluding[position])
+        for fact in facts:
             shown = known.mask(fact)
             yield (
                 annotate_relative_dates(shown, said)

@@ -8,22 +8,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from mnemosyned.domain.conversation.messages import (
     Message,
     PartKind,
+    is_intent,
     is_plain,
     parts,
     strip_stub_mark,
     text,
     tool_names,
 )
+from mnemosyned.domain.conversation.result_excerpts import beginning, clip_at_word
 from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, TokenKind, emphasis, tokens
+from mnemosyned.domain.text.tokenizer import (
+    EXACT_KINDS,
+    TokenKind,
+    emphasis,
+    sentences,
+    tokens,
+)
 
 KEYWORDS = (
     "result:", "decided:", "found:", "error:", "success:",
     "created:", "updated:", "deleted:", "confirmed:", "output:",
 )  # fmt: skip
-RESULT_CHARS = 200
-CLEANED_CHARS = 2_000
-"""Characters of a result that are cleaned to take its beginning from."""
 SHORT_CHARS = 120
 """Maximum length of a user's message that is kept whole: often an instruction or decision."""
 NAMELESS = "tool"
@@ -35,18 +40,33 @@ COST_CHARS = 16
 LENGTH_POWER = 0.55
 """Exponent of the length a score is divided by, below one as for sentences of an extract."""
 
+CONCLUSION = "In the end: "
+"""Beginning of the fact that holds an agent's last sentences in a round."""
+CONCLUSION_CHARS = 240
+CONCLUSION_SENTENCES = 2
+CONCLUSION_FACTOR = 3.0
+"""Factor of a conclusion, which must outlast the results that led to it."""
+
+Excerpt = Callable[[str], str]
+
 _UNSCORED = (TokenKind.STOP, TokenKind.COMMON)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _INDENT = "  "
 
 
-def extract_facts(messages: Sequence[Message]) -> list[str]:
+def extract_facts(
+    messages: Sequence[Message], *, excerpt: Excerpt = beginning
+) -> list[str]:
     """Extract tool results, lines with a keyword and short messages of the user, each once.
 
-    Other prose of the assistant holds no facts.
+    Other prose of the assistant holds no facts. `excerpt` shortens a tool's result.
     """
     names = tool_names(messages)
-    return unique(fact for message in messages for fact in facts_of(message, names))
+    return unique(
+        fact
+        for message in messages
+        for fact in facts_of(message, names, excerpt=excerpt)
+    )
 
 
 def unique(facts: Iterable[str]) -> list[str]:
@@ -76,14 +96,14 @@ def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     return facts, others
 
 
-def result_excerpt(result: str) -> str:
-    """Return the beginning of a tool's result, neutralized."""
-    return neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS]
+def facts_of(
+    message: Message, names: Mapping[str, str], *, excerpt: Excerpt = beginning
+) -> Iterator[str]:
+    """Yield the key facts of one message; `names` maps ids of calls to tools.
 
-
-def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield the key facts of one message; `names` maps ids of calls to tools."""
-    yield from _result_facts(message, names)
+    `excerpt` shortens a tool's result.
+    """
+    yield from _result_facts(message, names, excerpt)
     words = neutralize(text(message))
     for line in _LINE_END.split(words):
         lower = line.lower()
@@ -93,16 +113,54 @@ def facts_of(message: Message, names: Mapping[str, str]) -> Iterator[str]:
         yield words
 
 
-def _result_facts(message: Message, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield the beginnings of a message's tool results, with the names of the tools."""
+def _result_facts(
+    message: Message, names: Mapping[str, str], excerpt: Excerpt
+) -> Iterator[str]:
+    """Yield excerpts of a message's tool results, with the names of the tools."""
     if is_plain(message):
         return
     for part in parts(message):
         if part.kind is not PartKind.RESULT:
             continue
-        if excerpt := result_excerpt(strip_stub_mark(part.text)):
+        if shown := excerpt(strip_stub_mark(part.text)):
             name = neutralize_line(part.name or names.get(part.id) or NAMELESS)
-            yield f"[{name}] {excerpt}"
+            yield f"[{name}] {shown}"
+
+
+def conclusions(messages: Sequence[Message]) -> dict[int, str]:
+    """Return the last sentences of the agent in each round with tools, by position.
+
+    A round is the agent's work between two messages of the user.
+    """
+    concluding: dict[int, str] = {}
+    last: int | None = None
+    worked = False
+    for position, message in enumerate([*messages, None]):
+        if message is None or is_intent(message):
+            if worked and last is not None:
+                concluding[last] = CONCLUSION + last_sentences(text(messages[last]))
+            last, worked = None, False
+        else:
+            worked = worked or _uses_tools(message)
+            spoke = message.get("role") == "assistant" and text(message).strip()
+            last = position if spoke else last
+    return concluding
+
+
+def last_sentences(words: str) -> str:
+    """Return the last sentences of a text, neutralized: two, or one where two are too long."""
+    spoken = [sentence for sentence, _ in sentences(neutralize(words))]
+    spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
+    closing = spoken[-CONCLUSION_SENTENCES:]
+    while len(closing) > 1 and len(" ".join(closing)) > CONCLUSION_CHARS:
+        closing.pop(0)
+    return clip_at_word(" ".join(closing), CONCLUSION_CHARS)
+
+
+def _uses_tools(message: Message) -> bool:
+    if is_plain(message):
+        return False
+    return any(part.kind in (PartKind.CALL, PartKind.RESULT) for part in parts(message))
 
 
 def select_facts(
@@ -130,5 +188,7 @@ def fact_score(fact: str) -> float:
         if word.kind not in _UNSCORED
     )
     factor = RESULT_SHARE if fact.startswith("[") else 1.0
+    if fact.startswith(CONCLUSION):
+        factor = CONCLUSION_FACTOR
     length = float((len(fact) + COST_CHARS) ** LENGTH_POWER)
     return factor * emphasis(words) * content / length

@@ -27,11 +27,16 @@ TIME_KEYS = ("created_at", "timestamp")
 STUB = "[archived tool result: "
 """Beginning of an archived tool result; the rest of the mark says how to get it back."""
 
+SHORTENED = "[shortened tool result: "
+"""Beginning of a tool result that a context shows in part."""
+
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _MEDIA = frozenset(
     "image image_url input_image document file input_file audio input_audio video".split()
 )
-_STUBBED = re.compile(re.escape(STUB) + r"[^\n\]]{0,200}\]")
+_STUBBED = re.compile(
+    f"(?:{re.escape(STUB)}|{re.escape(SHORTENED)})" + r"[^\n\]]{0,200}\]"
+)
 _ID = re.compile(r"[\w.:@/+-]{1,200}")
 
 
@@ -260,8 +265,9 @@ def digest(prefix: str, value: object) -> str:
 
 
 def strip_stub_mark(result: str) -> str:
-    """Return a tool result without the mark of an archived one."""
-    return _STUBBED.sub("", result, count=1) if result.startswith(STUB) else result
+    """Return a tool result without the mark of an archived or shortened one."""
+    mark = _STUBBED.match(result)
+    return result[mark.end() :] if mark else result
 
 
 def _canonical(value: object) -> object:

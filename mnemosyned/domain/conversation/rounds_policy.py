@@ -12,7 +12,12 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from mnemosyned.domain.conversation.key_facts import extract_facts, unique
+from mnemosyned.domain.conversation.key_facts import (
+    CONCLUSION,
+    extract_facts,
+    last_sentences,
+    unique,
+)
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import (
     Message,
@@ -33,6 +38,7 @@ from mnemosyned.domain.conversation.policy import (
     CompactionDecision,
     RemovedMessage,
 )
+from mnemosyned.domain.conversation.result_excerpts import highlights
 from mnemosyned.domain.conversation.summary_message import (
     ROUND_HEADER,
     SummaryContent,
@@ -47,8 +53,6 @@ from mnemosyned.domain.conversation.summary_message import (
 from mnemosyned.domain.text.token_estimate import TokenEstimator
 
 TOKEN_LIMIT = 80_000
-CLOSING_CHARS = 200
-"""Characters shown of the agent's last words in a round."""
 
 
 class RoundsPolicy:
@@ -140,7 +144,9 @@ class RoundsPolicy:
         )
         ids = (removed.id for removed in archived)
         content = SummaryContent(
-            facts=tuple(unique([*earlier.facts, *extract_facts(old)])),
+            facts=tuple(
+                unique([*earlier.facts, *extract_facts(old, excerpt=highlights)])
+            ),
             values=earlier.values,
             summary_of=tuple(unique([*earlier.summary_of, *ids])),
         )
@@ -188,14 +194,13 @@ def describe_actions(messages: Sequence[Message]) -> str:
     if called:
         heading += f", tools called: {called}"
     closing = _last_words(messages)
-    return f"{heading}\nIn the end: {closing}" if closing else heading
+    return f"{heading}\n{CONCLUSION}{closing}" if closing else heading
 
 
 def _last_words(messages: Sequence[Message]) -> str:
-    """Return the last text of the messages, clipped."""
+    """Return the last sentences of the last message with a text."""
     texts = (text(message).strip() for message in reversed(messages))
-    words = next(filter(None, texts), "")
-    return words if len(words) <= CLOSING_CHARS else words[: CLOSING_CHARS - 1] + "…"
+    return last_sentences(next(filter(None, texts), ""))
 
 
 def _facts(messages: Iterable[Message]) -> tuple[str, ...]:

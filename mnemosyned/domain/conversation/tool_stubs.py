@@ -1,4 +1,4 @@
-"""Stubs of old tool results: their beginning, their exact values and the id of the rest."""
+"""Stubs of long tool results: their beginning, their end and the id of the rest."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mnemosyned.domain.conversation.key_facts import NAMELESS, result_excerpt
+from mnemosyned.domain.conversation.key_facts import NAMELESS
 from mnemosyned.domain.conversation.messages import (
+    SHORTENED,
     STUB,
     TOOL_ROLES,
     Message,
@@ -18,28 +19,34 @@ from mnemosyned.domain.conversation.messages import (
     parts,
     strip_stub_mark,
 )
+from mnemosyned.domain.conversation.result_excerpts import beginning, ending
 from mnemosyned.domain.conversation.summary_message import VALUE_SEPARATOR, VALUES
+from mnemosyned.domain.memory import TELLING_KINDS
 from mnemosyned.domain.secrets.exact_values import extract_details
 from mnemosyned.domain.summary.prompt import neutralize_line
 
 STUBBED_CHARS_MIN = 800
 """Minimum length of a result to stub; a stub is never longer."""
-VALUES_CHARS = 300
+ENDING_CHARS = 240
+VALUES_CHARS = 160
 _NAME = re.compile(r"[^\w.-]+")
 _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200})\]")
 
 
-def stub_results(message: Message, names: Mapping[str, str]) -> dict[str, Any] | None:
+def stub_results(
+    message: Message, names: Mapping[str, str], *, archived: bool = True
+) -> dict[str, Any] | None:
     """Stub the long tool results of a message; None where it has none.
 
-    A stub begins like its result, so that its key fact stays the same.
+    A stub begins like its result, so that its key fact stays the same. It names the id of the
+    archived original, unless the original is not `archived`.
     """
     if is_plain(message):
         return None
     long = list(filter(_is_long_result, parts(message)))
     if not long:
         return None
-    id = message_id(message)
+    id = message_id(message) if archived else ""
     if message.get("role") in TOOL_ROLES:
         name = long[0].name or names.get(long[0].id, NAMELESS)
         return {**message, "content": _stub(long[0].text, name, id)}
@@ -90,15 +97,29 @@ def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
 
 def _stub(result: str, name: str, id: str) -> str:
     result = result.strip()
-    head = result_excerpt(result)
+    head = beginning(result)
+    shown = [head, ending(result, after=len(head), chars=ENDING_CHARS)]
+    shown.append(_values(result, shown="\n".join(shown)))
+    called = _NAME.sub("_", name)[:40]
+    size = f"{len(result):,} characters"
+    mark = (
+        f"{STUB}{called}, {size}; expand {id}]"
+        if id
+        else f"{SHORTENED}{called}, {size}]"
+    )
+    return f"{mark} " + "\n…\n".join(filter(None, shown))
+
+
+def _values(result: str, *, shown: str) -> str:
+    """Return the line of exact values that the stub does not show, empty if there is none."""
     values: list[str] = []
     room = VALUES_CHARS
     for detail in extract_details(result):
+        telling = detail.kind in TELLING_KINDS and not detail.sensitive
+        if not telling or detail.value in shown:
+            continue
         room -= len(detail.value) + len(VALUE_SEPARATOR)
         if room < 0:
             break
-        if not detail.sensitive and detail.value not in head:
-            values.append(detail.value)
-    rest = VALUES + neutralize_line(VALUE_SEPARATOR.join(values)) if values else "…"
-    called = _NAME.sub("_", name)[:40]
-    return f"{STUB}{called}, {len(result):,} characters; expand {id}] {head}\n{rest}"
+        values.append(detail.value)
+    return VALUES + neutralize_line(VALUE_SEPARATOR.join(values)) if values else ""
