@@ -20,9 +20,6 @@ if TYPE_CHECKING:
         Progress as Progress,
         Trigger as Trigger,
     )
-    from mnemosyned.domain.conversation.auto_policy import (
-        AutoPolicy as AutoPolicy,
-    )
     from mnemosyned.domain.conversation.budget import (
         Breakdown as Breakdown,
         TokenBudget as TokenBudget,
@@ -33,11 +30,14 @@ if TYPE_CHECKING:
     from mnemosyned.domain.conversation.key_facts import (
         extract_facts as extract_facts,
     )
-    from mnemosyned.domain.conversation.policy import (
+    from mnemosyned.domain.conversation.policies.auto import (
+        AutoPolicy as AutoPolicy,
+    )
+    from mnemosyned.domain.conversation.policies.policy import (
         MemoryConsolidator as MemoryConsolidator,
         should_compact as should_compact,
     )
-    from mnemosyned.domain.conversation.rounds_policy import (
+    from mnemosyned.domain.conversation.policies.rounds import (
         RoundsPolicy as RoundsPolicy,
     )
     from mnemosyned.domain.conversation.sections import (

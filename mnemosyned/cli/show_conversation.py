@@ -79,8 +79,6 @@ def assembled(result: Assembled) -> str:
     )
     rows = [(name.replace("_", " "), f"{getattr(parts, name):,}") for name in names]
     head = f"{result.total:,} of {parts.budget:,} tokens, by {parts.counter}"
-    if result.over_budget:
-        head += click.style("; over the budget", fg="red")
     counts = f"{len(result.kept):,} messages kept, {len(result.dropped):,} left out"
     shown = (
         [click.style("system", bold=True), indented(result.system)]

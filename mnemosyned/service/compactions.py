@@ -21,7 +21,7 @@ from mnemosyned.domain.conversation.messages import (
     message_time,
     text,
 )
-from mnemosyned.domain.conversation.policy import Compaction
+from mnemosyned.domain.conversation.policies.policy import Compaction
 from mnemosyned.domain.conversation.summary_message import (
     KIND,
     SummaryContent,

@@ -30,8 +30,9 @@ from mnemosyned.domain.secrets.exact_values import (
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.text.terms import content_terms, terms
 from mnemosyned.service.backups import backup_target
+from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
-from mnemosyned.service.conversation import ConversationService
+from mnemosyned.service.context import ContextService
 from mnemosyned.service.history import with_history
 from mnemosyned.service.intake import check_text, to_utc
 from mnemosyned.service.learnings import LearningService
@@ -110,15 +111,18 @@ class MemoryService:
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
         """Return the implementation of each verb."""
         retention = self._retention
-        conversation = ConversationService(
-            store=self._store,
+        self._compact = CompactService(
             lease=self.sleeper.cycle.lease,
             clock=self._clock,
-            recaller=self,
             archive=self._archive,
             policies=self._policies,
         )
-        self._conversation = conversation
+        context = ContextService(
+            store=self._store,
+            clock=self._clock,
+            recaller=self,
+            policies=self._policies,
+        )
         learnings = LearningService(
             store=self._store.learnings,
             clock=self._clock,
@@ -150,7 +154,7 @@ class MemoryService:
             Learnings: learnings.learnings,
             EditLearning: learnings.edit,
             RemoveLearning: learnings.remove,
-            Context: conversation.context,
+            Context: context.context,
             Compact: self.compact,
         }
 
@@ -269,7 +273,7 @@ class MemoryService:
         return Expanded(without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
-        answer = self._conversation.compact(request)
+        answer = self._compact.compact(request)
         self.sleeper.enforce_cap()
         return answer
 

@@ -32,8 +32,7 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
     """The messages to send to an API: summaries, the history that was kept, the new message."""
     tokens: Breakdown
     total: int
-    over_budget: bool
-    """Whether what cannot be left out exceeds the budget by itself."""
+    """Tokens of all parts, at most the budget."""
     kept: list[int]
     """Positions among the messages given, from 0."""
     dropped: list[int]
@@ -56,10 +55,10 @@ class Context(
 ):
     """Assemble the model's context within a token budget.
 
-    Memories that match the new message are quoted with date, speaker and source; learnings are
-    always included. Nothing is stored.
+    Memories that matter to the new message are quoted with date, speaker and source. Long tool
+    results among the newest messages are shown in part where they would not fit. Nothing is stored.
 
-    Raises `InvalidRequest` where the budget does not add up.
+    Raises `InvalidRequest` where the budget does not add up, or where what must stay exceeds it.
     """
 
     messages: Annotated[

@@ -5,15 +5,19 @@
 Times are of the processor, which on a machine that does nothing else are those of the clock. The
 unit is one `json.dumps` of the same messages, which any client that sends them pays anyway: it
 carries over to other machines, as milliseconds do not.
+
+Before that, `context` is asked about 300 random conversations, and its answers are counted anew.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,21 +26,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.corpus import fresh
 from bench.report import Report
+from support import random_conversations
 
 from mnemosyned import (
     AutoPolicy,
     ContextManager,
+    InvalidRequest,
+    Memory,
     MemoryConsolidator,
+    Remember,
     RoundsPolicy,
     TokenBudget,
 )
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.text.token_estimate import TokenEstimator
+from mnemosyned.service.policies import default_counter
 
 MESSAGES = 10_000
 ROUNDS = 9
 BAR_MS = 20.0
+CONVERSATIONS = 300
 WIDE = TokenBudget(total=2_000_000)
 """A window in which everything fits, so that every message is looked at and counted."""
 
@@ -70,6 +80,47 @@ def working() -> list[Message]:
     return made
 
 
+@dataclass
+class Outcomes:
+    """What became of the contexts asked for."""
+
+    answered: int = 0
+    refused: int = 0
+    over_budget: int = 0
+    """Tokens, by our count of the system prompt and all messages."""
+
+
+def outcomes() -> Outcomes:
+    """Ask for contexts of random conversations, in windows of 2,000 to 16,000 tokens."""
+    dice = random.Random(7)
+    counter = default_counter()
+    seen = Outcomes()
+    with Memory(":memory:") as memory:
+        memory.remember_many(
+            [Remember(random_conversations.prose(dice, longest=60)) for _ in range(500)]
+        )
+        for _ in range(CONVERSATIONS):
+            talk = random_conversations.random_conversation(dice)
+            total = dice.choice((2_000, 4_000, 8_000, 16_000))
+            try:
+                window = memory.context(
+                    random_conversations.prose(dice, longest=40),
+                    messages=talk,
+                    system="You help with code. " * dice.choice((1, 1, 80)),
+                    memory_place=dice.choice(("system", "message")),
+                    total=total,
+                    system_reserve=total // 8,
+                    tools_reserve=0,
+                )
+            except InvalidRequest:
+                seen.refused += 1
+                continue
+            tokens = counter.text(window.system) + counter.total(window.messages)
+            seen.answered += 1
+            seen.over_budget += max(0, tokens - total, window.total - total)
+    return seen
+
+
 def median_ms(work: Callable[[], object]) -> float:
     work()
     times = []
@@ -82,6 +133,10 @@ def median_ms(work: Callable[[], object]) -> float:
 
 def main() -> int:
     report = Report("bench-context")
+    asked = outcomes()
+    report.figure("conversations_answered", asked.answered)
+    report.figure("conversations_refused", asked.refused)
+    report.bar("tokens over budget", asked.over_budget, "<=", 0)
     full = FullCounter(TokenEstimator())
     rows: list[list[object]] = []
     for kind, history in {"words": plain(), "tools": working()}.items():

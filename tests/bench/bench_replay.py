@@ -117,7 +117,7 @@ def outcomes(conversation: Conversation) -> Iterator[Outcome]:
                 system_reserve=0,
                 tools_reserve=0,
             )
-            assert window.total <= WINDOW or window.over_budget
+            assert window.total <= WINDOW
             evidence = [_plain(words[id]) for id in asked.evidence]
             yield Outcome(
                 standing=_has(_said(window), evidence),

@@ -22,7 +22,7 @@ from mnemosyned import (
 )
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import Message, group_messages, text
-from mnemosyned.domain.conversation.policy import ConsolidationAudit
+from mnemosyned.domain.conversation.policies.policy import ConsolidationAudit
 from mnemosyned.domain.conversation.summary_message import (
     NO_FACTS,
     is_summary,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mnemosyned import AutoPolicy, extract_facts
-from mnemosyned.domain.conversation import model_summary
 from mnemosyned.domain.conversation.message_tokens import FullCounter
 from mnemosyned.domain.conversation.messages import STUB, Message, text
+from mnemosyned.domain.conversation.policies import model_summary
 from mnemosyned.domain.conversation.summary_message import is_summary, read_summary
 from mnemosyned.domain.text.token_estimate import Chars4
 

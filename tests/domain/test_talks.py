@@ -33,7 +33,7 @@ from mnemosyned.domain.conversation.messages import (
     is_system,
     message_id,
 )
-from mnemosyned.domain.conversation.policy import Policy
+from mnemosyned.domain.conversation.policies.policy import Policy
 from mnemosyned.domain.conversation.summary_message import is_summary
 from mnemosyned.domain.conversation.tool_stubs import stub_pointer
 from mnemosyned.domain.text.token_estimate import Chars4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,14 +11,19 @@ from typing import Any, NamedTuple
 from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace, TokenBudget
 from mnemosyned.domain.conversation.message_tokens import CharsCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import Message
-from mnemosyned.domain.conversation.policy import Compaction, Policy
+from mnemosyned.domain.conversation.policies.policy import Compaction, Policy
 from mnemosyned.domain.conversation.sections import (
+    LEARNINGS_HEADING,
+    MEMORY_HEADING,
     PastSummary,
     Quoted,
     learnings_section,
     memory_section,
 )
 from mnemosyned.domain.conversation.window import WindowSelection
+
+JOINT_TOKENS = 8
+"""Tokens that joining a section to its prompt, or sending it as a message, can add."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,8 @@ class ChosenWindow:
     compaction: Compaction | None
     kept: Sequence[int]
     """Positions in the history given, ascending."""
+    spare_tokens: int | None = None
+    """Limit for memory and learnings together, where the window must fit its total."""
 
 
 class ContextManager:
@@ -127,7 +135,7 @@ class ContextManager:
 
         `lent_tokens` come on top of the history's share.
         """
-        new = _as_message(new_message)
+        new = as_message(new_message)
         compaction = self._compact(system, history, new)
         selection = WindowSelection(
             compaction.messages if compaction else history,
@@ -154,7 +162,7 @@ class ContextManager:
         tool_definitions: Sequence[Any] | None = None,
     ) -> ContextWindow:
         """Put memory and learnings, as far as they fit, around a window chosen before."""
-        sections = self._sections(memory_results, learnings)
+        sections = self._sections(memory_results, learnings, window.spare_tokens)
         return self._assemble(window, sections, tool_definitions)
 
     def _assemble(
@@ -192,7 +200,7 @@ class ContextManager:
     ) -> Breakdown:
         counter, budget, selection = self._counter, self.budget, window.selection
         system = counter.text(window.system) if window.system else 0
-        tools = _definition_tokens(tool_definitions, counter)
+        tools = definition_tokens(tool_definitions, counter)
         return Breakdown(
             counter=counter.name,
             system=system + selection.pinned_tokens,
@@ -207,20 +215,31 @@ class ContextManager:
         )
 
     def _sections(
-        self, snippets: Sequence[str | Quoted], learnings: Sequence[str]
+        self,
+        snippets: Sequence[str | Quoted],
+        learnings: Sequence[str],
+        spare_tokens: int | None = None,
     ) -> _Sections:
+        """Write both sections within their shares, and within the tokens left, if these are fewer.
+
+        Learnings come first: they are instructions.
+        """
         counter, budget = self._counter, self.budget
-        memory, memory_shown = memory_section(
-            snippets, tokens=budget.memory, counter=counter
-        )
+        spare = sys.maxsize if spare_tokens is None else spare_tokens
+        headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
         lessons, learnings_shown = learnings_section(
             learnings,
-            tokens=budget.learnings,
+            tokens=min(budget.learnings, spare - headings),
             counter=counter,
             shrink=self._shrink_learnings,
         )
-        memory_tokens = counter.text(memory) if memory else 0
         learnings_tokens = counter.text(lessons) if lessons else 0
+        spare -= learnings_tokens + JOINT_TOKENS
+        headings = counter.text(MEMORY_HEADING) + JOINT_TOKENS
+        memory, memory_shown = memory_section(
+            snippets, tokens=min(budget.memory, spare - headings), counter=counter
+        )
+        memory_tokens = counter.text(memory) if memory else 0
         return _Sections(
             memory=memory,
             memory_shown=memory_shown,
@@ -260,11 +279,12 @@ class _Sections(NamedTuple):
     """Tokens of their shares that memory and learnings leave free."""
 
 
-def _as_message(new: str | Message) -> Message:
+def as_message(new: str | Message) -> Message:
+    """Return a new message given as a text as a message of the user."""
     return {"role": "user", "content": new} if isinstance(new, str) else new
 
 
-def _definition_tokens(
+def definition_tokens(
     definitions: Sequence[Any] | None, counter: MessageCounter
 ) -> int:
     """Tokens of the tools' definitions, written as JSON."""

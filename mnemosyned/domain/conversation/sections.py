@@ -80,6 +80,7 @@ def memory_section(
 
     The first that does not fit ends the section; it is cut only where it is the very first.
     """
+    tokens = max(0, tokens)
 
     def fits(text: str) -> bool:
         return len(text) <= tokens * CHARS_PER_TOKEN and counter.text(text) <= tokens

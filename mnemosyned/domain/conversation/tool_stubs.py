@@ -98,8 +98,8 @@ def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
 def _stub(result: str, name: str, id: str) -> str:
     result = result.strip()
     head = beginning(result)
-    shown = [head, ending(result, after=len(head), chars=ENDING_CHARS)]
-    shown.append(_values(result, shown="\n".join(shown)))
+    end = ending(result, after=len(head), chars=ENDING_CHARS)
+    shown = (head, _values(result, shown=f"{head}\n{end}"), end)
     called = _NAME.sub("_", name)[:40]
     size = f"{len(result):,} characters"
     mark = (

@@ -11,6 +11,11 @@ ENGLISH = Language(
         she he his her their from not will would about which who at on it by as an
         or but you we
     """,
+    continuations="""
+        ahead step steps proceed continue resume carry keep start begin ready sure
+        fine great perfect nice cool awesome agreed correct exactly right yep yup nope
+        done finish ship do redo retry next
+    """,
     months=(
         "january jan",
         "february feb",

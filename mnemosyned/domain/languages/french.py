@@ -18,6 +18,10 @@ FRENCH = Language(
         ton ta tes son sa ses notre nos dans en sur à au aux pour par avec est-ce t
         y été fait passé
     """,
+    continuations="""
+        continue continuez vas-y allez maintenant ensuite après suite suivant suivante
+        étape merci parfait super oui non accord bien
+    """,
     months=(
         "janvier",
         "février",

@@ -18,6 +18,10 @@ GERMAN = Language(
         nach seit von vom zu zum zur für was wer wen wem wann wo wie warum wieso
         welche welcher welches welchen passiert gemacht getan
     """,
+    continuations="""
+        weiter weitermachen mach los nun dann danach nächster nächste nächstes schritt
+        fertig super prima genau richtig danke bitte gerne klar passt geht
+    """,
     months=(
         "januar jänner",
         "februar",

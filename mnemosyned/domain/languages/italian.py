@@ -16,6 +16,10 @@ ITALIAN = Language(
         chi cosa quale quali quando dove come quanto quanta quanti perché stato
         fatto successo
     """,
+    continuations="""
+        continua vai avanti adesso ora poi dopo prossimo prossima passo grazie
+        perfetto sì bene pronto
+    """,
     months=(
         "gennaio",
         "febbraio",

@@ -10,4 +10,8 @@ POLISH = Language(
         i w na z do nie się że to jest o jak po ale co od za przez dla czy są był
         była ma przy oraz tym tego
     """,
+    continuations="""
+        dalej kontynuuj teraz potem następny następna krok dziękuję dzięki proszę
+        super tak dobrze gotowe
+    """,
 )

@@ -17,6 +17,10 @@ SPANISH = Language(
         que qué quién quiénes cuál cuáles cuándo dónde cómo cuánto cuánta cuántos
         cuántas está estaba pasó hice hizo
     """,
+    continuations="""
+        continúa continua sigue adelante ahora luego después siguiente paso gracias
+        perfecto vale sí bien listo
+    """,
     months=(
         "enero",
         "febrero",

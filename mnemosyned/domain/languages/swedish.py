@@ -10,6 +10,9 @@ SWEDISH = Language(
         och att det som en på är av för med till den har de inte om ett han hon men
         var jag från vi kan när ska sig så
     """,
+    continuations="""
+        fortsätt vidare nu sedan nästa steg tack perfekt bra ja klart
+    """,
     months=(
         "januari",
         "februari",

@@ -10,4 +10,7 @@ TURKISH = Language(
         ve bir bu da de için ile çok olarak daha en gibi ama ne var o kadar sonra
         olan
     """,
+    continuations="""
+        devam et şimdi sonra sıradaki adım teşekkürler lütfen tamam evet hazır
+    """,
 )

@@ -31,8 +31,11 @@ from mnemosyned.domain.conversation.messages import (
     parts,
     text,
 )
-from mnemosyned.domain.conversation.model_summary import Summarize, summarize_with_model
-from mnemosyned.domain.conversation.policy import (
+from mnemosyned.domain.conversation.policies.model_summary import (
+    Summarize,
+    summarize_with_model,
+)
+from mnemosyned.domain.conversation.policies.policy import (
     KEEP_RECENT,
     Compaction,
     CompactionDecision,

@@ -29,8 +29,11 @@ from mnemosyned.domain.conversation.messages import (
     text,
     tool_names,
 )
-from mnemosyned.domain.conversation.model_summary import Summarize, summarize_with_model
-from mnemosyned.domain.conversation.policy import (
+from mnemosyned.domain.conversation.policies.model_summary import (
+    Summarize,
+    summarize_with_model,
+)
+from mnemosyned.domain.conversation.policies.policy import (
     KEEP_RECENT,
     MAX_TOKENS,
     THRESHOLD,

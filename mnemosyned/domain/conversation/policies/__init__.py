@@ -1,0 +1,1 @@
+"""Policies of compaction: what a conversation keeps when it is made shorter."""
