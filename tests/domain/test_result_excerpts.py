@@ -7,7 +7,6 @@ import pytest
 from mnemosyned.domain.conversation.key_facts import (
     CONCLUSION,
     conclusions,
-    last_sentences,
     select_facts,
 )
 from mnemosyned.domain.conversation.result_excerpts import (
