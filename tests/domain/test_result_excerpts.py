@@ -81,7 +81,7 @@ def agent(words: str | None, *, call: str = "") -> dict[str, object]:
 
 
 def test_each_round_with_tools_leaves_its_conclusion() -> None:
-    talk = [
+    talk: list[dict[str, object]] = [
         {"role": "user", "content": "Why does it fail?"},
         agent("I look.", call="1"),
         {"role": "tool", "tool_call_id": "1", "content": "a log"},

@@ -44,6 +44,7 @@ CONCLUSION = "In the end: "
 """Beginning of the fact that holds an agent's last sentences in a round."""
 CONCLUSION_CHARS = 240
 CONCLUSION_SENTENCES = 2
+CONCLUSION_WORDS_MIN = 4
 CONCLUSION_FACTOR = 3.0
 """Factor of a conclusion, which must outlast the results that led to it."""
 
@@ -138,7 +139,9 @@ def conclusions(messages: Sequence[Message]) -> dict[int, str]:
     for position, message in enumerate([*messages, None]):
         if message is None or is_intent(message):
             if worked and last is not None:
-                concluding[last] = CONCLUSION + last_sentences(text(messages[last]))
+                closing = last_sentences(text(messages[last]))
+                if _says_something(closing):
+                    concluding[last] = CONCLUSION + closing
             last, worked = None, False
         else:
             worked = worked or _uses_tools(message)
@@ -155,6 +158,12 @@ def last_sentences(words: str) -> str:
     while len(closing) > 1 and len(" ".join(closing)) > CONCLUSION_CHARS:
         closing.pop(0)
     return clip_at_word(" ".join(closing), CONCLUSION_CHARS)
+
+
+def _says_something(closing: str) -> bool:
+    """Whether a closing has enough telling words; "I read it." has not."""
+    stems = {word.stem for word in tokens(closing) if word.kind not in _UNSCORED}
+    return len(stems) >= CONCLUSION_WORDS_MIN
 
 
 def _uses_tools(message: Message) -> bool:
