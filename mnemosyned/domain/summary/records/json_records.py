@@ -1,0 +1,297 @@
+"""JSON objects and arrays: events, messages and other records as sentences, settings by key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
+from typing import Any
+
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.summary.records.fields import (
+    Fields,
+    common_name,
+    event_sentence,
+    message_sentence,
+)
+from mnemosyned.domain.summary.records.lines import (
+    Reading,
+    RecordLine,
+    Rule,
+    Sentence,
+    merge_equal,
+)
+from mnemosyned.domain.summary.records.wording import (
+    closed,
+    collapse,
+    counted,
+    listed,
+    shorten,
+    without_hashes,
+)
+
+CHARS_MAX = 1_000_000
+DEPTH_MAX = 4
+OBJECTS_MAX = 24
+SCALARS_MAX = 10
+KEYS_MAX = 8
+VALUE_CHARS_MAX = 80
+SOURCE_CHARS_MAX = 6_000
+EVENT_WORTH = 0.75
+MESSAGE_WORTH = 0.6
+OTHER_WORTH = 0.45
+FAILED_WORTH = 0.8
+_FAILURES = frozenset("failed failure error errored declined rejected critical".split())
+_IDENTIFIERS = frozenset(
+    "id uid uuid guid hash sha sha256 digest etag token checksum signature".split()
+)
+_SENT = frozenset({"send", "sent", "out", "outgoing", "outbound"})
+_CURRENCY_MARKS = frozenset("$€£¥")
+
+Value = dict[str, Any] | list[Any]
+
+
+def read_json(memory: MemoryRecord) -> Value | None:
+    """Return the objects or array that the whole memory is."""
+    text = memory.content.strip()
+    if text.startswith("```"):
+        text = text.removeprefix("```json").strip("`").strip()
+    if not text or text[0] not in "{[" or len(text) > CHARS_MAX:
+        return None
+    value = _parse(text)
+    if value is None and text[0] == "{" and "\n" in text:
+        value = _parse_lines(text)
+    return value or None
+
+
+def _parse(text: str) -> Value | None:
+    try:
+        value = json.loads(text, parse_float=str)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) else None
+
+
+def _parse_lines(text: str) -> Value | None:
+    """Return the objects of JSON lines."""
+    objects: list[Any] = []
+    for line in text.splitlines():
+        if line.strip():
+            value = _parse(line)
+            if value is None:
+                return None
+            objects.append(value)
+    return objects
+
+
+def write_json(
+    readings: Sequence[Reading[Value]], zone: tzinfo
+) -> Iterator[RecordLine]:
+    """Write a sentence for each object; equal ones once."""
+    return merge_equal(
+        (reading.position, sentence)
+        for reading in readings
+        for sentence in _sentences(reading.value, zone)
+    )
+
+
+def _sentences(value: Value, zone: tzinfo) -> Iterator[Sentence]:
+    if isinstance(value, dict):
+        inner = _only_list(value)
+        if inner is None:
+            yield _describe(value, zone)
+            return
+        value = inner
+    objects = [item for item in value if isinstance(item, dict) and item]
+    if len(objects) < len(value) or not objects:
+        yield _describe_list(value)
+        return
+    for item in objects[:OBJECTS_MAX]:
+        yield _describe(item, zone)
+    if len(objects) > OBJECTS_MAX:
+        left = counted(len(objects) - OBJECTS_MAX, "more record")
+        source = json.dumps(objects[OBJECTS_MAX:], ensure_ascii=False)
+        yield Sentence(f"The list has {left}.", OTHER_WORTH / 2, source)
+
+
+def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
+    """Return the list of objects that an answer wraps: {"items": [{…}], "total": 2}."""
+    lists = [item for item in value.values() if isinstance(item, list) and item]
+    wraps = len(lists) == 1 and all(isinstance(item, dict) for item in lists[0])
+    titled = {"title", "body", "sender", "start"} & _fields_of(value).keys()
+    return lists[0] if wraps and len(value) <= 4 and not titled else None
+
+
+def _describe_list(value: Sequence[Any]) -> Sentence:
+    scalars = [text for item in value if (text := _scalar(item))]
+    source = " ".join(scalars)
+    if not scalars:
+        return Sentence(f"JSON list of {counted(len(value), 'item')}.", 0.2, source)
+    shown = listed(scalars, SCALARS_MAX)
+    text = f"JSON list of {counted(len(value), 'value')}: {shown}"
+    return Sentence(closed(text), OTHER_WORTH / 2, source[:SOURCE_CHARS_MAX])
+
+
+def _describe(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
+    """Return the sentence of an object by the fields it has."""
+    fields = _directed(_fields_of(value), value)
+    source = " ".join(_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
+    failed = "error" in value or _FAILURES.intersection(
+        fields.get("status", "").lower().split()
+    )
+    kind = _kind_of(value)
+    known = fields.get("sender") or fields.get("recipient")
+    if known and (fields.get("body") or (kind and "title" not in fields)):
+        text = message_sentence(fields, zone, kind=kind or "Message")
+        return Sentence(text, MESSAGE_WORTH, source)
+    if fields.get("title") and (fields.get("start") or fields.get("place")):
+        return Sentence(event_sentence(fields, zone), EVENT_WORTH, source)
+    if fields.get("title"):
+        text = _titled(fields, value, zone)
+        return Sentence(text, FAILED_WORTH if failed else MESSAGE_WORTH, source)
+    return Sentence(
+        _by_keys(value, kind), FAILED_WORTH if failed else OTHER_WORTH, source
+    )
+
+
+def _directed(fields: dict[str, str], value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a message with its other side as recipient, if it was sent."""
+    way = str(value.get("message_type") or value.get("direction") or "").lower()
+    if way in _SENT and "sender" in fields and "recipient" not in fields:
+        fields["recipient"] = fields.pop("sender")
+    return fields
+
+
+def _kind_of(value: Mapping[str, Any]) -> str:
+    """Return what the object says it is, such as "SMS"."""
+    kind = value.get("type") or value.get("kind") or value.get("event")
+    if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
+        return ""
+    words = kind.replace("_", " ").replace(".", " ")
+    return words.upper() if words in {"sms", "mms"} else words[0].upper() + words[1:]
+
+
+def _titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
+    """Return an object by its title, its time and its exact scalars."""
+    base = {name: fields[name] for name in ("title", "date", "body") if name in fields}
+    used = set(base)
+    scalars = [
+        (label, text)
+        for label, text in _scalars(value)
+        if common_name(label) not in used
+    ]
+    title = shorten(fields["title"], VALUE_CHARS_MAX).rstrip(".")
+    details = _listing(scalars)
+    base["title"] = title
+    sentence = event_sentence(base, zone)
+    if not details:
+        return sentence
+    head = event_sentence({k: v for k, v in base.items() if k != "body"}, zone)
+    body = sentence[len(head) :]
+    return f"{head.rstrip('.')} ({details}).{body}"
+
+
+def _by_keys(value: Mapping[str, Any], kind: str) -> str:
+    """Return an object without a title by its exact scalars and its keys."""
+    scalars = _scalars(value)
+    head = kind or "Config"
+    named = [label for label, _ in scalars if label not in {"type", "kind", "event"}]
+    flat = {label.partition(".")[0] for label, _ in scalars}
+    others = [key for key in value if _is_nested(value[key]) and key not in flat]
+    if not scalars:
+        keys = listed([shorten(key, 40) for key in value], KEYS_MAX)
+        return f"{head} with {'key' if len(value) == 1 else 'keys'} {keys}."
+    shown = [pair for pair in scalars if pair[0] in named] or scalars
+    inside = f"; also {listed(others, KEYS_MAX)}" if others and len(shown) < 3 else ""
+    return f"{head} with {_listing(shown)}{inside}."
+
+
+def _listing(scalars: Sequence[tuple[str, str]]) -> str:
+    shown = [f"{label} {text}" for label, text in scalars[:SCALARS_MAX]]
+    left = len(scalars) - len(shown)
+    if left:
+        names = listed([label for label, _ in scalars[SCALARS_MAX:]], KEYS_MAX)
+        return f"{', '.join(shown)}, and {left} more: {names}"
+    return listed(shown, SCALARS_MAX)
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return the exact scalars with their keys, those of inner objects too."""
+    pairs: list[tuple[str, str]] = []
+    for key, item in value.items():
+        label = f"{prefix}{key}"
+        if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
+            pairs += _scalars(item, f"{label}.")
+        elif isinstance(item, list):
+            texts = [text for element in item if (text := _scalar(element))]
+            if texts:
+                pairs.append((label, "/".join(texts[:5])))
+        elif key.lower() not in _IDENTIFIERS and (text := _scalar(item)):
+            pairs.append((label, text))
+    return pairs
+
+
+def _scalar(value: object) -> str:
+    """Return a scalar as it is written, without hashes; empty for everything else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    return shorten(value, VALUE_CHARS_MAX) if isinstance(value, str) else ""
+
+
+def _fields_of(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the known fields of an object under their common names."""
+    fields: dict[str, str] = {}
+    for key, item in value.items():
+        name = common_name(key)
+        text = _text_of(item)
+        if name and text and name not in fields:
+            fields[name] = text
+    amount, currency = fields.get("amount"), fields.pop("currency", "")
+    if amount and currency and not _CURRENCY_MARKS.intersection(amount):
+        fields["amount"] = f"{amount} {currency}"
+    return fields
+
+
+def _text_of(item: object) -> str:
+    """Return the text of a field; of an inner object the name, time or address in it."""
+    if isinstance(item, dict):
+        for key in (
+            "dateTime",
+            "date",
+            "displayName",
+            "name",
+            "title",
+            "email",
+            "value",
+        ):
+            if isinstance(item.get(key), str):
+                return str(item[key])
+        return ""
+    if isinstance(item, list):
+        names = [text for element in item[:SCALARS_MAX] if (text := _text_of(element))]
+        return listed(names, SCALARS_MAX)
+    if isinstance(item, str):
+        return collapse(item)
+    return _scalar(item)
+
+
+def _texts(item: object, depth: int) -> Iterator[str]:
+    """Yield the texts of a value, for the index."""
+    if isinstance(item, str):
+        yield without_hashes(item[:SOURCE_CHARS_MAX])
+    elif depth and isinstance(item, dict):
+        for key, inner in item.items():
+            if key.lower() not in _IDENTIFIERS:
+                yield from _texts(inner, depth - 1)
+    elif depth and isinstance(item, list):
+        for inner in item[:SCALARS_MAX]:
+            yield from _texts(inner, depth - 1)
+
+
+JSON = Rule("JSON records", read_json, write_json)

@@ -1,0 +1,105 @@
+"""Summaries of records: which rule takes a memory, and the lines of all rules in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import Any
+
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.summary.records.calendars import CALENDARS
+from mnemosyned.domain.summary.records.commits import COMMITS
+from mnemosyned.domain.summary.records.json_records import JSON
+from mnemosyned.domain.summary.records.lines import (
+    Reading,
+    RecordLine,
+    RecordSummary,
+    Rule,
+)
+from mnemosyned.domain.summary.records.logs import LOGS
+from mnemosyned.domain.summary.records.mails import MAILS
+from mnemosyned.domain.summary.records.messages import MESSAGES
+from mnemosyned.domain.summary.records.runs import RUNS
+from mnemosyned.domain.summary.records.shells import SHELLS
+from mnemosyned.domain.summary.records.tables import TABLES
+from mnemosyned.domain.summary.records.traces import TRACES
+from mnemosyned.domain.summary.records.wording import TERMS_MAX
+
+LINES_MAX = 400
+"""Lines of one kind; those worth least are counted in one line at the end."""
+LEFT_OVER_WORTH = 0.2
+CONTENT_CHARS_MAX = 400_000
+"""Longer memories are prose to these rules; extraction cuts them to sentences."""
+
+RULES: tuple[Rule[Any], ...] = (
+    MAILS,
+    COMMITS,
+    RUNS,
+    LOGS,
+    TRACES,
+    JSON,
+    CALENDARS,
+    SHELLS,
+    TABLES,
+    MESSAGES,
+)
+"""Kinds from the most to the least certain; the first that reads a memory takes it."""
+
+
+def summarize_records(
+    memories: Sequence[MemoryRecord], *, zone: tzinfo
+) -> RecordSummary:
+    """Summarize the memories that are records, and return the others as prose."""
+    taken: dict[int, list[Reading[Any]]] = {}
+    prose: list[MemoryRecord] = []
+    for position, memory in enumerate(memories):
+        for index, rule in enumerate(RULES):
+            if (value := _read(rule, memory)) is not None:
+                readings = taken.setdefault(index, [])
+                readings.append(Reading(position, memory, value))
+                break
+        else:
+            prose.append(memory)
+    lines = [
+        line
+        for index, readings in taken.items()
+        for line in _limited(RULES[index], readings, zone)
+    ]
+    lines.sort(key=_position)
+    return RecordSummary(tuple(lines), tuple(prose))
+
+
+def _read(rule: Rule[Any], memory: MemoryRecord) -> object | None:
+    if len(memory.content) > CONTENT_CHARS_MAX:
+        return None
+    value: object | None = rule.read(memory)
+    return value
+
+
+def _position(line: RecordLine) -> int:
+    return line.position
+
+
+def _worth(line: RecordLine) -> float:
+    return -line.worth
+
+
+def _limited(
+    rule: Rule[Any], readings: Sequence[Reading[Any]], zone: tzinfo
+) -> list[RecordLine]:
+    """Return the lines of a rule; past the limit those worth least are counted in one."""
+    lines = list(rule.write(readings, zone))
+    if len(lines) <= LINES_MAX:
+        return lines
+    ranked = sorted(lines, key=_worth)
+    hidden = ranked[LINES_MAX - 1 :]
+    terms = dict.fromkeys(term for line in hidden for term in line.index_terms)
+    memories = sum(line.memories for line in hidden)
+    left_over = RecordLine(
+        text=f"There are {memories} more {rule.plural}.",
+        index_terms=tuple(terms)[: 4 * TERMS_MAX],
+        position=min(map(_position, hidden)),
+        worth=LEFT_OVER_WORTH,
+        memories=memories,
+    )
+    return [*ranked[: LINES_MAX - 1], left_over]

@@ -1,0 +1,253 @@
+"""Stack traces: the error, its message and the deepest frame of one's own code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.summary.records.lines import Reading, RecordLine, Rule
+from mnemosyned.domain.summary.records.wording import (
+    index_terms,
+    is_prose,
+    lines_of,
+    shorten,
+)
+
+MESSAGE_CHARS_MAX = 200
+LINES_MAX = 2_000
+OTHER_LINES_MAX = 4
+NAMED_FRAMES_MAX = 12
+WORTH = 0.8
+REPEATED_WORTH = 0.9
+
+_ERROR = (
+    r"(?P<error>[A-Za-z_][\w.$:\\]*(?:Error|Exception|Warning|Interrupt|Exit|Fault|Failure|Panic)"
+    r"|Error|Exception)"
+)
+_THREAD = r"thread '(?P<thread>[^']*)'(?: \(\d+\))? (?P<error>panicked)"
+_PYTHON_END = re.compile(
+    r"(?P<error>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?(?:\s*\|.*)?"
+)
+_HEADS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        (
+            r"(?:Uncaught |Unhandled rejection |\[?Unhandled )?(?:Exception in thread \S+ )?"
+            rf"{_ERROR}\]?(?:: (?P<message>.*?))?(?: \{{)?"
+        ),
+        rf"Caused by: {_ERROR}(?:: (?P<message>.*))?",
+        rf"Unhandled [Ee]xception[.:] {_ERROR}(?:: (?P<message>.*))?",
+        (
+            rf"(?:PHP )?Fatal error:\s+Uncaught {_ERROR}: (?P<message>.*?)"
+            r"(?: in (?P<path>\S+?):(?P<line>\d+))?"
+        ),
+        r"(?P<error>panic): (?P<message>.*)",
+        r"(?P<error>fatal error): (?P<message>.*)",
+        rf"{_THREAD} at '(?P<message>.*)', (?P<path>[^:]+):(?P<line>\d+)(?::\d+)?",
+        rf"{_THREAD} at (?P<path>[^:']+):(?P<line>\d+)(?::\d+)?:?",
+        rf"(?P<path>[^\s:]+\.rb):(?P<line>\d+):in [`'](?P<function>[^']*)': (?P<message>.*) \({_ERROR}\)",
+    )
+)
+_FRAMES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?',
+        r"\s+at (?:async )?(?P<function>[^()]+?) \((?P<path>[^()]+?):(?P<line>\d+)(?::\d+)?\)(?: \{)?",
+        r"\s+at (?P<path>(?:file://)?[^\s()]+?):(?P<line>\d+):\d+",
+        r"\s+at (?P<function>[\w.$<>/@]+)\((?P<path>[^():]+)(?::(?P<line>\d+))?\)(?: ~?\[.*\])?",
+        r"\s+at (?P<function>.+?) in (?P<path>.+?):line (?P<line>\d+)",
+        r"\s+(?P<path>/[^\s:]+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?",
+        r"\s+at (?P<path>[^\s:]+\.rs):(?P<line>\d+)(?::\d+)?",
+        r"\s+(?:\d+: from |from )(?P<path>[^\s:]+):(?P<line>\d+):in [`'](?P<function>[^']*)'",
+        r"#\d+ (?P<path>/[^\s(]+)\((?P<line>\d+)\): (?P<function>.*)",
+    )
+)
+_FOREIGN = re.compile(
+    r"site-packages|dist-packages|node_modules|node:|internal/|<frozen|<anonymous>|<string>"
+    r"|lib/python3|^(?:java|javax|jdk|sun|kotlin|scala|jakarta)\.|^org\.(?:springframework|apache|junit)"
+    r"|/usr/(?:local/)?(?:lib|go)/|/rustc/|/go/pkg/mod/|/vendor/|^System\.|^Microsoft\.|/gems/"
+)
+_FURNITURE = re.compile(
+    r"Traceback \(most recent call last\):|During handling of the above exception.*"
+    r"|The above exception was the direct cause.*|\s*\.\.\. \d+ (?:more|common frames omitted)"
+    r"|goroutine \d+.*:|\s*\[signal .*|created by .*|exit status \d+|note: .*|stack backtrace:"
+    r"|\s+\d+: .*|\s+[~^]+\s*|[\w./*()-]{1,200}?\(.*\)|Stack trace:|#\d+ .*|Node\.js v.*|\s+thrown in .*"
+    r"|\s+--- End of .*|\s+at .*|\s+\[Previous line repeated.*|main\..*|.*\{|\}|\s+throw .*|\S+:\d+"
+)
+_SIGNS = (
+    "Traceback (most", "\n    at ", "\n\tat ", "   at ", "panic: ", "panicked at", "goroutine ",
+    "Caused by: ", "Fatal error:", ":in `", ":in '",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A stack trace's gist."""
+
+    error: str
+    message: str
+    place: str
+    """Function, file and line of the deepest frame of one's own code."""
+    names: str = ""
+    """Errors, files and functions of one's own code on the way."""
+    repeats: int = 1
+
+
+def read_trace(memory: MemoryRecord) -> Trace | None:
+    """Return the gist of a memory that is nothing but a stack trace."""
+    content = memory.content.strip("\n")
+    if "\n" not in content and "panicked at" not in content:
+        return None
+    if not any(sign in content for sign in _SIGNS):
+        return None
+    lines = lines_of(content)[:LINES_MAX]
+    if is_prose(lines[0]) and not _is_part(lines[0]):
+        return None
+    python = any(line.lstrip().startswith("Traceback (most") for line in lines)
+    frames = [match for line in lines if (match := _match_any(_FRAMES, line))]
+    heads = _python_ends(lines) if python else _heads(lines)
+    if not heads or not (frames or heads[0].groupdict().get("path")):
+        return None
+    others = [line for line in lines if not _is_part(line)]
+    if any(map(_is_remark, others)) or len(others) > OTHER_LINES_MAX + len(lines) // 2:
+        return None
+    head = heads[-1] if python or heads[-1][0].startswith("Caused") else heads[0]
+    if head[0].startswith("Caused"):
+        below = "\n".join(lines).rpartition(head[0])[2].splitlines()
+        frames = [match for line in below if (match := _match_any(_FRAMES, line))]
+    own = frames[::-1] if python else frames
+    message = head.groupdict().get("message") or _panic_message(lines, head)
+    repeats = content.count("Traceback (most recent call last)") if python else 1
+    same = {match.group("error") for match in heads}
+    return Trace(
+        error=_error_name(head),
+        message=shorten(message, MESSAGE_CHARS_MAX),
+        place=_place(own, head),
+        names=_names(heads, frames),
+        repeats=repeats if len(same) == 1 else 1,
+    )
+
+
+def _heads(lines: Sequence[str]) -> list[re.Match[str]]:
+    return [match for line in lines if (match := _match_any(_HEADS, line.strip()))]
+
+
+def _python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
+    """Return the lines that end a Python traceback: flush left, right below a frame."""
+    ends: list[re.Match[str]] = []
+    inside = False
+    for line in lines:
+        bare = line.lstrip("| +-") if line.startswith(("  |", "  +")) else line
+        if bare.startswith("Traceback (most"):
+            inside = True
+        elif inside and not bare.startswith((" ", "\t")):
+            inside = False
+            if match := _PYTHON_END.fullmatch(bare):
+                ends.append(match)
+    return ends
+
+
+def _match_any(forms: Sequence[re.Pattern[str]], line: str) -> re.Match[str] | None:
+    return next((match for form in forms if (match := form.fullmatch(line))), None)
+
+
+def _is_part(line: str) -> bool:
+    """Tell whether a line has a form that stack traces are made of."""
+    return bool(
+        _match_any(_FRAMES, line)
+        or _FURNITURE.fullmatch(line)
+        or _match_any(_HEADS, line.strip())
+    )
+
+
+def _is_remark(line: str) -> bool:
+    """Tell whether a line that is no part of a trace was written by a person."""
+    return not line.startswith((" ", "\t")) and is_prose(line) and ": " not in line[:60]
+
+
+def _panic_message(lines: Sequence[str], head: re.Match[str]) -> str:
+    """Return the line below a panic of Rust, where its message stands."""
+    if head["error"] != "panicked":
+        return ""
+    below = next(index for index, line in enumerate(lines) if head[0] in line) + 1
+    return lines[below] if below < len(lines) else ""
+
+
+def _error_name(head: re.Match[str]) -> str:
+    error = head["error"]
+    if error == "panicked":
+        return f"Panic in thread {head['thread']}"
+    if error == "panic":
+        return "Panic"
+    return re.split(r"[.\\]|::", error)[-1] if error != "fatal error" else "Fatal error"
+
+
+def _place(frames: Sequence[re.Match[str]], head: re.Match[str]) -> str:
+    """Return where it happened: the first own frame, or else the first of all."""
+    candidates = frames
+    named = head.groupdict()
+    if named.get("path"):
+        return f"{_short_path(named['path'] or '')}, line {named['line']}"
+    own = [frame for frame in candidates if not _is_foreign(frame)]
+    if not candidates:
+        return ""
+    frame = (own or candidates)[0].groupdict()
+    function = (frame.get("function") or "").strip()
+    where = _short_path(frame["path"] or "")
+    line = f", line {frame['line']}" if frame.get("line") else ""
+    if function and not function.startswith("<"):
+        return f"{function} ({where}{line})"
+    return f"{where}{line}"
+
+
+def _names(heads: Sequence[re.Match[str]], frames: Sequence[re.Match[str]]) -> str:
+    """Return the names worth finding a trace by."""
+    names = [match["error"] for match in heads]
+    for frame in frames[-NAMED_FRAMES_MAX:]:
+        if not _is_foreign(frame):
+            parts = frame.groupdict()
+            names += [_short_path(parts["path"] or ""), parts.get("function") or ""]
+    return " ".join(names)
+
+
+def _is_foreign(frame: re.Match[str]) -> bool:
+    parts = frame.groupdict()
+    names = (parts.get("path") or "", parts.get("function") or "")
+    return any(_FOREIGN.search(name) for name in names)
+
+
+def _short_path(path: str) -> str:
+    """Return the last three parts of a path: enough to find the file."""
+    return "/".join(path.removeprefix("file://").split("/")[-3:])
+
+
+def write_traces(
+    readings: Sequence[Reading[Trace]], _zone: tzinfo
+) -> Iterator[RecordLine]:
+    """Write each error with its place once, and how often it came."""
+    groups: dict[tuple[str, str, str], list[Reading[Trace]]] = {}
+    for reading in readings:
+        trace = reading.value
+        template = re.sub(r"\d+", "#", trace.message)
+        groups.setdefault((trace.error, template, trace.place), []).append(reading)
+    for group in groups.values():
+        first = group[0]
+        trace = first.value
+        count = sum(reading.value.repeats for reading in group)
+        said = f": {trace.message.rstrip('.')}" if trace.message else ""
+        place = f" in {trace.place}" if trace.place else ""
+        times = f", {count} times" if count > 1 else ""
+        text = f"{trace.error}{said}{place}{times}."
+        yield RecordLine(
+            text=text,
+            index_terms=index_terms(trace.names, text),
+            position=first.position,
+            worth=REPEATED_WORTH if count > 1 else WORTH,
+            memories=len(group),
+        )
+
+
+TRACES = Rule("stack traces", read_trace, write_traces)
