@@ -239,22 +239,25 @@ def _looks_like_commit(hash_: str, subject: str) -> bool:
 def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
     """Read what `git commit` prints, the command itself, or a merge."""
     first = lines[0].strip().removeprefix("$ ")
-    if match := _MESSAGE_OPTION.fullmatch(first):
-        follow = _COMMITTED.match(lines[1]) if len(lines) > 1 else None
-        remaining = lines[2:] if follow else lines[1:]
-    elif match := _COMMITTED.fullmatch(first):
-        remaining = lines[1:]
-    elif _PULL_REQUEST.fullmatch(first) and len(first) < SUBJECT_CHARS_MAX:
-        titles = tuple(line.strip() for line in lines[1:])
-        if len(titles) > 1 or any(title.endswith(".") for title in titles):
-            return None
-        return (Commit("; ".join((first, *titles))),)
-    else:
+    if _PULL_REQUEST.fullmatch(first):
+        return _read_merge(first, lines[1:])
+    match = _MESSAGE_OPTION.fullmatch(first) or _COMMITTED.fullmatch(first)
+    if not match:
         return None
+    echoed = len(lines) > 1 and _COMMITTED.match(lines[1])
+    remaining = lines[2:] if echoed else lines[1:]
     if not all(_STAT.fullmatch(line) for line in remaining):
         return None
     paths = [m["stat"] or m["status"] for m in _PATH.finditer("\n".join(remaining))]
     return (Commit(match["subject"], paths=tuple(paths)),)
+
+
+def _read_merge(first: str, titles: Sequence[str]) -> tuple[Commit, ...] | None:
+    """Read the head of a merge and the title of the pull request below it."""
+    prose = any(title.endswith(".") for title in titles)
+    if len(titles) > 1 or prose or len(first) > SUBJECT_CHARS_MAX:
+        return None
+    return (Commit("; ".join((first, *(title.strip() for title in titles)))),)
 
 
 def write_commits(

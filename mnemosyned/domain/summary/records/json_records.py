@@ -45,6 +45,7 @@ _FAILURES = frozenset("failed failure error errored declined rejected critical".
 _IDENTIFIERS = frozenset(
     "id uid uuid guid hash sha sha256 digest etag token checksum signature".split()
 )
+_KIND_KEYS = frozenset({"type", "kind", "event"})
 _SENT = frozenset({"send", "sent", "out", "outgoing", "outbound"})
 _CURRENCY_MARKS = frozenset("$€£¥")
 
@@ -192,18 +193,17 @@ def _titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
 
 
 def _by_keys(value: Mapping[str, Any], kind: str) -> str:
-    """Return an object without a title by its exact scalars and its keys."""
+    """Return an object without a title by its exact scalars, or else by its keys."""
     scalars = _scalars(value)
     head = kind or "Config"
-    named = [label for label, _ in scalars if label not in {"type", "kind", "event"}]
-    flat = {label.partition(".")[0] for label, _ in scalars}
-    others = [key for key in value if _is_nested(value[key]) and key not in flat]
     if not scalars:
         keys = listed([shorten(key, 40) for key in value], KEYS_MAX)
         return f"{head} with {'key' if len(value) == 1 else 'keys'} {keys}."
-    shown = [pair for pair in scalars if pair[0] in named] or scalars
-    inside = f"; also {listed(others, KEYS_MAX)}" if others and len(shown) < 3 else ""
-    return f"{head} with {_listing(shown)}{inside}."
+    shown = [pair for pair in scalars if pair[0] not in _KIND_KEYS] or scalars
+    flat = {label.partition(".")[0] for label, _ in scalars}
+    nested = [key for key in value if key not in flat and _is_nested(value[key])]
+    also = f"; also {listed(nested, KEYS_MAX)}" if nested else ""
+    return f"{head} with {_listing(shown)}{also}."
 
 
 def _listing(scalars: Sequence[tuple[str, str]]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from typing import Any
 
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
@@ -164,19 +165,26 @@ def _read_entry(parts: dict[str, str | None]) -> Entry:
     name = parts.get("level") or parts.get("letter") or ""
     unit = parts.get("unit")
     if unit and not name:
-        inner = _INNER_LEVEL.match(message)
-        name = inner["level"] if inner else ""
-        message = message[inner.end() :] if inner else message
-    level = _LEVEL_NAMES.get(name.lower(), "")
-    if not level:
-        level = "error" if _FAILING.search(message) else "info"
-    if unit:
-        message = f"{unit}: {message}"
+        name, message = _inner_level(message)
+    trouble = "error" if _FAILING.search(message) else "info"
+    level = _LEVEL_NAMES.get(name.lower(), trouble)
+    said = f"{unit}: {message}" if unit else message
     stamp = (parts.get("when") or "").replace(",", " ")
     offset = (parts.get("offset") or "").strip()
-    when = parse_moment(f"{stamp}{offset}") if stamp else None
-    moment = when if isinstance(when, datetime) else None
-    return Entry(level, message.strip(), moment, parts.get("clock") or "")
+    return Entry(
+        level, said.strip(), _instant(f"{stamp}{offset}"), parts.get("clock") or ""
+    )
+
+
+def _inner_level(message: str) -> tuple[str, str]:
+    """Return the level at the beginning of a message, and what follows it."""
+    match = _INNER_LEVEL.match(message)
+    return (match["level"], message[match.end() :]) if match else ("", message)
+
+
+def _instant(text: str) -> datetime | None:
+    moment = parse_moment(text)
+    return moment if isinstance(moment, datetime) else None
 
 
 def _read_json_log(memory: MemoryRecord) -> tuple[Entry, ...] | None:
@@ -185,21 +193,27 @@ def _read_json_log(memory: MemoryRecord) -> tuple[Entry, ...] | None:
     objects = value if isinstance(value, list) else [value]
     entries: list[Entry] = []
     for item in objects[:LINES_MAX]:
-        if not isinstance(item, dict):
+        entry = _read_object(item) if isinstance(item, dict) else None
+        if entry is None:
             return None
-        level = item.get("level") or item.get("severity") or item.get("levelname")
-        message = item.get("msg") or item.get("message") or item.get("event")
-        when = item.get("time") or item.get("timestamp") or item.get("ts")
-        name = _LEVEL_NAMES.get(str(level).lower())
-        if not name or not isinstance(message, str) or when is None:
-            return None
-        extra = item.get("error") or item.get("err") or item.get("exception")
-        said = f"{message}: {extra}" if isinstance(extra, str) else message
-        moment = parse_moment(str(when))
-        entries.append(
-            Entry(name, said, moment if isinstance(moment, datetime) else None)
-        )
+        entries.append(entry)
     return tuple(entries)
+
+
+def _read_object(item: Mapping[str, Any]) -> Entry | None:
+    level = _first_of(item, "level", "severity", "levelname")
+    message = _first_of(item, "msg", "message", "event")
+    when = _first_of(item, "time", "timestamp", "ts")
+    name = _LEVEL_NAMES.get(str(level).lower())
+    if not name or not isinstance(message, str) or when is None:
+        return None
+    cause = _first_of(item, "error", "err", "exception")
+    said = f"{message}: {cause}" if isinstance(cause, str) else message
+    return Entry(name, said, _instant(str(when)))
+
+
+def _first_of(item: Mapping[str, Any], *keys: str) -> object | None:
+    return next((item[key] for key in keys if item.get(key)), None)
 
 
 @dataclass(frozen=True, slots=True)

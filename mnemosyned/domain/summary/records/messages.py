@@ -82,6 +82,7 @@ _CHAT_LINE = re.compile(
 _CHAT_DASH = re.compile(
     rf"{_CHAT_TIME} - (?:<(?P<nick>[^>]{{1,40}})>|(?P<name>[^:<\[\]]{{1,40}}):) (?P<text>\S.*)"
 )
+_NAMED = frozenset({"sender", "recipient", "app", "title"})
 _LINKS = frozenset("and of the de la".split())
 _DIGIT = re.compile(r"\d")
 _LEVELS = frozenset(
@@ -232,31 +233,27 @@ def _read_chat(content: str) -> tuple[Message, ...] | None:
 def _read_labeled(content: str) -> tuple[Message, ...] | None:
     """Read "SMS" or "Notification" with the fields From, Time and Text below it."""
     lines = lines_of(content)
-    if len(lines) < 2:
-        return None
-    first, colon, value = lines[0].partition(":")
-    kind = _KINDS.get(first.strip("[]# ").lower())
-    if kind and not value.strip():
-        lines = lines[1:]
-    elif first.strip().lower() == "type" and colon:
-        kind = _KINDS.get(value.strip().lower())
-        lines = lines[1:]
-    else:
-        kind = None
-    if not kind:
-        return None
-    fields = read_fields(lines)
-    if not fields or not ({"sender", "recipient", "app", "title"} & fields.keys()):
+    kind = _kind_of(lines[0]) if len(lines) > 1 else None
+    fields = read_fields(lines[1:]) if kind else None
+    if not kind or not fields or _NAMED.isdisjoint(fields):
         return None
     when = fields.pop("start", "") or fields.pop("date", "")
     named: dict[str, str] = {
         key: fields[key] for key in ("sender", "recipient", "app") if key in fields
     }
     head = message_sentence(named, UTC, kind=kind, when="").rstrip(".")
-    title, body = fields.get("title", ""), fields.get("body", "")
-    text = f"{title}: {body}" if title and body else title or body
-    text = text or fields.get("duration", "") or fields.get("status", "")
+    said = [fields[key] for key in ("title", "body") if fields.get(key)]
+    text = ": ".join(said) or fields.get("duration", "") or fields.get("status", "")
     return (Message(head, text, when, " ".join(fields.values())),)
+
+
+def _kind_of(line: str) -> str | None:
+    """Return the kind that a first line names: "SMS", "[Notification]" or "Type: SMS"."""
+    label, _, value = line.partition(":")
+    name = label.strip("[]# ").lower()
+    if name == "type":
+        return _KINDS.get(value.strip().lower())
+    return None if value.strip() else _KINDS.get(name)
 
 
 _FLAT_READERS: tuple[Callable[[str], tuple[Message, ...] | None], ...] = (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import chain
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.records.lines import Reading, RecordLine, Rule
@@ -84,10 +85,13 @@ _RUNNERS = re.compile(
     r"\b(?:pytest|py\.test|jest|vitest|mocha|npm|yarn|pnpm|cargo|go test|make|tox|nox|rspec|phpunit"
     r"|gradle\w*|mvn|dotnet|ctest|bazel|unittest|deno|bun|playwright|cypress|tests?|suite)\b"
 )
+_FAILING = re.compile(r"^ +(\d+ failing)$", re.MULTILINE)
+_VERDICT = re.compile(r"^FAILED \(", re.MULTILINE)
+_PLAIN_SUITES = frozenset("tests run job build pipeline".split())
 _BARE = re.compile(r"=|Passed!|Failed!|test result: |ok +\t|Tests: |Tests run: ")
 _COUNTED = re.compile(rf"(?P<counts>{_COUNTS})(?P<time>{_TIME})?\.?")
 _FAILED_COUNT = re.compile(
-    r"(?<!\d)(?!0 )(\d+) (?:failed|errors?|failures?)\b|(?:Failures|Errors|Failed): +(?!0)(\d+)"
+    r"(?<!\d)(?!0 )(\d+) (?:failed|failing|errors?|failures?)\b|(?:Failures|Errors|Failed): +(?!0)(\d+)"
 )
 _TEST_NAME = re.compile(
     r"\btest_\w+|::|\bTest[A-Z]\w+|\w(?:Error|Exception)\b|\bassert\b"
@@ -205,35 +209,35 @@ def _has_failed(counts: str) -> bool:
 def _read_output(text: str, command: str) -> Run | None:
     """Read what a test runner prints over many lines."""
     counts, failed = _go_counts(text)
-    for form in _SUMMARIES:
-        if counts:
-            break
-        for match in form.finditer(text):
-            parts = match.groupdict()
-            took = parts.get("time") or (
-                f" in {parts['took']}" if parts.get("took") else ""
-            )
-            counts = collapse(
-                parts["counts"].replace(";", ",").replace(" |", ",") + took
-            )
-            failed = failed or parts.get("verdict") == "FAILED"
+    if not counts:
+        counts, failed = _summary_counts(text)
     if not counts:
         return None
     failures = _failures(text)
-    failed = (
-        failed
-        or _has_failed(counts)
-        or bool(re.search(r"^FAILED \(", text, re.MULTILINE))
-    )
-    failing = re.search(r"^ +(\d+ failing)$", text, re.MULTILINE)
+    failing = _FAILING.search(text)
     if "passing" in counts and failing:
-        counts, failed = f"{counts}, {failing[1]}", True
+        counts = f"{counts}, {failing[1]}"
+    failed = failed or _has_failed(counts) or _VERDICT.search(text) is not None
     if counts.startswith("# tests"):
         counts, failed = counted(int(counts[8:]), "test"), bool(failures)
     suite = _suite(command) if command else _runner_of(text)
-    if failed and failures:
-        failures = (f"failed: {failures[0]}", *failures[1:])
-    return Run(suite, command, counts, failed, failures if failed else (), text)
+    shown = (f"failed: {failures[0]}", *failures[1:]) if failed and failures else ()
+    return Run(suite, command, counts, failed, shown, text)
+
+
+def _summary_counts(text: str) -> tuple[str, bool]:
+    """Return the counts of the last summary line, and whether it says that the run failed."""
+    for form in _SUMMARIES:
+        summaries = list(form.finditer(text))
+        if summaries:
+            parts = summaries[-1].groupdict()
+            time = f" in {parts['took']}" if parts.get("took") else parts.get("time")
+            counts = parts["counts"].replace(";", ",").replace(" |", ",")
+            failed = any(
+                summary.groupdict().get("verdict") == "FAILED" for summary in summaries
+            )
+            return collapse(counts + (time or "")), failed
+    return "", False
 
 
 def _go_counts(text: str) -> tuple[str, bool]:
@@ -306,31 +310,29 @@ def _single(reading: Reading[Run]) -> RecordLine:
 
 
 def _several(group: Sequence[Reading[Run]]) -> RecordLine:
+    """Return one line for the runs of a suite: the failures, and how the last one passed."""
     runs = [reading.value for reading in group]
     failed = [run for run in runs if run.failed]
     suite = runs[0].suite
-    noun = (
-        "test run"
-        if suite in {"tests", "run", "job", "build", "pipeline"}
-        else f"{suite} run"
-    )
+    noun = "test run" if suite in _PLAIN_SUITES else f"{suite} run"
     head = f"{counted(len(runs), noun)}, {len(failed) or 'none'} failed"
-    causes = list(
-        dict.fromkeys(
-            failure.removeprefix("failed: ")
-            for run in failed
-            for failure in _causes_of(run)
-        )
-    )
+    causes = _distinct_causes(failed)
     if causes:
         head += f": {'; '.join(_shown_failures(causes))}"
-    passing = [run for run in runs if not run.failed]
-    last = ""
-    if passing and passing[-1].counts:
-        title = passing[-1].title if suite != "tests" else ""
-        named = f" ({shorten(title, COMMAND_CHARS_MAX)})" if title else ""
-        last = f"; the last that passed{named} had {passing[-1].counts}"
+    passing = [run for run in runs if not run.failed and run.counts]
+    last = _last_passed(passing[-1]) if passing else ""
     return _line(f"{head}{last}.", group, failed=bool(failed))
+
+
+def _distinct_causes(failed: Sequence[Run]) -> list[str]:
+    causes = chain.from_iterable(map(_causes_of, failed))
+    return list(dict.fromkeys(cause.removeprefix("failed: ") for cause in causes))
+
+
+def _last_passed(run: Run) -> str:
+    title = shorten(run.title, COMMAND_CHARS_MAX) if run.suite != "tests" else ""
+    named = f" ({title})" if title else ""
+    return f"; the last that passed{named} had {run.counts}"
 
 
 def _causes_of(run: Run) -> tuple[str, ...]:

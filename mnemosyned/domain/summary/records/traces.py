@@ -99,36 +99,71 @@ class Trace:
 def read_trace(memory: MemoryRecord) -> Trace | None:
     """Return the gist of a memory that is nothing but a stack trace."""
     content = memory.content.strip("\n")
-    if "\n" not in content and "panicked at" not in content:
-        return None
-    if not any(sign in content for sign in _SIGNS):
+    if not _may_be_trace(content):
         return None
     lines = lines_of(content)[:LINES_MAX]
-    if is_prose(lines[0]) and not _is_part(lines[0]):
+    if _has_remarks(lines):
         return None
-    python = any(line.lstrip().startswith("Traceback (most") for line in lines)
-    frames = [match for line in lines if (match := _match_any(_FRAMES, line))]
-    heads = _python_ends(lines) if python else _heads(lines)
+    if "Traceback (most" in content:
+        return _python_trace(lines, content.count("Traceback (most recent call last)"))
+    return _other_trace(lines)
+
+
+def _may_be_trace(content: str) -> bool:
+    framed = "\n" in content or "panicked at" in content
+    return framed and any(sign in content for sign in _SIGNS)
+
+
+def _has_remarks(lines: Sequence[str]) -> bool:
+    """Tell whether a person wrote some of the lines, or too many are no part of a trace."""
+    others = [line for line in lines if not _is_part(line)]
+    opens = is_prose(lines[0]) and not _is_part(lines[0])
+    too_many = len(others) > OTHER_LINES_MAX + len(lines) // 2
+    return opens or too_many or any(map(_is_remark, others))
+
+
+def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
+    """Read tracebacks of Python: the deepest frame comes last, the error below it."""
+    heads, frames = _python_ends(lines), _frames(lines)
+    if not heads or not frames:
+        return None
+    same = len({match["error"] for match in heads}) == 1
+    return _gist(lines, heads, heads[-1], frames[::-1], repeats=repeats if same else 1)
+
+
+def _other_trace(lines: Sequence[str]) -> Trace | None:
+    """Read traces with the error on top; the last cause is what went wrong."""
+    heads, frames = _heads(lines), _frames(lines)
     if not heads or not (frames or heads[0].groupdict().get("path")):
         return None
-    others = [line for line in lines if not _is_part(line)]
-    if any(map(_is_remark, others)) or len(others) > OTHER_LINES_MAX + len(lines) // 2:
-        return None
-    head = heads[-1] if python or heads[-1][0].startswith("Caused") else heads[0]
-    if head[0].startswith("Caused"):
-        below = "\n".join(lines).rpartition(head[0])[2].splitlines()
-        frames = [match for line in below if (match := _match_any(_FRAMES, line))]
-    own = frames[::-1] if python else frames
+    head = heads[0]
+    if heads[-1][0].startswith("Caused"):
+        head = heads[-1]
+        frames = _frames("\n".join(lines).rpartition(head[0])[2].splitlines())
+    return _gist(lines, heads, head, frames)
+
+
+def _gist(
+    lines: Sequence[str],
+    heads: Sequence[re.Match[str]],
+    head: re.Match[str],
+    frames: Sequence[re.Match[str]],
+    *,
+    repeats: int = 1,
+) -> Trace:
+    """Return the gist of a trace from its frames, the deepest first."""
     message = head.groupdict().get("message") or _panic_message(lines, head)
-    repeats = content.count("Traceback (most recent call last)") if python else 1
-    same = {match.group("error") for match in heads}
     return Trace(
         error=_error_name(head),
         message=shorten(message, MESSAGE_CHARS_MAX),
-        place=_place(own, head),
+        place=_place(frames, head),
         names=_names(heads, frames),
-        repeats=repeats if len(same) == 1 else 1,
+        repeats=repeats,
     )
+
+
+def _frames(lines: Sequence[str]) -> list[re.Match[str]]:
+    return [match for line in lines if (match := _match_any(_FRAMES, line))]
 
 
 def _heads(lines: Sequence[str]) -> list[re.Match[str]]:
