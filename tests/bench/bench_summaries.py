@@ -24,7 +24,7 @@ from bench.model_summaries import first_sessions, hold_useless, score
 from bench.report import Report
 from bench.retention import Conversation, Render, Session, characters, load, retention
 
-from mnemosyned.domain.text.tokenizer import sentences
+from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.summarizers.extractive import RATIO, ExtractiveSummarizer
 
 SEEDS = 20

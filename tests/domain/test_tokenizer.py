@@ -5,14 +5,9 @@ from hypothesis import given, strategies as st
 
 from mnemosyned.domain.dates import relative as dates
 from mnemosyned.domain.text.cue_words import RULING
-from mnemosyned.domain.text.tokenizer import (
-    SENTENCE_CHARS_MAX,
-    TokenKind,
-    emphasis,
-    light_stem,
-    sentences,
-    tokens,
-)
+from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX, sentences
+from mnemosyned.domain.text.stemming import light_stem
+from mnemosyned.domain.text.tokenizer import TokenKind, emphasis, tokens
 
 SAID = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 

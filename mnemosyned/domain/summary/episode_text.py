@@ -16,7 +16,8 @@ from mnemosyned.domain.summary.keywords import (
     joined_terms,
     select_keywords,
 )
-from mnemosyned.domain.text.tokenizer import Token, TokenKind, sentences, tokens
+from mnemosyned.domain.text.sentences import sentences
+from mnemosyned.domain.text.tokenizer import Token, TokenKind, tokens
 
 PROSE_WORTH_MIN = 0.25
 """Minimum worth of the prose as a share of the extract's; prose below it is filler."""

@@ -14,12 +14,12 @@ from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import Vocabulary, select_keywords
 from mnemosyned.domain.text.sentence_marks import SPACED_ENDS, UNSPACED_ENDS
+from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import (
     EXACT_KINDS,
     Token,
     TokenKind,
     emphasis,
-    sentences,
     tokens,
 )
 

@@ -17,7 +17,8 @@ from mnemosyned.domain.summary.date_mentions import SourceDates, find_mentions
 from mnemosyned.domain.summary.names import name_forms, unknown_names
 from mnemosyned.domain.summary.numbers import number_words, numbers
 from mnemosyned.domain.text.language import foreign_language, foreign_script
-from mnemosyned.domain.text.tokenizer import PATTERNS, TokenKind, sentences
+from mnemosyned.domain.text.sentences import sentences
+from mnemosyned.domain.text.tokenizer import PATTERNS, TokenKind
 
 RUNAWAY = 4
 SAME_SENTENCES_MAX = 2

@@ -10,8 +10,8 @@ from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
 from mnemosyned.domain.text.cue_words import FOREIGN_COMMON, TITLES
 from mnemosyned.domain.text.language import count_stop_words
 from mnemosyned.domain.text.sentence_marks import SPACED_ENDS
+from mnemosyned.domain.text.stemming import light_stem
 from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
-from mnemosyned.domain.text.tokenizer import light_stem
 
 TITLED_SHARE = 0.7
 """Minimum share of capitalized words, among the longer ones, in a title."""

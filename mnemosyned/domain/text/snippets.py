@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from itertools import islice
 
+from mnemosyned.domain.text.stemming import match_prefix
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.word_cache import clear_on_forget
 
@@ -19,16 +20,9 @@ EDGE_CHARS = 20
 @lru_cache(maxsize=64)
 def _pattern(terms: Terms) -> re.Pattern[str] | None:
     """Compile a pattern that finds the terms in a text, whatever their endings."""
-    prefixes = [r"\b" + re.escape(_match_prefix(word)) for word in terms.words]
-    prefixes.extend(re.escape(gram) for gram in terms.grams)
+    words = [r"\b" + re.escape(match_prefix(word)) for word in terms.words]
+    prefixes = [*words, *map(re.escape, terms.grams)]
     return re.compile("|".join(prefixes), re.IGNORECASE) if prefixes else None
-
-
-def _match_prefix(word: str) -> str:
-    """Return the prefix that the other forms of a word share; codes stay whole."""
-    if not word.isalpha() or len(word) <= 4:
-        return word
-    return re.sub(r"(ing|edly|ed|ies|es|s|e|y)$", "", word)
 
 
 def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
@@ -37,13 +31,14 @@ def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
         return content
     begin = min(_best_begin(content, terms, width), len(content) - width)
     end = begin + width
+    before = after = ""
     if begin > 0:
         begin = content.find(" ", begin, begin + EDGE_CHARS) + 1 or begin
+        before = "…"
     if end < len(content):
         space = content.rfind(" ", end - EDGE_CHARS, end)
         end = space if space >= 0 else end
-    before = "…" if begin else ""
-    after = "…" if end < len(content) else ""
+        after = "…"
     return before + content[begin:end] + after
 
 

@@ -1,4 +1,7 @@
-"""Porter's stemmer, and case folding without accents: words as the full-text index stores them.
+"""The stems of words: Porter's, as the full-text index stores them, and two lighter ones.
+
+`stem` and `stem_prefix` are for search, `light_stem` recognizes repetition within a text, and
+`match_prefix` finds the forms of a word in a snippet. Case is folded, and accents are removed.
 
 Source: M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980, as SQLite's FTS5
 applies it in its `porter unicode61 remove_diacritics 2`.
@@ -17,6 +20,8 @@ STEMMED_CHARS_MAX = 64
 STEMS_KEPT_MAX = 10_000
 _MARKS = re.compile("[\u0300-\u036f]+")
 
+_ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|e|y)$")
+
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
     "logi": "log", "bli": "ble", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous",
@@ -30,6 +35,22 @@ _STEP_4 = (
     "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism", "ate", "iti",
     "ous", "ive", "ize", "al", "er", "ic", "ou",
 )  # fmt: skip
+_SUFFIXES = (
+    "ingly",
+    "edly",
+    "ings",
+    "ing",
+    "ied",
+    "ies",
+    "ers",
+    "ed",
+    "es",
+    "er",
+    "ly",
+    "s",
+)
+STEM_CHARS_MIN = 3
+"""Characters that a light stem keeps of a word."""
 _BY_LENGTH_2 = sorted(_STEP_2, key=len, reverse=True)
 _BY_LENGTH_3 = sorted(_STEP_3, key=len, reverse=True)
 
@@ -52,6 +73,43 @@ def stem_prefix(stem: str) -> str:
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
+def light_stem(word: str) -> str:
+    """Return the word in lower case without common English endings, to recognize repetition."""
+    word = word.lower().replace("’", "'").removesuffix("'s")
+    if not word.isascii():
+        return word
+    suffix = _light_suffix(word)
+    if suffix in ("ied", "ies"):
+        return word.removesuffix(suffix) + "i"
+    if suffix:
+        word = _undouble(word.removesuffix(suffix))
+    if len(word) > STEM_CHARS_MIN:
+        word = word.removesuffix("e")
+    return word[:-1] + "i" if word.endswith("y") else word
+
+
+def _light_suffix(word: str) -> str:
+    """Return the common ending of a word; that of `status` is none."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
+            no_plural = suffix == "s" and word.endswith(("ss", "us", "is"))
+            return "" if no_plural else suffix
+    return ""
+
+
+def _undouble(base: str) -> str:
+    """Return `stop` for `stopp`, which an ending has doubled."""
+    doubled = base[-1] == base[-2] and base[-1] not in "aeols"
+    return base[:-1] if doubled else base
+
+
+def match_prefix(word: str) -> str:
+    """Return the prefix that the other forms of a word share; codes stay whole."""
+    if not word.isalpha() or len(word) <= 4:
+        return word
+    return _ENDING.sub("", word)
+
+
 def _porter(word: str) -> str:
     if not 3 <= len(word) <= STEMMED_CHARS_MAX or not word.isascii():
         return word
@@ -59,10 +117,15 @@ def _porter(word: str) -> str:
     word = _replace_ending(word, _BY_LENGTH_2, _STEP_2)
     word = _replace_ending(word, _BY_LENGTH_3, _STEP_3)
     word = _step_4(word)
+    return _step_5(word)
+
+
+def _step_5(word: str) -> str:
     if word.endswith("e"):
-        size = _measure(word[:-1])
-        if size > 1 or (size == 1 and not _ends_short(word[:-1])):
-            word = word[:-1]
+        base = word[:-1]
+        size = _measure(base)
+        if size > 1 or (size == 1 and not _ends_short(base)):
+            word = base
     if word.endswith("ll") and _measure(word[:-1]) > 1:
         word = word[:-1]
     return word
@@ -93,11 +156,15 @@ def _without_participle(word: str) -> str:
     return word
 
 
+_DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
+"""Endings of a word that a participle has doubled; `l`, `s` and `z` may be double without."""
+
+
 def _restore_ending(base: str) -> str:
     """Return the verb without its participle ending: hope, hop and file of `hoping`, `hopping`, `filing`."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
-    if len(base) > 1 and base[-1] == base[-2] and base[-1] not in "aeioulsz":
+    if base.endswith(_DOUBLES):
         return base[:-1]
     if _measure(base) == 1 and _ends_short(base):
         return base + "e"
@@ -124,11 +191,13 @@ def _step_4(word: str) -> str:
 
 def _pattern(word: str) -> str:
     """Return `v` for each vowel and `c` for each consonant."""
-    kinds: list[str] = []
-    for index, char in enumerate(word):
-        vowel = char in "aeiou" or (char == "y" and index > 0 and kinds[-1] == "c")
-        kinds.append("v" if vowel else "c")
-    return "".join(kinds)
+    kinds = ""
+    for char in word:
+        if char == "y":
+            kinds += "v" if kinds.endswith("c") else "c"
+        else:
+            kinds += "v" if char in "aeiou" else "c"
+    return kinds
 
 
 def _measure(word: str) -> int:

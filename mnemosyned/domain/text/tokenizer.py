@@ -1,4 +1,4 @@
-"""Splits a text into sentences, and sentences into tokens with their kinds and cues."""
+"""Splits a sentence into tokens with their kinds and cues."""
 
 from __future__ import annotations
 
@@ -25,17 +25,11 @@ from mnemosyned.domain.text.cue_words import (
     TITLES,
     UNITS,
 )
-from mnemosyned.domain.text.sentence_marks import (
-    CLOSING_QUOTES,
-    CLOSING_WIDE,
-    HALF_WIDTH_ENDS,
-    SPACED_ENDS,
-    UNSPACED_ENDS,
-)
+from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX
+from mnemosyned.domain.text.stemming import light_stem
 from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
 from mnemosyned.domain.text.word_cache import WordCache
 
-SENTENCE_CHARS_MAX = 320
 CHUNKS_KEPT = 1 << 13
 
 
@@ -90,23 +84,6 @@ EXACT_KINDS = frozenset(PATTERNS)
 _EXACT = re.compile(
     "|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items())
 )
-_WIDE_ENDS = UNSPACED_ENDS + HALF_WIDTH_ENDS
-_BOUNDARY = re.compile(
-    rf"[{SPACED_ENDS}{_WIDE_ENDS}](?:(?<![{SPACED_ENDS}][{SPACED_ENDS}])(?<=[{SPACED_ENDS}])"
-    rf"[{SPACED_ENDS}]*+[{CLOSING_QUOTES}\]*_]*+\s+"
-    rf"|(?<=[{_WIDE_ENDS}])[{_WIDE_ENDS}]*+[{CLOSING_WIDE}]*+\s*)"
-)
-"""It begins with one set of characters, so that the search skips all others, and only with the
-first of a run, which keeps a line of dots linear."""
-_ABBREVIATION = re.compile(
-    r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
-    r"|z\.b|usw|bzw|str|hr|fr|inkl|zzgl|evtl|sra|dra|núm|pág|mme)",
-    re.IGNORECASE,
-)
-ABBREVIATION_CHARS_MAX = 12
-ABBREVIATION_LETTERS_MAX = 6
-"""Letters of the longest abbreviation without a full stop inside."""
-_BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PARTICLES = "的了是和与们这那也都就还把被"
@@ -127,21 +104,6 @@ _INNER = re.compile(
     rf"|{_LETTER}+(?:[_.'’]{_LETTER}+)*"
 )
 HAN_WORD_MAX = 6
-_SUFFIXES = (
-    "ingly",
-    "edly",
-    "ings",
-    "ing",
-    "ied",
-    "ies",
-    "ers",
-    "ed",
-    "es",
-    "er",
-    "ly",
-    "s",
-)
-STEM_CHARS_MIN = 3
 
 
 @dataclass(slots=True, eq=False)  # if frozen, creating one takes 1.4 µs instead of 0.4
@@ -163,68 +125,6 @@ class Token:
     """Whether it has a cue, or makes a ruling at the start of a clause or in a pair of words."""
 
 
-def sentences(text: str) -> list[tuple[str, bool]]:
-    """Return each sentence with its white space collapsed, and whether it begins a line.
-
-    A line without sentence ends (a log line, a row, a giant JSON value) is one sentence; longer
-    ones than `SENTENCE_CHARS_MAX` are cut where a reader would pause.
-    """
-    result: list[tuple[str, bool]] = []
-    plain = text.isprintable() and "  " not in text
-    for line in (text,) if plain else text.splitlines():
-        first = True
-        for sentence in _split(line.strip() if plain else " ".join(line.split())):
-            if len(sentence) <= SENTENCE_CHARS_MAX:
-                result.append((sentence, first))
-            else:
-                pieces = list(_cut_long_sentence(sentence))
-                result.append((pieces[0], first))
-                result += [(piece, False) for piece in pieces[1:]]
-            first = False
-    return result
-
-
-def _split(line: str) -> list[str]:
-    result: list[str] = []
-    start = 0
-    for match in _BOUNDARY.finditer(line):
-        mark, end = match.span()
-        if (
-            line[mark] == "."
-            and line[mark + 1] not in SPACED_ENDS
-            and _is_abbreviation(line, start, mark)
-        ):
-            continue
-        result.append(line[start:end].rstrip())
-        start = end
-    if start < len(line):
-        result.append(line[start:])
-    return result
-
-
-def _is_abbreviation(line: str, start: int, stop: int) -> bool:
-    """Tell whether the word before a full stop is an abbreviation, an initial or a list number."""
-    word = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop].rpartition(" ")[2]
-    if len(word) > ABBREVIATION_LETTERS_MAX and word.isalpha():
-        return False
-    return _ABBREVIATION.fullmatch(word.lstrip("(\"'")) is not None
-
-
-def _cut_long_sentence(sentence: str) -> Iterator[str]:
-    start = 0
-    while len(sentence) - start > SENTENCE_CHARS_MAX:
-        stop = start + SENTENCE_CHARS_MAX
-        cut = stop
-        for match in _BREAK.finditer(sentence, start + SENTENCE_CHARS_MAX // 2, stop):
-            if match[0][:1] in ";,、，；" or cut == stop:
-                cut = match.end()
-        yield sentence[start:cut].rstrip()
-        start = cut
-    remainder = sentence[start:].strip()
-    if remainder:
-        yield remainder
-
-
 def tokens(sentence: str) -> tuple[Token, ...]:
     """Return the words and exact values of a sentence, in order."""
     return tuple(chain.from_iterable(map(_ANALYZED.__getitem__, sentence.split(" "))))
@@ -232,65 +132,36 @@ def tokens(sentence: str) -> tuple[Token, ...]:
 
 def emphasis(words: Sequence[Token]) -> float:
     """Return the factor of the importance of a sentence by its cue words."""
-    if not words:
-        return 1.0
-    factor = 1.0
     notable = [word for word in words if word.notable]
-    if notable:
-        if _is_ruling(words):
-            return RULING
-        factor = max([word.cue for word in notable])
-    if factor < RULING:
-        opening = words[0].surface.lower()
-        if opening in ANSWERS:
-            factor *= ACKNOWLEDGEMENT
-        elif opening in REFERENCES:
-            factor *= ECHO
+    if notable and _is_ruling(words):
+        return RULING
+    factor = max([word.cue for word in notable], default=1.0)
+    if words and factor < RULING:
+        factor *= _OPENING_FACTORS.get(words[0].surface.lower(), 1.0)
     return factor
+
+
+_OPENING_FACTORS = dict.fromkeys(REFERENCES, ECHO) | dict.fromkeys(
+    ANSWERS, ACKNOWLEDGEMENT
+)
+"""Factor of a sentence by its first word: an answer or a reference says little of its own."""
 
 
 def _is_ruling(words: Sequence[Token]) -> bool:
     """Tell whether an order opens a clause of the sentence, or two adjacent words are a ruling."""
+    previous = ""
+    opens_clause = True
     for index, word in enumerate(words):
+        lower = word.surface.lower()
         if word.notable:
-            lower = word.surface.lower()
-            before = words[index - 1] if index else None
-            if (before is None or before.closes) and lower in ORDERS:
+            if opens_clause and lower in ORDERS:
                 return True
-            if before and _is_ruling_pair(before.surface.lower(), lower, index):
+            if (previous, lower) in RULING_PAIRS:
                 return True
+            if index == 1 and f"{previous} {lower}" in ORDERS:
+                return True
+        previous, opens_clause = lower, word.closes
     return False
-
-
-def _is_ruling_pair(first: str, second: str, index: int) -> bool:
-    """Tell whether two adjacent words are a ruling, or an order at the start of the sentence."""
-    if index == 1 and f"{first} {second}" in ORDERS:
-        return True
-    return (first, second) in RULING_PAIRS
-
-
-def light_stem(word: str) -> str:
-    """Return the word in lower case without common English endings, to recognize repetition."""
-    word = word.lower().replace("’", "'").removesuffix("'s")
-    if not word.isascii():
-        return word
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
-            if suffix in ("ied", "ies"):
-                return word.removesuffix(suffix) + "i"
-            if suffix != "s" or not word.endswith(("ss", "us", "is")):
-                word = _undouble(word.removesuffix(suffix))
-            break
-    if len(word) > STEM_CHARS_MIN:
-        word = word.removesuffix("e")
-    return word[:-1] + "i" if word.endswith("y") else word
-
-
-def _undouble(base: str) -> str:
-    """Return `stop` for `stopp`, which an ending has doubled."""
-    if base[-1] == base[-2] and base[-1] not in "aeols":
-        return base[:-1]
-    return base
 
 
 _COMMON_STEMS = frozenset(map(light_stem, COMMON_WORDS))
@@ -312,6 +183,9 @@ _UNITS_AND_TITLES = dict.fromkeys(UNITS, TokenKind.UNIT) | dict.fromkeys(
 )
 
 
+_CERTAIN_WORDS = STOP_WORDS | _UNITS_AND_TITLES.keys()
+
+
 def _analyze(chunk: str) -> tuple[Token, ...]:
     core = chunk.strip(_EDGE)
     if not core:
@@ -323,7 +197,10 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
     lower = core.lower().replace("’", "'")
     if _is_word(core, lower):
         return (_word_token(core, closes=closes),)
-    kind = _exact_kind(core)
+    has_cjk = not core.isascii() and _CJK.search(core)
+    kind = None
+    if len(core) <= SENTENCE_CHARS_MAX and not has_cjk:
+        kind = _exact_kind(core)
     if kind:
         label = kind is _IDENTIFIER and lower.endswith(LABEL_ENDINGS)
         return (Token(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
@@ -334,17 +211,16 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
 
 def _exact_kind(core: str) -> TokenKind | None:
     """Return the kind of an exact value, or None for other chunks."""
-    if len(core) > SENTENCE_CHARS_MAX or (not core.isascii() and _CJK.search(core)):
-        return None
     exact = _EXACT.fullmatch(core)
-    return _KINDS[exact.lastgroup] if exact and exact.lastgroup else None
+    return _KINDS[exact.lastgroup or ""] if exact else None
 
 
 def _is_word(core: str, lower: str) -> bool:
     """Tell whether it is certainly one word, and no exact value."""
-    if core.isalpha() and core.isascii() and (core.islower() or core.istitle()):
+    plain = core.isalpha() and core.isascii()
+    if plain and (core.islower() or core.istitle()):
         return True
-    return core in CALENDAR or lower in STOP_WORDS or lower in _UNITS_AND_TITLES
+    return core in CALENDAR or lower in _CERTAIN_WORDS
 
 
 def _compound_tokens(core: str, *, closes: bool) -> Iterator[Token]:
@@ -361,9 +237,7 @@ def _compound_tokens(core: str, *, closes: bool) -> Iterator[Token]:
 
 
 def _inner_token(run: str, *, closes: bool) -> Token:
-    exact = _EXACT.fullmatch(run)
-    if exact and exact.lastgroup:
-        kind = _KINDS[exact.lastgroup]
+    if kind := _exact_kind(run):
         return Token(run.lower(), run, kind, capital=False, closes=closes)
     return _word_token(run, closes=closes)
 
@@ -420,15 +294,15 @@ def _word_kind(word: str, lower: str, root: str) -> TokenKind:
         return _STOP
     if word.isdigit():
         return _NUMBER
-    if root in _COMMON_STEMS or lower in FOREIGN_COMMON:
+    letter = len(word) == 1 and word.isascii()
+    if letter or root in _COMMON_STEMS or lower in FOREIGN_COMMON:
         return _COMMON
-    return _COMMON if len(word) == 1 and word.isascii() else _WORD
+    return _WORD
 
 
 def _is_stop_word(lower: str, root: str) -> bool:
-    if lower in STOP_WORDS or root in STOP_WORDS:
-        return True
-    return lower.partition("'")[0] in STOP_WORDS
+    beginning = lower.partition("'")[0]
+    return not STOP_WORDS.isdisjoint((lower, root, beginning))
 
 
 _ANALYZED = WordCache(_analyze, entries_max=CHUNKS_KEPT)

@@ -1,0 +1,92 @@
+"""Splits a text into sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mnemosyned.domain.text.sentence_marks import (
+    CLOSING_QUOTES,
+    CLOSING_WIDE,
+    HALF_WIDTH_ENDS,
+    SPACED_ENDS,
+    UNSPACED_ENDS,
+)
+
+SENTENCE_CHARS_MAX = 320
+_WIDE_ENDS = UNSPACED_ENDS + HALF_WIDTH_ENDS
+_BOUNDARY = re.compile(
+    rf"[{SPACED_ENDS}{_WIDE_ENDS}](?:(?<![{SPACED_ENDS}][{SPACED_ENDS}])(?<=[{SPACED_ENDS}])"
+    rf"[{SPACED_ENDS}]*+[{CLOSING_QUOTES}\]*_]*+\s+"
+    rf"|(?<=[{_WIDE_ENDS}])[{_WIDE_ENDS}]*+[{CLOSING_WIDE}]*+\s*)"
+)
+"""It begins with one set of characters, so that the search skips all others, and only with the
+first of a run, which keeps a line of dots linear."""
+_ABBREVIATION = re.compile(
+    r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
+    r"|z\.b|usw|bzw|str|hr|fr|inkl|zzgl|evtl|sra|dra|núm|pág|mme)",
+    re.IGNORECASE,
+)
+ABBREVIATION_CHARS_MAX = 12
+ABBREVIATION_LETTERS_MAX = 6
+"""Letters of the longest abbreviation without a full stop inside."""
+_BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
+
+
+def sentences(text: str) -> list[tuple[str, bool]]:
+    """Return each sentence with its white space collapsed, and whether it begins a line.
+
+    A line without sentence ends (a log line, a row, a giant JSON value) is one sentence; longer
+    ones than `SENTENCE_CHARS_MAX` are cut where a reader would pause.
+    """
+    if text.isprintable() and "  " not in text:
+        lines = [text.strip()]
+    else:
+        lines = [" ".join(line.split()) for line in text.splitlines()]
+    result: list[tuple[str, bool]] = []
+    for line in lines:
+        first = True
+        for sentence in _split(line):
+            for piece in _cut_long_sentence(sentence):
+                result.append((piece, first))
+                first = False
+    return result
+
+
+def _split(line: str) -> list[str]:
+    result: list[str] = []
+    start = 0
+    for match in _BOUNDARY.finditer(line):
+        mark, end = match.span()
+        single_stop = line[mark] == "." and line[mark + 1] not in SPACED_ENDS
+        if single_stop and _is_abbreviation(line, start, mark):
+            continue
+        result.append(line[start:end].rstrip())
+        start = end
+    if start < len(line):
+        result.append(line[start:])
+    return result
+
+
+def _is_abbreviation(line: str, start: int, stop: int) -> bool:
+    """Tell whether the word before a full stop is an abbreviation, an initial or a list number."""
+    word = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop].rpartition(" ")[2]
+    if len(word) > ABBREVIATION_LETTERS_MAX and word.isalpha():
+        return False
+    return _ABBREVIATION.fullmatch(word.lstrip("(\"'")) is not None
+
+
+def _cut_long_sentence(sentence: str) -> Iterator[str]:
+    start = 0
+    while len(sentence) - start > SENTENCE_CHARS_MAX:
+        stop = start + SENTENCE_CHARS_MAX
+        cut = stop
+        for match in _BREAK.finditer(sentence, start + SENTENCE_CHARS_MAX // 2, stop):
+            # Any break is better than none, and one at a mark better than at a space.
+            if cut == stop or match[0][:1] in ";,、，；":
+                cut = match.end()
+        yield sentence[start:cut].rstrip()
+        start = cut
+    remainder = sentence[start:].strip()
+    if remainder:
+        yield remainder
