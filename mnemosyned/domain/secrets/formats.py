@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import DetailKind
@@ -73,11 +74,13 @@ _PAIR = re.compile(r"(?P<name>[\w.-]{1,64}+)=(?P<cookie>[^;\s\"']{8,1000}+)")
 _COOKIE_NAMES = re.compile(
     r"sess|sid|auth|token|jwt|csrf|xsrf|remember|login", re.IGNORECASE
 )
-_MARKUP = re.compile(
-    r"<(?P<tag>\w{0,40}?(?:[Pp]ass(?:word|wd|phrase)?|PASSWORD|[Ss]ecret|[Tt]oken|[Aa]pi[Kk]ey))>"
-    r"(?P<a>[^<>\s]{4,256}+)</"
-    r"|(?:[Pp]assword|PASSWORD|[Pp]wd|[Ss]ecret|[Tt]oken|[Aa]pi[Kk]ey)[\"']\s{1,3}value="
-    r"[\"'](?P<b>[^\"'\n]{4,256}+)"
+_ELEMENT = re.compile(
+    r"<\w{0,40}?(?:[Pp]ass(?:word|wd|phrase)?|PASSWORD|[Ss]ecret|[Tt]oken|[Aa]pi[Kk]ey)>"
+    r"(?P<password>[^<>\s]{4,256}+)</"
+)
+_INPUT = re.compile(
+    r"(?:[Pp]assword|PASSWORD|[Pp]wd|[Ss]ecret|[Tt]oken|[Aa]pi[Kk]ey)[\"']\s{1,3}value="
+    r"[\"'](?P<password>[^\"'\n]{4,256}+)"
 )
 _HASH = re.compile(
     r"(?P<password>\$(?:apr1|1|2[abxy]|5|6|7|y|gy|argon2(?:id|i|d)|scrypt|pbkdf2-sha\d{3})\$"
@@ -151,12 +154,11 @@ def find_by_format(text: str) -> Iterator[Secret]:
     """Yield the secrets of a text that their format gives away."""
     if _may_have_token(text):
         yield from _spans(_TOKENS, text)
-    if "J" in text and "eyJ" in text:  # "J" is rare, and found faster
-        yield from _find_jwts(text)
-    if ":" in text:
-        yield from _find_after_colons(text)
-    if "=" in text or "</" in text:
-        yield from _find_in_markup(text)
+    for sign, finders in _FINDERS.items():
+        if sign in text:
+            for hint, finder in finders:
+                if hint in text:
+                    yield from finder(text)
     if _may_have_command(text):
         yield from _find_in_commands(text)
     if _DIGITS.search(text):
@@ -176,45 +178,42 @@ def _may_have_command(text: str) -> bool:
     return " -" in text or "$" in text or "|" in text or " /user" in text
 
 
-def _find_jwts(text: str) -> Iterator[Secret]:
-    for match in _JWT.finditer(text):
-        if match["jwt"]:
-            yield Secret(DetailKind.JWT, *match.span())
-
-
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Secret]:
     for match in pattern.finditer(text):
         group = match.lastgroup or ""
         yield Secret(DetailKind(group), *match.span(group))
 
 
-def _find_after_colons(text: str) -> Iterator[Secret]:
-    if "@" in text and "://" in text:
-        yield from _spans(_IN_URL, text)
-    if "asic " in text:
-        for match in _BASIC.finditer(text):
-            if _is_basic_auth(match["token"]):
-                yield Secret(DetailKind.PASSWORD, *match.span("token"))
-    if "ookie" in text:
-        yield from _find_cookies(text)
-    if "WIFI:" in text:
-        yield from _spans(_WIFI_QR, text)
+def _find_jwts(text: str) -> Iterator[Secret]:
+    for match in _JWT.finditer(text):
+        if match["jwt"]:
+            yield Secret(DetailKind.JWT, *match.span())
+
+
+def _find_basic_auth(text: str) -> Iterator[Secret]:
+    for match in _BASIC.finditer(text):
+        if _is_basic_auth(match["token"]):
+            yield Secret(DetailKind.PASSWORD, *match.span("token"))
+
+
+def _is_basic_auth(code: str) -> bool:
+    """Tell whether it is `user:password` in base64."""
+    try:
+        return b":" in b64decode(code, validate=True)
+    except NotBase64:
+        return False
+
+
+def _find_in_pgpass(text: str) -> Iterator[Secret]:
+    """Yield the passwords of a file `.pgpass`, whose lines have five fields."""
     if text.count(":") >= 4:
         yield from _spans(_PGPASS, text)
 
 
-def _find_in_markup(text: str) -> Iterator[Secret]:
-    if "?" in text or "&" in text:
-        yield from _find_signatures(text)
-    if "value=" in text or "</" in text:
-        for match in _MARKUP.finditer(text):
-            yield Secret(DetailKind.PASSWORD, *match.span("a" if match["a"] else "b"))
-    if " -b " in text and "curl" in text:
-        yield from _find_cookies(text)
-
-
 def _find_signatures(text: str) -> Iterator[Secret]:
     """Yield signatures and tokens in the query of a URL."""
+    if "?" not in text and "&" not in text:
+        return
     for match in _SIGNED.finditer(text):
         kind = DetailKind.SIGNATURE if match["_sig"] else DetailKind.TOKEN
         if any(map(str.isdigit, match["signature"])):
@@ -228,45 +227,61 @@ def _find_cookies(text: str) -> Iterator[Secret]:
                 yield Secret(DetailKind.COOKIE, *pair.span("cookie"))
 
 
+_FINDERS: dict[str, tuple[tuple[str, Callable[[str], Iterator[Secret]]], ...]] = {
+    "J": (("eyJ", _find_jwts),),
+    ":": (
+        ("://", partial(_spans, _IN_URL)),
+        ("asic ", _find_basic_auth),
+        ("ookie", _find_cookies),
+        ("WIFI:", partial(_spans, _WIFI_QR)),
+        (":", _find_in_pgpass),
+    ),
+    "=": (
+        ("=", _find_signatures),
+        ("value=", partial(_spans, _INPUT)),
+        ("curl", _find_cookies),
+    ),
+    "</": (("</", partial(_spans, _ELEMENT)),),
+    "$": (("$", partial(_spans, _HASH)),),
+}
+"""What finds secrets by a hint without which there are none, by a sign that the hints share."""
+
+
 def _find_in_commands(text: str) -> Iterator[Secret]:
-    if "$" in text:
-        yield from _spans(_HASH, text)
     for hint, pattern in _COMMANDS.items():
         if hint in text:
             yield from _spans(pattern, text)
 
 
-def _is_basic_auth(code: str) -> bool:
-    """Tell whether it is `user:password` in base64."""
-    try:
-        return b":" in b64decode(code, validate=True)
-    except NotBase64:
-        return False
-
-
 def _find_numbers(text: str) -> Iterator[Secret]:
     for match in _NUMBERS.finditer(text):
-        start, stop = match.span()
-        digits = re.sub(r"\W", "", match[0])
-        if match.lastgroup == "card":
-            if _is_card(digits):
-                yield Secret(DetailKind.CARD_NUMBER, start, stop)
-        elif match.lastgroup == "ssn":
-            if digits[0] != "9" and digits[:3] not in ("000", "666"):
-                yield Secret(DetailKind.SSN, start, stop)
-        elif match.lastgroup == "nir":
-            if 97 - int(digits[:13]) % 97 == int(digits[13:]):
-                yield Secret(DetailKind.SSN, start, stop)
-        elif length := _iban_chars(match[0]):
-            yield Secret(DetailKind.IBAN, start, start + length)
+        kind, measure = _NUMBER_KINDS[match.lastgroup or ""]
+        start = match.start()
+        if chars := measure(match[0]):
+            yield Secret(kind, start, start + chars)
 
 
-def _is_card(digits: str) -> bool:
-    """Tell whether a card network issues such numbers, and the check digit is right."""
-    if len(digits) != (_CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16):
-        return False
-    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
-    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+def _card_chars(text: str) -> int:
+    """Return the length of a card number, or 0 if no network issues it or its check digit is wrong."""
+    digits = re.sub(r"\W", "", text)
+    wanted = _CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16
+    doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
+    checksum = sum(map(int, digits[-1::-2])) + sum(doubled)
+    valid = len(digits) == wanted and checksum % 10 == 0
+    return len(text) * valid
+
+
+def _ssn_chars(text: str) -> int:
+    """Return the length of a social security number, or 0 for an area that is not used."""
+    unused = text.startswith(("000", "666", "9"))
+    return len(text) * (not unused)
+
+
+def _nir_chars(text: str) -> int:
+    """Return the length of a French social security number, or 0 if its key is wrong."""
+    digits = re.sub(r"\W", "", text)
+    number, key = int(digits[:13]), int(digits[13:])
+    return len(text) * (97 - number % 97 == key)
 
 
 def _iban_chars(text: str) -> int:
@@ -281,3 +296,12 @@ def _iban_chars(text: str) -> int:
     rotated = number[4:] + number[:4]
     digits = "".join(str(int(char, 36)) for char in rotated)
     return ends[-1] if int(digits) % 97 == 1 else 0
+
+
+_NUMBER_KINDS: dict[str, tuple[DetailKind, Callable[[str], int]]] = {
+    "card": (DetailKind.CARD_NUMBER, _card_chars),
+    "ssn": (DetailKind.SSN, _ssn_chars),
+    "nir": (DetailKind.SSN, _nir_chars),
+    "iban": (DetailKind.IBAN, _iban_chars),
+}
+"""The kind of each number, and how many characters of a match it has."""

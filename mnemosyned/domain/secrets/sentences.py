@@ -70,6 +70,7 @@ _FROM_TO: dict[str, set[str]] = {}
 for _from, _to in FROM_TO.values():
     _FROM_TO.setdefault(_from, set()).update(_to.split("|"))
 
+_VALUE_ENDS = ".,;:!?)]}>\"'`“”’»」』。、，\n "
 _NAMED = re.compile(
     r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
     r"|refresh|session|deploy|webhook|master|zugangs|app|bot|lizenz|product|activation)[ _-]?$"
@@ -89,21 +90,20 @@ _LOGIN_CODE = re.compile(
 _NEXT_CODE = re.compile(
     r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?"
 )
-_SEED_LINK = re.compile(
-    r"[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?"
+_SEED = re.compile(
+    r"(?>[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?)"
+    r"(?P<words>[a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![\w-])"
 )
-_SEED = re.compile(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w-])")
+_EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*+")
 _AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
 
 
 def find_by_name(text: str) -> Iterator[Secret]:
     """Yield the secrets of a text that have a name, in the order of the names."""
-    done, fruitless = 0, 0
+    done = fruitless = 0
     for name in find_names(text):
-        if (
-            name.start < done
-            or fruitless > FRUITLESS_MAX + name.start // CHARS_PER_NAME
-        ):
+        fruitless_max = FRUITLESS_MAX + name.start // CHARS_PER_NAME
+        if name.start < done or fruitless > fruitless_max:
             continue
         fruitless += 1
         for secret in _RULES[name.label](name):
@@ -115,7 +115,7 @@ def find_by_name(text: str) -> Iterator[Secret]:
 def _passwords(name: Name) -> Iterator[Secret]:
     """Yield a password and those it replaced or that replaced it."""
     text = name.text
-    if name.spaced and (change := _changed_values(name)):
+    if change := _changed_values(name):
         yield from (_password(text, value) for value in change)
         return
     for link in islice(find_links(name), LINKS_MAX):
@@ -124,17 +124,15 @@ def _passwords(name: Name) -> Iterator[Secret]:
             yield secret
             yield from _successors(name, secret.stop)
             return
-    if name.spaced and (earlier := _value_before(name)) and _is_strong(earlier):
+    if earlier := _strong(_value_before(name)):
         yield _password(text, earlier)
 
 
 def _password_value(name: Name, link: Link) -> Value | None:
     """Return the password or passphrase at a link."""
-    text, short = name.text, name.label is Label.PASS
-    named = name.label is Label.PHRASE
-    phrase = None if short else _phrase(text, link, named=named)
-    value = phrase or read_value(text, link.start)
-    if value and _is_password(text, value, link, short=short):
+    short = name.label is Label.PASS
+    value = _phrase(name, link) or read_value(name.text, link.start)
+    if value and _is_password(name.text, value, link, short=short):
         return value
     return None
 
@@ -144,13 +142,19 @@ def _password(text: str, value: Value) -> Secret:
     return Secret(DetailKind.PASSWORD, value.start, value.stop)
 
 
-def _is_strong(value: Value | None) -> bool:
-    return value is not None and is_possible(value.text) and is_strong(value.text)
+def _strong(value: Value | None) -> Value | None:
+    """Return a value that looks like a password by itself, else None."""
+    if value is None or not is_possible(value.text):
+        return None
+    return value if is_strong(value.text) else None
 
 
-def _phrase(text: str, link: Link, *, named: bool) -> Value | None:
-    if link.sign == ":" or (named and link.sign):
-        return read_passphrase(text, link.start, named=named)
+def _phrase(name: Name, link: Link) -> Value | None:
+    """Return the passphrase at a link: after a colon, or after a name that announces one."""
+    named = name.label is Label.PHRASE
+    announced = link.sign != "" if named else link.sign == ":"
+    if announced and name.label is not Label.PASS:
+        return read_passphrase(name.text, link.start, named=named)
     return None
 
 
@@ -159,12 +163,13 @@ def _is_password(text: str, value: Value, link: Link, *, short: bool) -> bool:
     words, quoted = value.text, value.quoted
     if not is_possible(words.replace(" ", "") if quoted else words):
         return False
-    if not link.sign:
-        adjacent = text[link.start - 1].isspace() and text[link.start - 2] != ","
-        return (quoted and adjacent) or is_strong(words, signs="!#$%&*+@^~?")
-    if _is_distinct(value):
+    if link.sign:
+        distinct = _is_distinct(value)
+        return distinct or (not short and _is_bare_password(text, value, link))
+    adjacent = text[link.start - 1].isspace() and text[link.start - 2] != ","
+    if quoted and adjacent:
         return True
-    return not short and _is_bare_password(text, value, link)
+    return is_strong(words, signs="!#$%&*+@^~?")
 
 
 def _is_distinct(value: Value) -> bool:
@@ -177,15 +182,18 @@ def _is_distinct(value: Value) -> bool:
 def _is_bare_password(text: str, value: Value, link: Link) -> bool:
     """Tell whether a number or a word alone is where a password should be."""
     words = value.text
-    ends = not text[value.stop : value.stop + 2].strip(
-        ".,;:!?)]}>\"'`“”’»」』。、，\n "
-    )
+    after_colon = link.sign == ":"
+    following = text[value.stop : value.stop + 2]
+    ends = not following.strip(_VALUE_ENDS)
     if words.isdigit():
-        return not link.apart or link.sign == ":" or ends or text[value.stop] in ",."
-    if link.sign == ":":
-        # A plain word counts if nothing follows it: "password: opensesame".
-        return (not words.isalpha() and words.isascii()) or (ends and not link.apart)
-    return words.isalpha() and words not in (words.lower(), words.title())
+        linked = after_colon or not link.apart
+        return linked or ends or following[0] in ",."
+    if not after_colon:
+        return words.isalpha() and words not in (words.lower(), words.title())
+    if words.isascii() and not words.isalpha():
+        return True
+    # A plain word counts if nothing follows it: "password: opensesame".
+    return ends and not link.apart
 
 
 def _changed_values(name: Name) -> tuple[Value, Value] | None:
@@ -194,30 +202,31 @@ def _changed_values(name: Name) -> tuple[Value, Value] | None:
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     limit = min(start + WINDOW_CHARS, len(low))
     tokens = list(islice(TOKEN.finditer(low, start, limit), 4))
-    if len(tokens) < 4:
+    if len(tokens) < 4 or not name.spaced:
         return None
     opening, old, to, new = tokens
     if to[0] not in _FROM_TO.get(opening[0], ()):
         return None
-    before, after = read_value(text, old.start()), read_value(text, new.start())
-    if before and after and (_is_strong(before) or _is_strong(after)):
-        return before, after
-    return None
+    before = read_value(text, old.start())
+    after = read_value(text, new.start())
+    if before is None or after is None:
+        return None
+    return (before, after) if _strong(before) or _strong(after) else None
 
 
 def _successors(name: Name, stop: int) -> Iterator[Secret]:
     """Yield the values that replaced a password: "…, now it is X"."""
     text, low = name.text, name.low
     for _ in range(CHANGES_MAX):
-        while stop < len(text) and text[stop] in EDGES:
-            stop += 1
+        edges = _EDGE_RUN.match(text, stop)
+        stop = edges.end() if edges else stop
         limit = min(stop + WINDOW_CHARS, len(low))
         start = skip_words(low, stop, limit, _LATER)
         between = low[stop:start].replace(",", " ").split()
-        if not _COPULAS.intersection(between) or not _AND_NOW.intersection(between):
+        if _COPULAS.isdisjoint(between) or _AND_NOW.isdisjoint(between):
             return
-        value = read_value(text, start)
-        if value is None or not _is_strong(value):
+        value = _strong(read_value(text, start))
+        if value is None:
             return
         yield _password(text, value)
         stop = value.stop
@@ -225,29 +234,37 @@ def _successors(name: Name, stop: int) -> Iterator[Secret]:
 
 def _value_before(name: Name) -> Value | None:
     """Return the value of "use X as the password" or "X is my password"."""
-    tokens = list(
-        TOKEN.finditer(name.low, max(0, name.start - BEFORE_CHARS), name.start)
-    )
-    for back in range(1, min(4, len(tokens))):
-        word = tokens[-back][0]
-        if word in _AS or (
-            back > 1 and word in _COPULAS and tokens[-back + 1][0] in _DETERMINERS
-        ):
-            return read_value(name.text, tokens[-back - 1].start())
+    if not name.spaced:
+        return None
+    window = max(0, name.start - BEFORE_CHARS)
+    tokens = list(TOKEN.finditer(name.low, window, name.start))[-4:]
+    following = ""
+    for value, token in zip(tokens[-2::-1], tokens[:0:-1], strict=True):
+        word = token[0]
+        is_mine = word in _COPULAS and following in _DETERMINERS
+        if is_mine or word in _AS:
+            return read_value(name.text, value.start())
+        following = word
     return None
 
 
 def _keys(name: Name) -> Iterator[Secret]:
     """Yield an API key, a token or a secret: a random value."""
-    bare = _is_bare_key(name)
-    chars_min = BARE_KEY_CHARS_MIN if bare else KEY_CHARS_MIN
-    value = _linked_key(name, chars_min, bare=bare)
-    if value is None and not bare:
-        earlier = _value_before(name)
-        value = earlier if earlier and is_random(earlier.text, chars_min) else None
-    if value:
-        kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
+    kind = DetailKind.TOKEN if name.label is Label.TOKEN else DetailKind.API_KEY
+    if value := _key_value(name):
         yield Secret(kind, value.start, value.stop)
+
+
+def _key_value(name: Name) -> Value | None:
+    """Return the random value after a name, or before one that says what it opens."""
+    if _is_bare_key(name):
+        return _linked_key(name, BARE_KEY_CHARS_MIN, bare=True)
+    if value := _linked_key(name, KEY_CHARS_MIN, bare=False):
+        return value
+    earlier = _value_before(name)
+    if earlier and is_random(earlier.text, KEY_CHARS_MIN):
+        return earlier
+    return None
 
 
 def _linked_key(name: Name, chars_min: int, *, bare: bool) -> Value | None:
@@ -271,9 +288,12 @@ def _is_bare_key(name: Name) -> bool:
 
 def _random_value(text: str, link: Link, chars_min: int) -> Value | None:
     value = read_value(text, link.start)
-    if value and (not value.quoted or " " in value.text):
+    if value is None:
+        return None
+    whole = value.quoted and " " not in value.text
+    if not whole:
         value = _key_at(text, value.start, KEY_CHARS)
-    return value if value and is_random(value.text, chars_min) else None
+    return value if is_random(value.text, chars_min) else None
 
 
 def _bearer_tokens(name: Name) -> Iterator[Secret]:
@@ -291,11 +311,8 @@ def _key_at(text: str, start: int, chars: int | None) -> Value:
 
 def _codes(name: Name) -> Iterator[Secret]:
     """Yield a PIN or the code of a door."""
-    least = (
-        CHECK_DIGITS
-        if name.word.startswith(("cv", "pr", "cr", "kart"))
-        else CODE_DIGITS_MIN
-    )
+    of_card = name.word.startswith(("cv", "pr", "cr", "kart"))
+    least = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
     for link in find_links(name):
         for pattern in (_GROUPS, _CODE):
             value = pattern.match(name.text, link.start)
@@ -315,28 +332,29 @@ def _combinations(name: Name) -> Iterator[Secret]:
 def _login_codes(name: Name) -> Iterator[Secret]:
     """Yield a code for one login, or a list of recovery codes."""
     for link in find_links(name):
-        start = link.start
-        for _ in range(CODES_MAX):
-            if not (code := _LOGIN_CODE.match(name.text, start)):
-                break
-            yield Secret(DetailKind.LOGIN_CODE, *code.span())
-            after = _NEXT_CODE.match(name.text, code.end())
-            start = after.end() if after else code.end()
-        if start > link.start:
+        codes = list(islice(_code_spans(name.text, link.start), CODES_MAX))
+        yield from (Secret(DetailKind.LOGIN_CODE, *span) for span in codes)
+        if codes:
             return
+
+
+def _code_spans(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield the positions of the codes of a list that begins here."""
+    while code := _LOGIN_CODE.match(text, start):
+        yield code.span()
+        separator = _NEXT_CODE.match(text, code.end())
+        start = separator.end() if separator else code.end()
 
 
 def _seeds(name: Name) -> Iterator[Secret]:
     """Yield the words of a wallet: twelve to twenty-four, in threes."""
-    link = _SEED_LINK.match(name.text, name.end)
-    run = _SEED.match(name.text, link.end()) if link else None
-    if run is None:
+    run = _SEED.match(name.text, name.end)
+    if run is None or not PROSE.isdisjoint(run["words"].split(" ")):
         return
-    words = run[0].split(" ")
-    if PROSE.intersection(words):
-        return
+    words = run["words"].split(" ")
     kept = " ".join(words[: len(words) // 3 * 3])
-    yield Secret(DetailKind.SEED_PHRASE, run.start(), run.start() + len(kept))
+    start = run.start("words")
+    yield Secret(DetailKind.SEED_PHRASE, start, start + len(kept))
 
 
 def _answers(name: Name) -> Iterator[Secret]:
@@ -347,7 +365,9 @@ def _answers(name: Name) -> Iterator[Secret]:
     text = name.text
     for link in find_links(name):
         value = read_value(text, link.start) if link.sign else None
-        if value and is_possible(value.text) and value.text.lower() not in PROSE:
+        if value is None or value.text.lower() in PROSE:
+            continue
+        if is_possible(value.text):
             yield _password(text, value)
             return
 
@@ -356,9 +376,10 @@ def _logins(name: Name) -> Iterator[Secret]:
     """Yield the password of "credentials: user / password"."""
     text = name.text
     for link in find_links(name):
-        slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None
-        value = read_value(text, slash.end()) if slash else None
-        if value and _is_strong(value):
+        slash = _AFTER_SLASH.match(text, link.start)
+        if slash is None or link.sign != ":":
+            continue
+        if value := _strong(read_value(text, slash.end())):
             yield _password(text, value)
             return
 
