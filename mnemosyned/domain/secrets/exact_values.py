@@ -186,20 +186,16 @@ def mask_memories(
     if not secret:
         return list(memories), together
     known_secrets = KnownSecrets(secret)
-    return (
-        [
-            replace(memory, content=known_secrets.mask(memory.content))
-            for memory in memories
-        ],
-        tuple(
-            replace(
-                detail,
-                sensitive=detail.sensitive
-                or known_secrets.mask(detail.value) != detail.value,
-            )
-            for detail in together
-        ),
-    )
+    masked = []
+    for memory in memories:
+        content = known_secrets.mask(memory.content)
+        masked.append(replace(memory, content=content))
+    details = []
+    for detail in together:
+        contains_secret = known_secrets.mask(detail.value) != detail.value
+        sensitive = detail.sensitive or contains_secret
+        details.append(replace(detail, sensitive=sensitive))
+    return masked, tuple(details)
 
 
 def mask_episode(episode: Episode) -> Episode:
@@ -207,31 +203,26 @@ def mask_episode(episode: Episode) -> Episode:
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)
-    details = tuple(
-        replace(detail, value=known_secrets.mask(detail.value))
-        if detail.sensitive
-        else detail
-        for detail in episode.details
-    )
-    return replace(episode, details=details)
+    details = []
+    for detail in episode.details:
+        if detail.sensitive:
+            value = known_secrets.mask(detail.value)
+            details.append(replace(detail, value=value))
+        else:
+            details.append(detail)
+    return replace(episode, details=tuple(details))
 
 
 def without_superseded(episode: Episode) -> Episode:
     """Return the episode without the details of superseded memories."""
-    if not any(detail.superseded for detail in episode.details):
+    details = tuple(detail for detail in episode.details if not detail.superseded)
+    if len(details) == len(episode.details):
         return episode
-    return replace(
-        episode,
-        details=tuple(detail for detail in episode.details if not detail.superseded),
-    )
+    return replace(episode, details=details)
 
 
 def mask_documents(documents: Documents) -> Documents:
     """Return the documents of a search with secrets masked."""
-    return Documents(
-        {
-            position: mask_memory(memory)
-            for position, memory in documents.memories.items()
-        },
-        documents.episodes,
-    )
+    memories = documents.memories.items()
+    masked = {position: mask_memory(memory) for position, memory in memories}
+    return Documents(masked, documents.episodes)

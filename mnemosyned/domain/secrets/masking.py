@@ -80,9 +80,8 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     belong to the secret or to its sentence: elsewhere both forms are masked.
     """
     secrets = find_secrets(text)
-    values = {
-        detail.value: detail.kind for detail in known if detail.kind in SECRET_KINDS
-    }
+    known_secrets = [detail for detail in known if detail.kind in SECRET_KINDS]
+    values = {detail.value: detail.kind for detail in known_secrets}
     if secrets:
         values |= {text[start:stop]: kind for kind, start, stop in secrets[:KNOWN_MAX]}
         text = _mask_spans(text, secrets)
@@ -123,18 +122,23 @@ def mask_metadata(
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
     if isinstance(value, str):
-        masked = mask_secrets(value)
-        if masked != value:
-            return masked
-        name = f"{key}: "
-        return mask_secrets(name + value).removeprefix(name)
-    if isinstance(value, Mapping | list | tuple) and not levels:
+        return _mask_named_text(value, key)
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if not levels:
         return TOO_DEEP
     if isinstance(value, Mapping):
         return mask_metadata(value, levels=levels - 1)
-    if isinstance(value, list | tuple):
-        return [_mask_value(member, key, levels - 1) for member in value]
-    return value
+    return [_mask_value(member, key, levels - 1) for member in value]
+
+
+def _mask_named_text(text: str, key: str) -> str:
+    """Mask the secrets in a text, or the text as the value that its key names."""
+    masked = mask_secrets(text)
+    if masked != text:
+        return masked
+    name = f"{key}: "
+    return mask_secrets(name + text).removeprefix(name)
 
 
 def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
@@ -160,9 +164,9 @@ def apply_secret_rule(
         return memory, "kept"
     if rule is SecretRule.MASK:
         return masked, "masked"
-    secrets = find_secrets(memory.content)
-    field = "content" if secrets else "metadata"
-    kind = f" ({secrets[0].kind.value})" if secrets else ""
+    field, kind = "metadata", ""
+    if secrets := find_secrets(memory.content):
+        field, kind = "content", f" ({secrets[0].kind.value})"
     raise SecretRefused(
         f"{place}{field} holds a secret{kind}, which the setting `secrets` refuses; "
         "take it out, or set `secrets` to mask or keep",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from mnemosyned.domain.secrets.words import (
@@ -68,9 +68,8 @@ class Link(NamedTuple):
 
 def all_words(*tables: Mapping[str, str]) -> frozenset[str]:
     """Return the words of all languages in these tables."""
-    return frozenset(
-        word for table in tables for row in table.values() for word in row.split()
-    )
+    rows = [row for table in tables for row in table.values()]
+    return frozenset(" ".join(rows).split())
 
 
 @cache
@@ -79,12 +78,14 @@ def _pattern(hint: str) -> re.Pattern[str]:
 
     Compiled on first use: all of them together would delay every start.
     """
-    groups = []
+    groups = [_MASKED]
     for label, table in LABELS.items():
-        names = [name for row in table.values() for name in row if hint in name]
+        all_names = chain.from_iterable(table.values())
+        names = "|".join(name for name in all_names if hint in name)
         if names:
-            groups.append(f"(?P<{label.name}>{'|'.join(names).replace(' ', '[ _-]')})")
-    return re.compile("|".join([_MASKED, *groups]))
+            names = names.replace(" ", "[ _-]")
+            groups.append(f"(?P<{label.name}>{names})")
+    return re.compile("|".join(groups))
 
 
 _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
@@ -124,22 +125,28 @@ _ELIDED = ("d'", "l'", "dell'", "all'", "nell'", "d’", "l’", "dell’", "all
 def find_names(text: str) -> Iterator[Name]:
     """Yield the names of secrets in a text, in order."""
     low = text.lower()
-    if len(low) != len(text):  # a few letters are two in lower case
-        low = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    if len(low) != len(text):
+        low = "".join(map(_single_lower, text))
     for hint, start, stop in _windows(low):
         for match in _pattern(hint).finditer(low, start, stop):
             if match.lastgroup != "MASK" and (name := _name(text, low, match)):
                 yield name
 
 
+def _single_lower(char: str) -> str:
+    """Return a letter in lower case, unless that is two letters."""
+    lower = char.lower()
+    return lower if len(lower) == 1 else char
+
+
 def _name(text: str, low: str, match: re.Match[str]) -> Name | None:
     label = Label[match.lastgroup or ""]
-    start, end = match.span()
-    if suffix := _SUFFIX.match(low, end):
-        end = suffix.end()
+    start = match.start()
+    end = _end(_SUFFIX, low, match.end())
     if _LONGER.match(low, end) or low.endswith(KEYWORDS, 0, start):
         return None
-    if label in _BOUNDED and low[max(0, start - 1) : start].isalnum():
+    within_word = low[max(0, start - 1) : start].isalnum()
+    if within_word and label in _BOUNDED:
         return None
     return Name(text, low, match[0], label, start, end)
 
@@ -171,7 +178,7 @@ def _hint_positions(low: str) -> list[tuple[int, str]]:
         hints += HINTS_OF_LOGINS
     hits = []
     for hint in hints:
-        if hint in low:
+        if hint in low:  # in half of the time of `find`
             position = low.find(hint)
             while position >= 0:
                 hits.append((position, hint))
@@ -185,7 +192,9 @@ def find_links(name: Name) -> Iterator[Link]:
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
         yield Link(":", colon.end(), apart=False)
-    elif name.spaced and name.word not in _COLON_ONLY and not _is_quoted(name):
+        return
+    needs_colon = name.word in _COLON_ONLY or not name.spaced
+    if not needs_colon and not _is_quoted(name):
         yield from _find_distant_links(name)
 
 
@@ -204,31 +213,35 @@ def _find_distant_links(name: Name) -> Iterator[Link]:
     for token in islice(TOKEN.finditer(text, start, limit), WORDS_BETWEEN):
         raw, adjacent = token[0], token.start() == start
         word = low[token.start() : token.end()].strip(EDGES)
-        ends = _ends_clause(raw, word)
         if _is_copula(raw, word, adjacent=adjacent):
+            sign = "" if word in AMBIGUOUS else "is"
             value_start = skip_words(low, token.end(), limit, _ADVERBS)
-            yield Link(_sign_of(word), value_start, apart=inside)
-        elif _is_colon(raw, word):
-            yield Link(":", _skip_spaces(text, token.end()), apart=True)
+            yield Link(sign, value_start, apart=inside)
+            inside = True
+            continue
+        if _is_colon(raw, word):
+            yield Link(":", _end(_SPACE, text, token.end()), apart=True)
             return
-        elif inside or word in _ADVERBS:
-            if ends:
+        if inside or word in _ADVERBS:
+            if _ends_clause(raw, word):
                 return
             continue
-        elif not _opens_attribute(raw, word):
-            if not adjacent:
-                yield Link("", token.start(), apart=False)
-            if ends or not name.word.startswith(_ROMANCE):
-                return
         inside = True
+        if _opens_attribute(raw, word):
+            continue
+        if not adjacent:
+            yield Link("", token.start(), apart=False)
+        if not _may_name_go_on(name, raw, word):
+            return
+
+
+def _may_name_go_on(name: Name, raw: str, word: str) -> bool:
+    """Tell whether the word after a name may belong to it: "mot de passe NETFLIX"."""
+    return name.word.startswith(_ROMANCE) and not _ends_clause(raw, word)
 
 
 def _ends_clause(raw: str, word: str) -> bool:
     return word != "" and raw.endswith(_ENDS)
-
-
-def _sign_of(copula: str) -> str:
-    return "" if copula in AMBIGUOUS else "is"
 
 
 def _is_copula(raw: str, word: str, *, adjacent: bool) -> bool:
@@ -241,7 +254,7 @@ def _is_colon(raw: str, word: str) -> bool:
 
 def _opens_attribute(raw: str, word: str) -> bool:
     """Tell whether a word begins an attribute of the name: "the password OF the router"."""
-    return word in _PREPOSITIONS or word.startswith(_ELIDED) or raw[0] == "("
+    return raw[0] == "(" or word in _PREPOSITIONS or word.startswith(_ELIDED)
 
 
 def _line_end(text: str, start: int) -> int:
@@ -258,6 +271,7 @@ def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
     return limit
 
 
-def _skip_spaces(text: str, start: int) -> int:
-    match = _SPACE.match(text, start)
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Return where a pattern that may match nothing ends."""
+    match = pattern.match(text, start)
     return match.end() if match else start

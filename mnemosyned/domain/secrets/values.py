@@ -15,6 +15,7 @@ JUDGED_CHARS = 64
 ENTROPY_MIN = 2.5
 """Bits per character of a random value: "20260317a" has 2.7, a word and a number fewer."""
 PHRASE_WORDS = range(3, 13)
+PHRASE_CHARS_MAX = 120
 QUOTES_MAX = 4
 BARE_PHRASE_WORDS = range(4, 9)
 """Words of a phrase after "password:", where a sentence is likelier than after "passphrase:"."""
@@ -26,9 +27,11 @@ _QUOTES = {
 }  # fmt: skip
 _RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}+")
 _REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}+")
+_OPENING = "\"'`“”„‘’«<(「『"
 _NEXT = re.compile(
     r"(?<=[!-~])[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|[;&][\w ]{1,40}="
 )
+"""Another script, or the next of several settings."""
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 SIGNS = "!#$%&*+@^~?_=|\\"
@@ -37,6 +40,7 @@ _WORDS = re.compile(
     r"[^\W\d_]+(?: [^\W\d_]+){2,11}"
     r"(?=[.!?,;)\"'”»]*(?:\n|\s*$|[.!?,;)]\s))"
 )
+_NO_PHRASE = PROSE | NO_PASSWORDS
 _CLAUSE = frozenset(
     "than should must is are not be was has ist sind est sont es è sono doit".split()
 )
@@ -71,17 +75,19 @@ def read_value(text: str, start: int) -> Value | None:
     run = _RUN.match(text, start)
     if run is None:
         return None
-    begin, words = start, run[0]
-    while words and begin < start + QUOTES_MAX and words[0] in "\"'`“”„‘’«<(「『":
-        begin, words = begin + 1, words[1:]
-    if following := _NEXT.search(
-        words, 1
-    ):  # another script, or the next of several settings
+    bare = run[0].lstrip(_OPENING)
+    quotes = min(len(run[0]) - len(bare), QUOTES_MAX)
+    words = run[0][quotes:]
+    following = _NEXT.search(words, 1)
+    if following:
         words = words[: following.start()]
-    elif begin + len(words) == start + JUDGED_CHARS:
-        return Value(words, begin, begin + len(words), quoted=False)
-    words = words.rstrip(CLOSING)
-    return Value(words, begin, begin + len(words), quoted=False) if words else None
+    if following or run.end() < start + JUDGED_CHARS:
+        words = words.rstrip(CLOSING)
+    return _unquoted(words, start + quotes) if words else None
+
+
+def _unquoted(words: str, begin: int) -> Value:
+    return Value(words, begin, begin + len(words), quoted=False)
 
 
 def _read_quotation(text: str, start: int) -> Value | None:
@@ -89,10 +95,11 @@ def _read_quotation(text: str, start: int) -> Value | None:
     if not closing:
         return None
     line = text[start + 1 : start + 1 + JUDGED_CHARS].partition("\n")[0]
-    ends = [end for mark in closing if (end := line.find(mark)) > 0]
-    if not ends:
+    ends = [line.find(mark) for mark in closing]
+    end = min((end for end in ends if end > 0), default=0)
+    if not end:
         return None
-    inside = line[: min(ends)]
+    inside = line[:end]
     begin = start + 1 + len(inside) - len(inside.lstrip())
     inside = inside.strip()
     return Value(inside, begin, begin + len(inside), quoted=True)
@@ -103,18 +110,18 @@ def extend_value(text: str, value: Value) -> Value:
     if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
         return value
     remainder = _REST.match(text, value.stop)
-    words = (value.text + remainder[0] if remainder else value.text).rstrip(CLOSING)
-    return Value(words, value.start, value.start + len(words), quoted=False)
+    stop = remainder.end() if remainder else value.stop
+    return _unquoted(text[value.start : stop].rstrip(CLOSING), value.start)
 
 
 def is_possible(value: str) -> bool:
     """Tell whether it is no blank, placeholder, address, date or piece of code."""
-    return (
-        len(value) >= PASSWORD_CHARS_MIN
-        and value.lower().rstrip("!?") not in NO_PASSWORDS
-        and bool(value.strip("*•.xX-_"))
-        and not _UNLIKELY.fullmatch(value)
-    )
+    blank = not value.strip("*•.xX-_")
+    if blank or len(value) < PASSWORD_CHARS_MIN:
+        return False
+    if value.lower().rstrip("!?") in NO_PASSWORDS:
+        return False
+    return not _UNLIKELY.fullmatch(value)
 
 
 def is_strong(value: str, *, signs: str = SIGNS) -> bool:
@@ -132,33 +139,37 @@ def is_random(value: str, least: int) -> bool:
     value = value[:JUDGED_CHARS]
     if not _DIGIT.search(value) or not _LETTER.search(value):
         return False
-    if all(part.isalpha() or part.isdigit() for part in _SPLIT.split(value) if part):
+    parts = filter(None, _SPLIT.split(value))
+    if all(part.isalpha() or part.isdigit() for part in parts):
         return False
-    counts = [value.count(char) for char in set(value)]
-    return -sum(n / len(value) * log2(n / len(value)) for n in counts) >= ENTROPY_MIN
+    return _entropy(value) >= ENTROPY_MIN
+
+
+def _entropy(text: str) -> float:
+    """Return Shannon's entropy of the characters of a text, in bits per character."""
+    shares = [text.count(char) / len(text) for char in set(text)]
+    return -sum(share * log2(share) for share in shares)
 
 
 def read_passphrase(text: str, start: int, *, named: bool) -> Value | None:
     """Return the words from here to the end of a sentence, if they can be a passphrase."""
-    match = _WORDS.match(text, start, start + 120)
-    if match is None or (match.end() == start + 120 < len(text)):
+    limit = start + PHRASE_CHARS_MAX
+    match = _WORDS.match(text, start, limit)
+    if match is None or match.end() == limit < len(text):
         return None
     words = match[0].split(" ")
-    low = [word.lower() for word in words]
+    low = match[0].lower().split(" ")
     if low[0] in PROSE or _CLAUSE.intersection(low):
         return None
     if named:
         plausible = len(words) in PHRASE_WORDS and low[1] not in PROSE
     else:
         plausible = words == low and _is_bare_phrase(words)
-    return Value(match[0], *match.span(), quoted=False) if plausible else None
+    return _unquoted(match[0], start) if plausible else None
 
 
 def _is_bare_phrase(words: list[str]) -> bool:
     """Tell whether words in lower case are a phrase and no sentence."""
-    return (
-        len(words) in BARE_PHRASE_WORDS
-        and min(map(len, words)) > 2
-        and not PROSE.intersection(words)
-        and not NO_PASSWORDS.intersection(words)
-    )
+    if len(words) not in BARE_PHRASE_WORDS or min(map(len, words)) <= 2:
+        return False
+    return _NO_PHRASE.isdisjoint(words)
