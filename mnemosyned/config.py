@@ -294,6 +294,7 @@ def _read_file(path: Path, values: dict[str, Any]) -> None:
 
 def _compose(path: Path) -> Node | None:
     """The nodes of a YAML file; None where it is empty."""
+    # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
     try:

@@ -40,10 +40,8 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
     `styled` keeps our own styles: then values must have been made `seen` before.
     """
     parts = _STYLE.split(text) if styled else [text]
-    clean = "".join(
-        part if at % 2 else escape_invisible(part) for at, part in enumerate(parts)
-    )
-    _print(clean, err=err)
+    parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
+    _print("".join(parts), err=err)
 
 
 def say_json(value: object, *, err: bool = False) -> None:
@@ -135,16 +133,19 @@ def when(moment: datetime | None) -> str:
 
 def span(seconds: float) -> str:
     """A length of time, to the second or the minute."""
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, whole_seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole_seconds} s"
 
 
 def counted(number: int, noun: str) -> str:
     """A number of things: `1 memory`, `1,200 memories`."""
     if number == 1:
         return f"1 {noun}"
-    return f"{number:,} {noun.removesuffix('y') + 'ies' if noun.endswith('ry') else noun + 's'}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {plural}"
 
 
 def cut(text: str, room: int) -> str:

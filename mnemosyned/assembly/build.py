@@ -207,6 +207,7 @@ def make_summarizer(
 
 def _language_model(llm: LlmConfig) -> TextModel | None:
     """The model that is configured. Raises `ConfigInvalid` for one that must not be asked."""
+    # Loaded here: a start needs one of them, or none.
     if llm.endpoint:
         from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415
 

@@ -55,6 +55,7 @@ class _Mnem(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "model":
+            # Loaded here: the other commands need no download.
             from mnemosyned.cli.model import model  # noqa: PLC0415
 
             return model

@@ -219,19 +219,19 @@ def _details(details: Iterable[Detail]) -> str:
     if not any(values.values()):
         return ""
     indent = " " * 15
-    lines = [
-        textwrap.fill(
-            "; ".join(cut(value, LINE_CHARS) for value in found),
-            width(),
-            initial_indent=f"   {kind.replace('_', ' '):<12}",
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for kind, found in values.items()
-        if found
-    ]
-    return "\n\n" + "\n".join([click.style("Exact details:", bold=True), *lines])
+    lines = [click.style("Exact details:", bold=True)]
+    for kind, kind_values in values.items():
+        if kind_values:
+            line = textwrap.fill(
+                "; ".join(cut(value, LINE_CHARS) for value in kind_values),
+                width(),
+                initial_indent=f"   {kind.replace('_', ' '):<12}",
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            lines.append(line)
+    return "\n\n" + "\n".join(lines)
 
 
 def _expanded(result: Expanded) -> str:

@@ -45,17 +45,19 @@ class Address:
         Raises `OSError`, and `ModelUnavailable` for a host that is elsewhere.
         """
         try:
-            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            infos = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         except UnicodeError:  # a label that no name can have
             raise OSError("name not known") from None
-        if self._local_only and not all(
-            _is_loopback(str(each[4][0])) for each in found
-        ):
+        addresses: list[tuple[socket.AddressFamily, Any]] = [
+            (family, address) for family, _, _, _, address in infos
+        ]
+        local = all(_is_loopback(str(host)) for _, (host, *_) in addresses)
+        if self._local_only and not local:
             raise ModelUnavailable(
                 f"the host {self.host} is not this machine; set llm.local_only to false if "
                 "memories may be sent there"
             )
-        return [(family, place) for family, _, _, _, place in found]
+        return addresses
 
     def refuses(self, error: Exception) -> bool:
         """Whether the certificate was rejected, which no retry mends."""
@@ -161,6 +163,6 @@ def _malformed(problem: str) -> ConfigInvalid:
 
 
 def _is_loopback(address: str) -> bool:
-    found = ip_address(address.partition("%")[0])
-    mapped = getattr(found, "ipv4_mapped", None)
-    return bool((mapped or found).is_loopback)
+    ip = ip_address(address.partition("%")[0])
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return bool((mapped or ip).is_loopback)

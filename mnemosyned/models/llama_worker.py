@@ -164,7 +164,7 @@ class Engine:
 
     def _disarm(self, text: str) -> str:
         """Split control tokens that a memory may quote, so that they are read as words."""
-        return self._control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+        return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
 class Encoder:
@@ -264,18 +264,18 @@ def _metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
 
 def _free_bytes() -> int | None:
     """Return the free memory of the machine and its control groups; None where unknown."""
-    found = []
+    sizes = []
     with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
         lines = Path("/proc/meminfo").read_text().splitlines()
         values = dict(line.split(":", 1) for line in lines)
-        found.append(int(values["MemAvailable"].split()[0]) * 1024)
+        sizes.append(int(values["MemAvailable"].split()[0]) * 1024)
     with suppress(OSError):
         group = Path("/proc/self/cgroup").read_text().rpartition("0::/")[2].strip()
         place = Path("/sys/fs/cgroup", group)
         for folder in (place, *place.parents):
             with suppress(OSError, ValueError):  # no limit here
-                found.append(_free_in_group(folder))
-    return min(found, default=None)
+                sizes.append(_free_in_group(folder))
+    return min(sizes, default=None)
 
 
 def _free_in_group(folder: Path) -> int:
@@ -284,25 +284,23 @@ def _free_in_group(folder: Path) -> int:
     stat = dict(
         line.split() for line in (folder / "memory.stat").read_text().splitlines()
     )
-    return (
-        most - used + int(stat.get("inactive_file", 0))
-    )  # which is given back when needed
+    given_back = int(stat.get("inactive_file", 0))  # when needed
+    return most - used + given_back
 
 
 def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
     """Compile a pattern of control tokens, and of the role marks of many templates."""
     vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
-    found = {"<|"}
+    marks = {"<|"}
     for token in range(llama.n_vocab()):
         if llama_cpp.llama_vocab_is_control(vocabulary, token):
             piece = llama_cpp.llama_vocab_get_text(vocabulary, token).decode(
                 errors="ignore"
             )
             if len(piece) > 1:
-                found.add(piece)
-    return re.compile(
-        "|".join(re.escape(piece) for piece in sorted(found, key=len, reverse=True))
-    )
+                marks.add(piece)
+    longest_first = sorted(marks, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)))
 
 
 def _lower_priority(nice: int) -> None:

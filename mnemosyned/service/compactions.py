@@ -89,8 +89,10 @@ class IdentifiedConversation:
         own = self._by_id.get(str(message.get("id")))
         if own is None:
             return message
-        rest = {key: value for key, value in message.items() if key != "id"}
-        return {**rest, "id": own["id"]} if "id" in own else rest
+        restored = {key: value for key, value in message.items() if key != "id"}
+        if "id" in own:
+            restored["id"] = own["id"]
+        return restored
 
     def original(self, message_id: str) -> Mapping[str, Any]:
         """Return the agent's own message for one of our ids."""
@@ -172,10 +174,10 @@ class CompactionArchive:
 
         The episode is written by rule from those messages, so that it holds nothing forgotten.
         """
-        found = self._store.compactions.get(request.id)
-        if found is None:
+        compaction = self._store.compactions.get(request.id)
+        if compaction is None:
             return None
-        compacted, originals = found
+        compacted, originals = compaction
         if not originals:
             raise NotFound(f"all that {request.id} stood for was forgotten", field="id")
         facts = extract_facts([as_message(memory) for memory in originals])
@@ -230,8 +232,10 @@ class CompactionArchive:
         )
 
     def _is_stub(self, message: Message, id: str) -> bool:
-        found = self._store.compactions.get(id)
-        originals = found[1] if found else []
+        compaction = self._store.compactions.get(id)
+        if compaction is None:
+            return False
+        _, originals = compaction
         return any(is_stub_of(message, as_message(memory)) for memory in originals)
 
     def _merged_summaries(

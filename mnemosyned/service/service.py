@@ -233,11 +233,11 @@ class MemoryService:
             superseded=request.history,
         )
         question = self._vectors.ask(request.query) if self._vectors else None
-        found = self._store.search.candidates(query)
+        candidates = self._store.search.candidates(query)
         note = ""
         if self._vectors:
-            found, note = self._vectors.near(question, query, found)
-        places = rank(query, found)
+            candidates, note = self._vectors.near(question, query, candidates)
+        places = rank(query, candidates)
         shown = self._store.search.documents(places)
         answer = hits(query, places, shown if request.reveal else mask_documents(shown))
         if request.history:
@@ -245,12 +245,11 @@ class MemoryService:
         return Recalled(answer, note)
 
     def get(self, request: Get) -> Got:
-        found = self._store.memories.get(request.id)
-        if isinstance(found, MemoryRecord):
-            return Got(memory=found if request.reveal else mask_memory(found))
-        return Got(
-            episode=without_superseded(found if request.reveal else mask_episode(found))
-        )
+        record = self._store.memories.get(request.id)
+        if isinstance(record, MemoryRecord):
+            return Got(memory=record if request.reveal else mask_memory(record))
+        episode = record if request.reveal else mask_episode(record)
+        return Got(episode=without_superseded(episode))
 
     def expand(self, request: Expand) -> Expanded:
         if compacted := self._archive.expanded(request):

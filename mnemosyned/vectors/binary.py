@@ -83,9 +83,9 @@ class Codes:
                 return []
             rows = self._sifted(self._coded([question])[0], until)
             positions = self._positions[rows]
-            found = np.ascontiguousarray(self._codes[:, rows].T).view(np.uint8)
+            packed = np.ascontiguousarray(self._codes[:, rows].T).view(np.uint8)
         if len(rows) > count:
-            bits = np.unpackbits(found, axis=1, count=self._width)
+            bits = np.unpackbits(packed, axis=1, count=self._width)
             numbers = np.frombuffer(question, dtype="<f2").astype(np.float32)
             near = np.einsum("ij,j->i", bits, numbers)
             positions = positions[np.argpartition(-near, count - 1)[:count]]
@@ -115,8 +115,8 @@ class Codes:
         )
         self._width = numbers.shape[1]
         bits = np.packbits(numbers > 0, axis=1)
-        rest = -bits.shape[1] % np.uint64(0).itemsize
-        return np.pad(bits, ((0, 0), (0, rest))).view(np.uint64)
+        padding = -bits.shape[1] % np.uint64(0).itemsize
+        return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
 
     def _make_room(self, low: int, high: int, words: int) -> None:
         """For the span of all that ever came, as far as it may grow."""

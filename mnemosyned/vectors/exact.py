@@ -76,10 +76,10 @@ class Matrix:
             near = products(self._vectors[:held], question)
             first = self._np.argpartition(-near, min(count, held) - 1)[:count]
             first = first[self._np.argsort(-near[first], kind="stable")]
-            found = zip(
-                self._positions[first].tolist(), near[first].tolist(), strict=True
-            )
-        return {position: cosine for position, cosine in found if cosine >= least}
+            positions = self._positions[first].tolist()
+            similarities = near[first].tolist()
+        pairs = zip(positions, similarities, strict=True)
+        return {position: cosine for position, cosine in pairs if cosine >= least}
 
     def _row_for(self, position: int, width: int) -> int | None:
         """Its own row, the next free one, or the oldest memory's."""

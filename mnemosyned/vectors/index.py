@@ -50,23 +50,23 @@ class VectorIndex:
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
         """How near these are, of all that have a vector; the older are read."""
         wanted = list(positions)
-        found = self._matrix.cosines(question, wanted)
+        cosines = self._matrix.cosines(question, wanted)
         floor = self._matrix.floor
-        older = [seq for seq in wanted if seq <= floor and seq not in found]
-        return found | self._older(question, older)
+        older = [seq for seq in wanted if seq <= floor and seq not in cosines]
+        return cosines | self._older(question, older)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
         """The nearest, at least so near, nearest first."""
-        found = self._matrix.nearest(question, count, least=least)
-        floor = (
-            self._matrix.floor
-        )  # read afterwards: what left meanwhile is found on either side
+        nearest = self._matrix.nearest(question, count, least=least)
+        # Read afterwards: what left meanwhile is found on either side.
+        floor = self._matrix.floor
         older = self._codes.alike(question, READ, until=floor) if floor else []
         exact = self._older(question, older)
-        found |= {
-            position: cosine for position, cosine in exact.items() if cosine >= least
-        }
-        return dict(sorted(found.items(), key=lambda near: -near[1])[:count])
+        for position, cosine in exact.items():
+            if cosine >= least:
+                nearest[position] = cosine
+        nearest_first = sorted(nearest.items(), key=lambda near: -near[1])
+        return dict(nearest_first[:count])
 
     def _older(self, question: bytes, positions: Sequence[int]) -> dict[int, float]:
         return cosines(self._read(positions), question) if positions else {}

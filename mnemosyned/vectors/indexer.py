@@ -135,7 +135,7 @@ class Vectors:
         return question
 
     def near(
-        self, question: Question | None, query: Query, found: SearchCandidates
+        self, question: Question | None, query: Query, candidates: SearchCandidates
     ) -> tuple[SearchCandidates, str]:
         """Add similarities to candidates, or a note why words alone decide."""
         vector = question.vector() if question else None
@@ -144,19 +144,21 @@ class Vectors:
             self._count(missed=1)
             state = self._status.state
             ready = state is EmbedderState.READY
-            return found, BUSY if ready else NOT_READY.format(state=state.value)
-        cosines = index.cosines(vector, [match.position for match in found.memories])
+            return candidates, BUSY if ready else NOT_READY.format(state=state.value)
+        positions = [match.position for match in candidates.memories]
+        cosines = index.cosines(vector, positions)
         nearest = index.nearest(vector, NEAREST, least=self._similarity_min)
         more = self._further(query, [seq for seq in nearest if seq not in cosines])
         cosines |= {match.position: nearest[match.position] for match in more}
         nearness = Nearness(cosines, vector_only_min=self._similarity_min)
-        return replace(found, memories=[*found.memories, *more], nearness=nearness), ""
+        memories = [*candidates.memories, *more]
+        return replace(candidates, memories=memories, nearness=nearness), ""
 
     def _further(self, query: Query, nearest: Sequence[int]) -> list[Match]:
         """The nearest that the words did not find, as far as the filters let them through."""
         if not nearest:
             return []
-        order = {position: at for at, position in enumerate(nearest)}
+        order = {position: rank for rank, position in enumerate(nearest)}
         within = self._store.candidates(query, nearest)
         return sorted(within, key=lambda match: order[match.position])[:NEAREST_SHOWN]
 

@@ -10,24 +10,15 @@ import socket
 import subprocess
 from pathlib import Path
 
-import msgspec
 import pytest
+from e2e.commands import COMMANDS
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_room
 from e2e.programs import BIN
 from e2e.terminals import on_terminal, popen
 
-from mnemosyned.verbs.facade import ALIASES, VERBS
-
 pytestmark = pytest.mark.e2e
 
-COMMANDS = sorted(
-    (
-        {name.replace("_", "-") for name in (*VERBS, *ALIASES)}
-        | {"import", "completion", "archive"}
-    )
-    - {"remember-many", "prune"}
-)
 PRINTING = [
     name
     for name in COMMANDS
@@ -423,64 +414,6 @@ def test_the_socket_is_found_by_option_variable_file_or_habit(
     found = [by_habit, by_option, by_variable, by_file]
     assert [done.returncode for done in found] == [0, 0, 0, 0]
     assert nowhere.returncode == 3
-
-
-# ----------------------------------------------------------- help, completion
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) -> None:
-    done = mnem(command, "--help", home=tmp_path)
-
-    shown = done.stdout.decode()
-    verb = VERBS.get(ALIASES.get(command, command.replace("-", "_")))
-    fields = [field.name for field in msgspec.structs.fields(verb)] if verb else []
-    assert done.returncode == 0
-    for name in fields:
-        assert f"--{name.replace('_', '-')} " in shown or f"{name.upper()}" in shown, (
-            name
-        )
-    if verb:
-        assert str(verb.__doc__).splitlines()[0] in " ".join(shown.split())
-
-
-def test_the_help_names_every_command_and_exit_code(tmp_path: Path) -> None:
-    shown = mnem("--help", home=tmp_path).stdout.decode()
-
-    codes = " ".join(shown.partition("Exit codes:")[2].split())
-    assert all(f"\n  {command} " in shown for command in COMMANDS)
-    assert re.findall(r"\d", codes) == ["0", "1", "2", "3", "4", "5", "6"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
-    done = mnem("completion", shell, home=tmp_path)
-
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert f"_MNEM_COMPLETE={shell}_complete" in done.stdout.decode()
-    if shell == "bash":
-        subprocess.run(["bash", "-n"], input=done.stdout, timeout=WAIT_S, check=True)
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("mnem rec", {"recall"}),
-        ("mnem re", {"recall", "remember", "remove-learning", "restore"}),
-        ("mnem recall --li", {"--limit"}),
-        ("mnem recall --tier ", {"archive", "episodic", "working"}),
-        ("mnem completion z", {"zsh"}),
-    ],
-)
-def test_completion_completes(tmp_path: Path, typed: str, expected: set[str]) -> None:
-    place = str(len(typed.split(" ")) - 1)
-
-    done = mnem(
-        home=tmp_path, _MNEM_COMPLETE="bash_complete", COMP_WORDS=typed, COMP_CWORD=place
-    )  # fmt: skip
-
-    offered = {line.partition(",")[2] for line in done.stdout.decode().splitlines()}
-    assert offered == expected
 
 
 def test_a_backup_goes_where_the_shell_is(daemon: Daemon, tmp_path: Path) -> None:

@@ -2,22 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch
+from support.fakes import FakeClock, FakeSummarizer, remember_batch
+from support.levels import HOUR, MONDAY, a_day, get, keys, level, said, sleep
 
 from mnemosyned.domain.consolidation import (
-    CycleReport,
     CycleStatus,
     GroupStatus,
-    Selection,
     Trigger,
 )
-from mnemosyned.domain.errors import StorageFailed
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summary
-from mnemosyned.domain.ports.rollups import Rollup
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.summary import chunking as windows
 from mnemosyned.service.service import MemoryService
@@ -28,54 +25,10 @@ from mnemosyned.verbs.memories import Expand, Recall
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.sleep import Sleep
 
-MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
-HOUR = timedelta(hours=1)
-
 
 @pytest.fixture(autouse=True)
 def on_monday(clock: FakeClock) -> None:
     clock.moment = MONDAY + timedelta(hours=12)
-
-
-def said(at: datetime, name: str, **where: object) -> list[MemoryRecord]:
-    """Three memories of one episode."""
-    return [
-        replace(memory(f"{name}{i}"), created_at=at + timedelta(minutes=i), **where)  # type: ignore[arg-type]
-        for i in range(3)
-    ]
-
-
-def a_day(store: SqliteStore, day: int, *, episodes: int = 3) -> None:
-    """Episodes three hours apart in sources of their own, from the morning on."""
-    for at in range(episodes):
-        moment = MONDAY + timedelta(days=day, hours=at)
-        remember_batch(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
-
-
-def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
-    """Sleep on the morning after the day after that one, when it is over and rolled up."""
-    clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
-    return cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
-
-
-def level(store: SqliteStore, number: int) -> list[Episode]:
-    """All summaries of a level, oldest first."""
-    ids = [
-        row.episode
-        for row in store.sleep.log(limit=1_000)
-        if row.level == number and row.episode
-    ]
-    return store.memories.summaries(sorted(set(ids)))
-
-
-def keys(report: CycleReport) -> list[str]:
-    return [group.period for group in report.groups if group.level]
-
-
-def get(store: SqliteStore, id: str) -> Episode:
-    found = store.memories.get(id)
-    assert isinstance(found, Episode)
-    return found
 
 
 # ------------------------------------------------------------------- folding
@@ -278,103 +231,6 @@ def test_a_rewritten_day_is_found_by_its_new_words_only(
     (hit,) = service.call(Recall("late1", tier=Tier.EPISODIC)).hits
 
     assert hit.lines[0].id == "late1"
-
-
-# ------------------------------------------------------------------ failures
-
-
-def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for day in range(7):
-        a_day(store, day)
-
-    def refuse(_: Rollup) -> None:
-        raise StorageFailed("disk full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store.rollups, "write", refuse)
-        failed = sleep(cycle, clock, day=7)
-    again = sleep(cycle, clock, day=7)
-
-    assert (failed.rolled_up, failed.failed, failed.promoted) == (0, 7, 21)
-    assert failed.status is CycleStatus.PARTIAL
-    assert again.rolled_up == 8
-    assert {
-        row.error for row in store.sleep.log(limit=99) if row.level and row.error
-    } == {"storage_failed"}
-
-
-def test_a_memory_forgotten_during_a_roll_up_does_not_return(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    service: MemoryService,
-    summarizer: FakeSummarizer,
-) -> None:
-    a_day(store, 0)
-    clock.moment = MONDAY + timedelta(hours=26)
-    cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
-
-    def forget(_: object) -> None:
-        summarizer.meanwhile = lambda _: None
-        service.call(Forget("d0e1x1"))
-
-    summarizer.meanwhile = forget
-    raced = sleep(cycle, clock, day=0)
-    again = sleep(cycle, clock, day=0)
-
-    assert (raced.rolled_up, again.rolled_up) == (0, 1)
-    assert "d0e1x1" not in level(store, 1)[0].content
-
-
-def test_forgetting_rewrites_the_summaries_above_at_once(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    for day in range(7):
-        a_day(store, day)
-    sleep(cycle, clock, day=7)
-
-    service.call(Forget("d3e1x1"))
-
-    fourth, week = level(store, 1)[3], level(store, 2)[0]
-    assert (fourth.item_count, week.item_count) == (8, 62)
-    assert "d3e1x0" in fourth.content
-    assert keys(sleep(cycle, clock, day=7)) == []
-    assert not any(
-        "d3e1x1" in one.content for number in (1, 2) for one in level(store, number)
-    )
-    assert not any(
-        "d3e1x1" in row.summary_preview for row in store.sleep.log(limit=999)
-    )
-
-
-def test_forgetting_a_day_forgets_its_originals(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    for day in range(2):
-        a_day(store, day)
-    sleep(cycle, clock, day=2)
-
-    receipt = service.call(Forget(level(store, 1)[0].id))
-
-    assert receipt.memories == 9
-    assert store.maintenance.totals()[Tier.ARCHIVE].count == 9
-
-
-def test_relief_at_the_cap_and_a_cycle_of_one_session_fold_nothing(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    a_day(store, 0)
-    clock.moment = MONDAY + timedelta(days=9)
-
-    relief = cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
-    session = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
-
-    assert (relief.rolled_up, session.rolled_up) == (0, 0)
 
 
 # ------------------------------------------------------------ looking at it

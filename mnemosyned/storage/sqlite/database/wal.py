@@ -81,9 +81,9 @@ def _sound(header: bytes) -> bool:
     order = ">" if HEADER.unpack(header)[0] & 1 else "<"
     words = struct.unpack(f"{order}6I", header[:24])
     first = second = 0
-    for at in range(0, len(words), 2):
-        first = (first + words[at] + second) & 0xFFFFFFFF
-        second = (second + words[at + 1] + first) & 0xFFFFFFFF
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
     magic, *_, third, fourth = HEADER.unpack(header)
     return magic & ~1 == MAGIC and (first, second) == (third, fourth)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from mnemosyned.domain.instants import shift
@@ -18,6 +18,7 @@ from mnemosyned.domain.ports.compactions import (
     CompactionStore,
     NewCompaction,
 )
+from mnemosyned.domain.ports.records import Draft
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.tables.insert import remember
 from mnemosyned.storage.sqlite.tables.rows import (
@@ -42,19 +43,17 @@ class SqliteCompactions(Transactional, CompactionStore):
     def add(
         self, connection: sqlite3.Connection, compactions: Sequence[NewCompaction]
     ) -> list[str]:
-        taken = {
-            part.draft.memory.id: part
-            for one in compactions
-            for part in one.parts
-            if isinstance(part, ArchivedMessage)
-        }
-        homes = {id: _home(connection, part) for id, part in taken.items()}
-        remember(
-            connection, [taken[id].draft for id, home in homes.items() if home is None]
-        )
-        places = {id: home or id for id, home in homes.items()}
-        for one in compactions:
-            _insert(connection, one, places)
+        places: dict[str, str] = {}
+        drafts: list[Draft] = []
+        for message in _messages(compactions):
+            draft = message.draft
+            home = _home(connection, message)
+            if home is None:
+                drafts.append(draft)
+            places[draft.memory.id] = home or draft.memory.id
+        remember(connection, drafts)
+        for compaction in compactions:
+            _insert(connection, compaction, places)
         return list(dict.fromkeys(places.values()))
 
     @reads
@@ -77,7 +76,7 @@ class SqliteCompactions(Transactional, CompactionStore):
         )
         ids = list(dict.fromkeys(_leaves(_below(connection, id), id)))
         memories = _memories(connection, ids)
-        return compacted, [memories[one] for one in ids if one in memories]
+        return compacted, [memories[id] for id in ids if id in memories]
 
     @reads
     def find_by_summary(
@@ -96,6 +95,16 @@ class SqliteCompactions(Transactional, CompactionStore):
         return row[0] if row else None
 
 
+def _messages(compactions: Iterable[NewCompaction]) -> Iterable[ArchivedMessage]:
+    """Return the messages that were taken out, each once."""
+    messages: dict[str, ArchivedMessage] = {}
+    for compaction in compactions:
+        for part in compaction.parts:
+            if isinstance(part, ArchivedMessage):
+                messages[part.draft.memory.id] = part
+    return messages.values()
+
+
 def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
     """The memory that holds this message already, by its id or as the agent remembered it.
 
@@ -112,6 +121,10 @@ def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
             "+session_id = ?3 AND content_hash = ?1 AND content = ?2 AND source IS ?4 "
             "AND role = ?5 AND id NOT GLOB 'm-*' AND (?6 IS NULL OR created_at BETWEEN ?6 AND ?7)"
         )
+        earliest = latest = None
+        if taken.has_timestamp:
+            earliest = instant_text(shift(memory.created_at, -ABOUT))
+            latest = instant_text(shift(memory.created_at, ABOUT))
         row = connection.execute(
             f"SELECT id FROM working_memory WHERE {same} "
             f"UNION ALL SELECT id FROM archive WHERE {same} LIMIT 1",
@@ -121,12 +134,8 @@ def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
                 memory.session,
                 memory.source,
                 memory.role,
-                instant_text(shift(memory.created_at, -ABOUT))
-                if taken.has_timestamp
-                else None,
-                instant_text(shift(memory.created_at, ABOUT))
-                if taken.has_timestamp
-                else None,
+                earliest,
+                latest,
             ),
         ).fetchone()
     return row[0] if row else None
@@ -135,16 +144,16 @@ def _home(connection: sqlite3.Connection, taken: ArchivedMessage) -> str | None:
 def _insert(
     connection: sqlite3.Connection, compacting: NewCompaction, places: Mapping[str, str]
 ) -> None:
-    one = compacting.record
+    record = compacting.record
     new = connection.execute(
         "INSERT OR IGNORE INTO compaction VALUES (?, ?, ?, ?, ?, ?)",
         (
-            one.id,
-            one.session,
-            one.source,
-            one.policy,
+            record.id,
+            record.session,
+            record.source,
+            record.policy,
             content_hash(compacting.text),
-            instant_text(one.created_at),
+            instant_text(record.created_at),
         ),
     ).rowcount
     if new:
@@ -154,7 +163,7 @@ def _insert(
         ]
         connection.executemany(
             "INSERT INTO compacted VALUES (?, ?, ?)",
-            [(one.id, position, part) for position, part in enumerate(parts)],
+            [(record.id, position, part) for position, part in enumerate(parts)],
         )
 
 
@@ -168,10 +177,10 @@ def _below(connection: sqlite3.Connection, id: str) -> dict[str, list[str]]:
         "ORDER BY c.compaction, c.position",
         (id,),
     )
-    found: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     for compaction, part in rows:
-        found.setdefault(compaction, []).append(part)
-    return found
+        parts.setdefault(compaction, []).append(part)
+    return parts
 
 
 def _leaves(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
@@ -190,18 +199,21 @@ def _leaves(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
 def _memories(
     connection: sqlite3.Connection, ids: Sequence[str]
 ) -> dict[str, MemoryRecord]:
-    found: dict[str, MemoryRecord] = {}
+    memories: dict[str, MemoryRecord] = {}
     for start in range(0, len(ids), IDS_PER_QUERY):
-        some = ids[start : start + IDS_PER_QUERY]
-        marks = ", ".join("?" * len(some))
+        chunk = ids[start : start + IDS_PER_QUERY]
+        marks = ", ".join("?" * len(chunk))
         for row in connection.execute(
-            f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id IN ({marks})", some
+            f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE id IN ({marks})", chunk
         ):
-            found[row[0]] = memory_from(row, tier=Tier.WORKING)
+            memory = memory_from(row, tier=Tier.WORKING)
+            memories[memory.id] = memory
         for row in connection.execute(
             f"SELECT {ARCHIVE_FIELDS}, e.id FROM archive AS a "
             f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.id IN ({marks})",
-            some,
+            chunk,
         ):
-            found[row[0]] = memory_from(row[:-1], tier=Tier.ARCHIVE, episode=row[-1])
-    return found
+            *fields, episode = row
+            memory = memory_from(tuple(fields), tier=Tier.ARCHIVE, episode=episode)
+            memories[memory.id] = memory
+    return memories

@@ -157,7 +157,7 @@ class SqliteDeletion(Transactional, DeletionStore):
     def orphaned_log_names(
         self, connection: sqlite3.Connection
     ) -> tuple[list[str], list[str]]:
-        found = []
+        orphaned = []
         for column in ("session_id", "source"):
             named = " UNION ".join(
                 f"SELECT {column} FROM {table} WHERE {column} != ''" for table in NAMING
@@ -167,8 +167,9 @@ class SqliteDeletion(Transactional, DeletionStore):
                 f"EXCEPT SELECT {column} FROM working_memory "
                 f"EXCEPT SELECT {column} FROM episodic_memory"
             )
-            found.append([name for (name,) in rows])
-        return found[0], found[1]
+            orphaned.append([name for (name,) in rows])
+        sessions, sources = orphaned
+        return sessions, sources
 
     @writes
     def forget_names(

@@ -47,9 +47,9 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
     @reads
     def totals(self, connection: sqlite3.Connection) -> Mapping[Tier, TierTotals]:
         counted = connection.execute("SELECT tier, count, characters FROM tier_totals")
-        found = {Tier(tier): (count, chars) for tier, count, chars in counted}
+        sizes = {Tier(tier): (count, chars) for tier, count, chars in counted}
         return {
-            tier: TierTotals(*found[tier], _oldest(connection, tier))
+            tier: TierTotals(*sizes[tier], _oldest(connection, tier))
             for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
         }
 

@@ -42,7 +42,7 @@ def ancestors(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, 
 
     Both are the `seq` of a summary.
     """
-    found: dict[int, int] = {}
+    parents: dict[int, int] = {}
     asked = set(seqs)
     for _ in Level:
         upper: set[int] = set()
@@ -52,17 +52,17 @@ def ancestors(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, 
                 f"JOIN episodic_memory AS p ON p.id = e.parent_id WHERE e.seq IN ({placeholders(chunk)})",
                 chunk,
             ):
-                found[seq] = parent
+                parents[seq] = parent
                 upper.add(parent)
-        asked = upper - found.keys()
+        asked = upper - parents.keys()
         if not asked:
             break
-    return found
+    return parents
 
 
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
     """The values in runs that one statement can bind."""
-    return (values[at : at + CHUNK] for at in range(0, len(values), CHUNK))
+    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
 
 
 def placeholders(values: Sequence[object]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import TypeVar, cast
 
 from mnemosyned.domain.errors import IdTaken
@@ -101,14 +102,12 @@ class _Rows:
     def insert(self) -> None:
         """Insert those that wait; the rows of one statement get numbers in sequence."""
         before = len(self._inserted)
-        for some in _shares(self.waiting):
-            values = [value for memory in some for value in memory_row(memory)]
-            last = cast(
-                "int", self._connection.execute(_INSERT[len(some)], values).lastrowid
-            )
-            self._inserted += zip(
-                range(last - len(some) + 1, last + 1), some, strict=True
-            )
+        for memories in _shares(self.waiting):
+            values = list(chain.from_iterable(map(memory_row, memories)))
+            insert = self._connection.execute(_INSERT[len(memories)], values)
+            last = cast("int", insert.lastrowid)
+            seqs = range(last - len(memories) + 1, last + 1)
+            self._inserted += zip(seqs, memories, strict=True)
         for seq, memory in self._inserted[before:]:
             if memory.valid_until:
                 set_state(
@@ -131,13 +130,12 @@ class _Rows:
 
 def _known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Known]:
     """Return existing records with these ids."""
-    return {
-        id: (content, instant(created_at), said)
-        for some in _shares(ids)
-        for id, content, created_at, said in connection.execute(
-            _HAVING_ID[len(some)], some
-        )
-    }
+    known: dict[str, Known] = {}
+    for chunk in _shares(ids):
+        rows = connection.execute(_HAVING_ID[len(chunk)], chunk)
+        for id, content, created_at, said in rows:
+            known[id] = (content, instant(created_at), said)
+    return known
 
 
 def _again(memory: MemoryRecord, known: Known, *, field: str) -> Acknowledged:
@@ -160,17 +158,16 @@ def _said_before(
         SAID_BEFORE,
         (memory.session, content_hash(memory.content), memory.content, memory.source),
     ).fetchone()
-    return (
-        Acknowledged(id=row[0], created_at=instant(row[1]), stored=False)
-        if row
-        else None
-    )
+    if row is None:
+        return None
+    id, created_at = row
+    return Acknowledged(id=id, created_at=instant(created_at), stored=False)
 
 
 def _shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Yield items in chunks of the statement's size, the remainder one by one."""
     whole = len(items) - len(items) % TOGETHER
-    for at in range(0, whole, TOGETHER):
-        yield items[at : at + TOGETHER]
+    for start in range(0, whole, TOGETHER):
+        yield items[start : start + TOGETHER]
     for item in items[whole:]:
         yield (item,)

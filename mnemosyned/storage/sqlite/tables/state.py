@@ -45,14 +45,15 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
     Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is emptied, to
     be rewritten without it.
     """
-    found, successor = position_of(connection, old), position_of(connection, new)
-    if found is None:
+    position, successor = position_of(connection, old), position_of(connection, new)
+    if position is None:
         raise NotFound(f"no memory has the id {old!r}", field="supersedes")
     if successor is None:
         raise NotFound(f"no memory has the id {new!r}", field="id")
-    seq, episode = found
+    seq, episode = position
+    new_seq, _ = successor
     for _ in range(HISTORY_MAX):
-        if seq == successor[0]:  # it does already: the same call again
+        if seq == new_seq:  # it does already: the same call again
             return
         row = connection.execute(
             "SELECT superseded_by FROM memory_state WHERE memory_seq = ?", (seq,)
@@ -66,13 +67,13 @@ def supersede(connection: sqlite3.Connection, *, old: str, new: str) -> None:
             f"{old} was superseded over {HISTORY_MAX} times; forget it first",
             field="supersedes",
         )
-    moment = connection.execute(
+    (moment,) = connection.execute(
         "SELECT created_at FROM working_memory WHERE seq = ?1 "
         "UNION ALL SELECT created_at FROM archive WHERE seq = ?1",
-        successor[:1],
+        (new_seq,),
     ).fetchone()
-    set_state(connection, seq, "superseded_at", moment[0])
-    set_state(connection, seq, "superseded_by", successor[0])
+    set_state(connection, seq, "superseded_at", moment)
+    set_state(connection, seq, "superseded_by", new_seq)
     # With pruned originals, the summary is all that is left of their words: it stays.
     if episode is not None and not has_pruned(connection, episode):
         invalidate(connection, [episode])
@@ -99,9 +100,7 @@ def _episode_of(connection: sqlite3.Connection, seq: int) -> int | None:
 
 def has_pruned(connection: sqlite3.Connection, episode: int) -> bool:
     """Whether the words of some of an episode's originals are gone."""
-    return (
-        connection.execute(
-            "SELECT 1 FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
-        ).fetchone()
-        is not None
-    )
+    row = connection.execute(
+        "SELECT 1 FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
+    ).fetchone()
+    return row is not None

@@ -1,0 +1,13 @@
+"""The commands of `mnem`."""
+
+from __future__ import annotations
+
+from mnemosyned.verbs.facade import ALIASES, VERBS
+
+COMMANDS = sorted(
+    (
+        {name.replace("_", "-") for name in (*VERBS, *ALIASES)}
+        | {"import", "completion", "archive"}
+    )
+    - {"remember-many", "prune"}
+)
