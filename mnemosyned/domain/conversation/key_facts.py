@@ -17,13 +17,8 @@ from mnemosyned.domain.conversation.messages import (
 )
 from mnemosyned.domain.conversation.result_excerpts import beginning, clip_at_word
 from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
-from mnemosyned.domain.text.tokenizer import (
-    EXACT_KINDS,
-    TokenKind,
-    emphasis,
-    sentences,
-    tokens,
-)
+from mnemosyned.domain.text.sentences import sentences
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, TokenKind, emphasis, tokens
 
 KEYWORDS = (
     "result:", "decided:", "found:", "error:", "success:",
