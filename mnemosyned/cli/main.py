@@ -150,14 +150,11 @@ def _parameter(
         metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
         return click.Argument([field.name], required=required, metavar=metavar)
     names = [f"--{field.name.replace('_', '-')}", field.name]
+    help_text = f"{description[:1].upper()}{description[1:]}"
     if isinstance(kind, msgspec.inspect.BoolType):
-        return click.Option(
-            names, is_flag=True, default=None, help=_sentence(description)
-        )
+        return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
     if field.name in FILES:
-        return click.Option(
-            names, metavar="FILE|-", help=_sentence(f"{description}, as JSON")
-        )
+        return click.Option(names, metavar="FILE|-", help=f"{help_text}, as JSON.")
     choice = _choice(kind)
     return click.Option(
         names,
@@ -165,7 +162,7 @@ def _parameter(
         multiple=_takes_list(kind),
         type=choice or str,
         metavar=None if choice else _metavar(field.name, kind),
-        help=_sentence(description) + _default(field),
+        help=f"{help_text}.{_default(field)}",
     )
 
 
@@ -179,11 +176,6 @@ def _unwrapped(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
     return kind, description
 
 
-def _sentence(text: str) -> str:
-    """A field's description with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 def _default(field: msgspec.inspect.Field) -> str:
     """The default as a note to the help; empty where it says nothing."""
     shown = isinstance(field.default, int | float | str) and field.default != ""
@@ -195,10 +187,8 @@ def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
 
 
 def _takes_list(kind: msgspec.inspect.Type) -> bool:
-    return any(
-        isinstance(_unwrapped(member)[0], msgspec.inspect.ListType)
-        for member in _members(kind)
-    )
+    members = [_unwrapped(member)[0] for member in _members(kind)]
+    return any(isinstance(member, msgspec.inspect.ListType) for member in members)
 
 
 def _choice(kind: msgspec.inspect.Type) -> click.Choice[str] | None:
@@ -206,19 +196,23 @@ def _choice(kind: msgspec.inspect.Type) -> click.Choice[str] | None:
         if isinstance(member, msgspec.inspect.EnumType):
             return click.Choice([choice.value for choice in member.cls])
         if isinstance(member, msgspec.inspect.LiteralType):
-            return click.Choice([str(value) for value in member.values])
+            return click.Choice(list(map(str, member.values)))
     return None
 
 
 def _metavar(name: str, kind: msgspec.inspect.Type) -> str:
     for member in _members(kind):
-        if isinstance(member, msgspec.inspect.DateTimeType):
-            return "TIME"
-        if isinstance(member, msgspec.inspect.IntType | msgspec.inspect.FloatType):
-            return "NUMBER"
-        if isinstance(member, msgspec.inspect.DictType):
-            return "JSON"
+        if metavar := _METAVARS_OF_TYPES.get(type(member)):
+            return metavar
     return METAVARS.get(name, name.upper())
+
+
+_METAVARS_OF_TYPES: dict[type, str] = {
+    msgspec.inspect.DateTimeType: "TIME",
+    msgspec.inspect.IntType: "NUMBER",
+    msgspec.inspect.FloatType: "NUMBER",
+    msgspec.inspect.DictType: "JSON",
+}
 
 
 def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
@@ -236,11 +230,19 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             call: Callable[..., object] = confirmed if asks else called
             result = call(client, request)
         _show(result, as_json=as_json)
-        empty = isinstance(result, Recalled) and not result.hits
-        failed = isinstance(result, CycleReport) and (result.failed or result.problem)
-        return EXIT_NOTHING if empty or failed else 0
+        return _exit_code(result)
 
     return run
+
+
+def _exit_code(result: object) -> int:
+    """The exit code of a call that was answered."""
+    nothing = False
+    if isinstance(result, Recalled):
+        nothing = not result.hits
+    if isinstance(result, CycleReport):
+        nothing = bool(result.failed or result.problem)
+    return EXIT_NOTHING if nothing else 0
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from typing import (
     Annotated,
     Any,
@@ -160,10 +161,11 @@ def _check_text(request: Request[Any], place: str = "") -> None:
                 f"{place}{name} must be text, not {type(value).__name__}; decode it first",
                 field=place + name,
             )
-        if isinstance(value, list) and value and isinstance(value[0], Request):
+        if isinstance(value, list):
             for index, member in enumerate(value):
-                if isinstance(member, Request):
-                    _check_text(member, f"{place}{name}[{index}].")
+                if not isinstance(member, Request):
+                    break  # a list holds requests alone, or none
+                _check_text(member, f"{place}{name}[{index}].")
 
 
 def _check_depth(request: Request[Any], place: str = "") -> None:
@@ -172,7 +174,8 @@ def _check_depth(request: Request[Any], place: str = "") -> None:
         value = getattr(request, name)
         if not value or not isinstance(value, _CONTAINERS):
             continue
-        if isinstance(value, list) and isinstance(value[0], Request):
+        requests = isinstance(value, list) and isinstance(value[0], Request)
+        if requests:
             for index, member in enumerate(value):
                 _check_depth(member, f"{place}{name}[{index}].")
         elif _is_deep(value):
@@ -193,45 +196,41 @@ def _nesting_fields(verb: type[Request[Any]]) -> tuple[str, ...]:
 def _may_nest(kind: object) -> bool:
     if get_origin(kind) is Annotated:
         return _may_nest(get_args(kind)[0])
-    return (
-        kind is Any
-        or get_origin(kind) in _CONTAINERS
-        or any(map(_may_nest, get_args(kind)))
-    )
+    if kind is Any or get_origin(kind) in _CONTAINERS:
+        return True
+    return any(map(_may_nest, get_args(kind)))
 
 
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
     level: list[dict[str, Any] | list[Any]] = [value]
     for _ in range(DEPTH_MAX):
-        level = [
-            member
-            for container in level
-            for member in (
-                container.values() if isinstance(container, dict) else container
-            )
-            if isinstance(member, _CONTAINERS)
-        ]
+        members = chain.from_iterable(map(_members, level))
+        level = [member for member in members if isinstance(member, _CONTAINERS)]
         if not level:
             return False
     return True
+
+
+def _members(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def _invalid(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
     """Turn msgspec's message into an error that names the field at fault."""
-    text = str(error)
-    problem, _, path = text.partition(" - at `")
-    field = path.rstrip("`").removeprefix("$").lstrip(".") or None
-    if named := re.search(r"(?:field|argument) `([^`]*)`", problem):
-        field = ".".join(part for part in (field, named[1]) if part)
-    message = (
-        f"{field or 'the body'} {rephrase(problem, choices=_choices(verb, field))}"
-    )
+    problem, _, path = str(error).partition(" - at `")
+    inside = path.rstrip("`").removeprefix("$").lstrip(".")
+    named = re.search(r"(?:field|argument) `([^`]*)`", problem)
+    name = named[1] if named else ""
+    field = ".".join(filter(None, (inside, name))) or None
+    rephrased = rephrase(problem, choices=_choices(verb, field))
+    message = f"{field or 'the body'} {rephrased}"
     if "timezone" in problem or "RFC3339" in problem:
         return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
     if "unknown field" in problem:
-        message += f"{_suggestion(verb, named[1] if named else '')}; `mnem VERB --help` lists the fields"
+        suggestion = _suggestion(verb, name)
+        message += f"{suggestion}; `mnem VERB --help` lists the fields"
     return InvalidRequest(message, field=field)
 
 

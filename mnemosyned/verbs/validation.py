@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _KINDS = {
     "str": "text",
@@ -24,7 +24,7 @@ _SAID = {
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _LENGTH = re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)")
 _RANGE = re.compile(r"Expected `\w+` ([<>]=?) (-?[\d.]+)")
-_KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?")
+_KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?\Z")
 
 
 def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
@@ -33,9 +33,9 @@ def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> st
     `choices` are the allowed words, `form` an example of the allowed form. A message of msgspec
     that is not known here is quoted.
     """
-    for part, said in _SAID.items():
+    for part, words in _SAID.items():
         if part in problem:
-            return said
+            return words
     if choices and "Invalid enum value" in problem:
         return f"must be one of {', '.join(choices)}"
     if form and "matching regex" in problem:
@@ -45,13 +45,10 @@ def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> st
 
 def _bound(problem: str) -> str:
     """Rephrase an error of length, range or type; empty for any other."""
-    if found := _LENGTH.match(problem):
-        return _length(*found.groups())
-    if found := _RANGE.match(problem):
-        bound, number = found.groups()
-        return f"must be {_BOUNDS[bound]} {number.removesuffix('.0')}"
-    found = _KIND.fullmatch(problem)
-    return _kind(*found.groups()) if found else ""
+    for pattern, words in _FORMS:
+        if match := pattern.match(problem):
+            return words(*match.groups())
+    return ""
 
 
 def _length(kind: str, bound: str, number: str) -> str:
@@ -61,8 +58,21 @@ def _length(kind: str, bound: str, number: str) -> str:
     return f"must have {_BOUNDS[bound]} {int(number):,} {unit}"
 
 
+def _range(bound: str, number: str) -> str:
+    return f"must be {_BOUNDS[bound]} {number.removesuffix('.0')}"
+
+
 def _kind(expected: str, got: str | None) -> str:
     """The allowed types, without null, which does not help after a wrong value."""
-    kinds = [kind for kind in expected.split(" | ") if kind != "null"] or ["null"]
-    said = " or ".join(_KINDS.get(kind, kind) for kind in kinds)
-    return f"must be {said}" + (f", not {_KINDS.get(got, got)}" if got else "")
+    kinds = expected.removesuffix(" | null").split(" | ")
+    allowed = " or ".join(_KINDS.get(kind, kind) for kind in kinds)
+    given = f", not {_KINDS.get(got, got)}" if got else ""
+    return f"must be {allowed}{given}"
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
+    (_LENGTH, _length),
+    (_RANGE, _range),
+    (_KIND, _kind),
+)
+"""The forms of msgspec's messages, and the words for what each names."""

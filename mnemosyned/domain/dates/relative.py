@@ -43,7 +43,8 @@ def may_have_relative_dates(text: str) -> bool:
     lower = text.lower()
     if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
         return True
-    return ("last " in lower or "next " in lower) and _STEPS.search(lower) is not None
+    may_have_step = "last " in lower or "next " in lower
+    return may_have_step and _STEPS.search(lower) is not None
 
 
 def annotate_relative_dates(text: str, written_at: datetime) -> str:
@@ -66,23 +67,27 @@ def annotate_relative_dates(text: str, written_at: datetime) -> str:
 def _resolved_date(match: re.Match[str], written_at: datetime) -> str:
     """Return the day, month or year it means, or nothing outside the calendar."""
     today = written_at.date()
-    if match["day"]:
-        return _shift_date(
-            today, "day", 1 if match["day"].lower() == "tomorrow" else -1
-        )
-    if match["step"]:
-        sign = 1 if match["step"].lower() == "next" else -1
-        return _shift_date(today, match["unit"].lower(), sign)
-    count = match["count"].lower()
+    words = {name: (text or "").lower() for name, text in match.groupdict().items()}
+    if words["day"]:
+        return _shift_date(today, "day", _STEP_OF.get(words["day"], -1))
+    if words["step"]:
+        return _shift_date(today, words["unit"], _STEP_OF[words["step"]])
+    count = words["count"]
     amount = int(count) if count.isdigit() else _COUNTS[count]
-    return _shift_date(today, match["ago"].lower(), -amount)
+    return _shift_date(today, words["ago"], -amount)
+
+
+_STEP_OF = {"tomorrow": 1, "next": 1, "last": -1}
+_DAYS_OF = {"day": 1, "week": 7}
+_MONTHS_OF = {"month": 1, "year": 12}
 
 
 def _shift_date(today: date, unit: str, amount: int) -> str:
-    if unit in ("day", "week"):
-        meant = day_at(today, amount * (7 if unit == "week" else 1))
-        return ("about " if unit == "week" else "") + format_day(meant) if meant else ""
-    months = today.year * 12 + today.month - 1 + amount * (12 if unit == "year" else 1)
+    if days := _DAYS_OF.get(unit):
+        meant = day_at(today, amount * days)
+        about = "about " if unit == "week" else ""
+        return f"{about}{format_day(meant)}" if meant else ""
+    months = today.year * 12 + today.month - 1 + amount * _MONTHS_OF[unit]
     year, month = divmod(months, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return ""

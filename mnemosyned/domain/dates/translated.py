@@ -39,19 +39,12 @@ def translate_times(text: str) -> str:
 @lru_cache(maxsize=1)
 def _hints() -> frozenset[str]:
     """Return words of which every such expression has one."""
-    ago = [
-        words.split()[0]
-        for grammar in _GRAMMARS
-        for words in (grammar.ago_before, grammar.ago_after)
-        if words
-    ]
-    phrases = {
-        word
-        for grammar in _GRAMMARS
-        for pattern in grammar.phrases.values()
-        for word in re.findall(r"[^\W\d_]{3,}", pattern)
-    }
-    return frozenset({*phrases, *MONTHS, *WEEKDAYS, *ago})
+    hints = {*MONTHS, *WEEKDAYS}
+    for grammar in _GRAMMARS:
+        hints.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
+        phrases = " ".join(grammar.phrases.values())
+        hints.update(re.findall(r"[^\W\d_]{3,}", phrases))
+    return frozenset(hints)
 
 
 @lru_cache(maxsize=1)

@@ -23,13 +23,13 @@ def accent_variants(word: str) -> tuple[str, ...]:
     lower = word.lower().replace("ς", "σ")  # the index treats them alike
     plain = fold_case(word)
     forms: Iterator[str]
-    if any(letter in _ACCENTED for letter in plain):
-        forms = chain.from_iterable(
-            _mark_each(parted, _ACCENTED) for parted in _with_diaeresis(plain)
-        )
-    else:
+    if _ACCENTED.keys().isdisjoint(plain):
         forms = _mark_each(lower.replace("ё", "е"), {"е": "ё"})
-    return tuple(islice((form for form in forms if form != lower), SPELLINGS_MAX))
+    else:
+        parted = _with_diaeresis(plain)
+        forms = chain.from_iterable(_mark_each(form, _ACCENTED) for form in parted)
+    others = (form for form in forms if form != lower)
+    return tuple(islice(others, SPELLINGS_MAX))
 
 
 def _with_diaeresis(plain: str) -> Iterator[str]:

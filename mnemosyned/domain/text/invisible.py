@@ -29,7 +29,7 @@ _IN_JSON = re.compile(
 _ANY_BREAK = re.compile(f"\r\n|[\r{BREAKS}]")
 _CONTROL = re.compile(f"[{_CONTROLS}]")
 _ASCII_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e]")
-_LINE_FEEDS = {"\n": r"\n", "\t": r"\t"}
+_LINE_FEEDS = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
 def escape_invisible(text: str, *, one_line: bool = False) -> str:
@@ -40,20 +40,14 @@ def escape_invisible(text: str, *, one_line: bool = False) -> str:
     if text.isprintable():
         return text
     text = _ANY_UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
-    return (
-        re.sub("[\n\t]", lambda match: _LINE_FEEDS[match[0]], text)
-        if one_line
-        else text
-    )
+    return text.translate(_LINE_FEEDS) if one_line else text
 
 
 def escape_invisible_json(text: str) -> str:
     """Return JSON with invisible characters as JSON escapes, which keep its meaning."""
-    return (
-        text
-        if text.isascii() and "\x7f" not in text
-        else _IN_JSON.sub(_json_escape, text)
-    )
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _IN_JSON.sub(_json_escape, text)
 
 
 def strip_invisible(text: str) -> str:
@@ -64,11 +58,9 @@ def strip_invisible(text: str) -> str:
     if text.isprintable():
         return text
     if text.isascii():
-        return (
-            _CONTROL.sub("", _ASCII_BREAK.sub("\n", text))
-            if _CONTROL.search(text)
-            else text
-        )
+        if not _CONTROL.search(text):
+            return text
+        return _CONTROL.sub("", _ASCII_BREAK.sub("\n", text))
     return _ANY_UNSEEN.sub("", _ANY_BREAK.sub("\n", text))
 
 
@@ -80,7 +72,5 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _json_escape(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(
-        f"\\u{units[start : start + 2].hex()}" for start in range(0, len(units), 2)
-    )
+    units = match[0].encode("utf-16-be", "surrogatepass").hex(" ", 2)
+    return "".join(f"\\u{unit}" for unit in units.split())

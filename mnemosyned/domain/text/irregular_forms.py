@@ -38,8 +38,10 @@ def _other_forms_by_stem() -> dict[str, tuple[str, ...]]:
     others: dict[str, tuple[str, ...]] = {}
     for family in _FAMILIES.split(","):
         stems = {stem(word): word for word in family.split()}
-        for own in stems:
-            others[own] = tuple(word for other, word in stems.items() if other != own)
+        for own, own_word in stems.items():
+            words = list(stems.values())
+            words.remove(own_word)
+            others[own] = tuple(words)
     return others
 
 

@@ -72,22 +72,25 @@ def _foreign_by_stop_words(
     counts: Mapping[str, float], source_counts: Mapping[str, float]
 ) -> str:
     """Return the language with the most stop words, if its sources clearly do not use it."""
-    if not source_counts or not counts:
+    most = max(source_counts.values(), default=0)
+    if most < WORDS_MIN or not counts:
         return ""
-    most = max(source_counts.values())
     allowed = [name for name, count in source_counts.items() if count >= ALSO * most]
     best = max(counts, key=counts.__getitem__)
-    rival = max(counts.get(name, 0) for name in allowed)
-    if best in allowed or most < WORDS_MIN:
+    if best in allowed:
         return ""
-    return best if counts[best] >= max(WORDS_MIN, CLEAR * max(rival, 1)) else ""
+    rival = max(counts.get(name, 0) for name in allowed)
+    least = max(WORDS_MIN, CLEAR * rival, CLEAR)
+    return best if counts[best] >= least else ""
 
 
 def _foreign_han_language(kana: float, source_kana: float) -> str:
     """Tell Japanese from Chinese, both written in Han, by the share of kana."""
     if kana >= KANA_MIN > source_kana:
         return "ja"
-    return "zh" if source_kana >= KANA_MIN * 2 and not kana else ""
+    if not kana and source_kana >= KANA_MIN * 2:
+        return "zh"
+    return ""
 
 
 def count_stop_words(text: str) -> dict[str, float]:

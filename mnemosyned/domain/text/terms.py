@@ -53,19 +53,23 @@ class Terms:
 
 def terms(text: str) -> Terms:
     """Parse a question; stop words are dropped unless there is nothing else."""
-    content: dict[str, str] = {}
-    stopped: dict[str, str] = {}
+    words = _words(text)
+    stopped = FUNCTION_WORDS | foreign_stop_words(words.keys())
+    content = [word for lower, word in words.items() if lower not in stopped]
+    grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
+    if not content and not grams:
+        content = list(words.values())
+    return Terms(tuple(content[:TERMS_MAX]), grams)
+
+
+def _words(text: str) -> dict[str, str]:
+    """Return the words of a question as typed, each once, by their lower case."""
+    words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
         for word in _parts(token):
-            lower = word.lower()
-            (stopped if lower in FUNCTION_WORDS else content).setdefault(lower, word)
-    foreign = foreign_stop_words(content.keys() | stopped.keys())
-    for lower in [word for word in content if word in foreign]:
-        stopped[lower] = content.pop(lower)
-    grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
-    words = content or ({} if grams else stopped)
-    return Terms(tuple(words.values())[:TERMS_MAX], grams)
+            words.setdefault(word.lower(), word)
+    return words
 
 
 def content_terms(text: str) -> Terms:
@@ -98,9 +102,10 @@ def _parts(token: str) -> list[str]:
     """Return a compound such as `mother/daughter` with its words; a code stays whole."""
     token = _cut(token)
     words = _WORD.findall(token)
-    if len(words) <= 1 or any(char.isdigit() for char in token):
-        return [token] if words else []
-    if token.casefold() in FUNCTION_WORDS:
+    if not words:
+        return []
+    is_code = len(words) == 1 or any(map(str.isdigit, token))
+    if is_code or token.casefold() in FUNCTION_WORDS:
         return [token]
     return [token, *(word for word in words if len(word) > 1)]
 

@@ -183,13 +183,11 @@ _COMMON = frozenset(
 def _latin_group(text: str) -> str:
     """Return the group of languages whose Latin words cost alike: English, Western or Eastern."""
     head = text[:LANGUAGE_CHARS]
-    if head.isascii():
-        letters = marked = 0
-    else:
+    if not head.isascii():
         letters = len(_LATIN.findall(head))
         marked = len(_MARKED.findall(head))
-    if marked > MARKED_SHARE * letters:
-        return "eastern"
+        if marked > MARKED_SHARE * letters:
+            return "eastern"
     counts = count_stop_words(head)
     most = max(counts.values(), default=0)
     foreign = most >= STOP_WORDS_MIN and most > 2 * counts.get("en", 0)
@@ -208,19 +206,21 @@ _COVERED_CHARS = {
 def _piece_units(piece: str, group: str) -> list[tuple[str, float]]:
     """Return the units a piece consists of: names of weights, and their amounts."""
     bare = piece.removeprefix(" ")
-    first = bare[:1]
-    if not first.isascii() and not _LATIN.match(first):
+    first, following = bare[:1], bare[1:]
+    latin = first.isascii() or _LATIN.match(first)
+    if not latin:
         return _non_latin_units(bare, first)
     if bare.isalpha():
         return _word_units(bare, group, joined=bare == piece)
     if bare.isdigit():
         return [("digits", -(-len(bare) // 3)), ("spaced digits", bare != piece)]
     if bare.isspace():
+        unit = "line" if "\n" in bare else "space"
         odd = len(bare) - sum(map(bare.count, " \t\r\n"))
-        return [("line" if "\n" in bare else "space", 1 + len(bare) // SPACES + odd)]
-    if bare[1:].isalpha() and not first.isalnum():
+        return [(unit, 1 + len(bare) // SPACES + odd)]
+    if following.isalpha() and not first.isalnum():
         mark = "underscore" if first == "_" else "mark"
-        return [(mark, 1), *_word_units(bare[1:], group, joined=True)]
+        return [(mark, 1), *_word_units(following, group, joined=True)]
     return _mark_units(bare)
 
 
@@ -239,11 +239,14 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def _non_latin_units(piece: str, first: str) -> list[tuple[str, float]]:
+    if first in _COMMON:
+        unit = "common han" if first < "\uac00" else "common hangul"
+        return [(unit, len(piece))]
     for start, stop, unit in _RANGES:
         if start <= first <= stop:
-            known = unit in ("han", "hangul") and first in _COMMON
-            return [(f"common {unit}" if known else unit, len(piece))]
-    return [("sign" if first <= "\u00bf" else "other", len(piece))]
+            return [(unit, len(piece))]
+    unit = "sign" if first <= "\u00bf" else "other"
+    return [(unit, len(piece))]
 
 
 def _word_units(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
