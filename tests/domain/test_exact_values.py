@@ -39,6 +39,8 @@ def found(text: str) -> list[tuple[str, str]]:
         ),
         ("le 5 février 2026", [("date", "5 février 2026")]),
         ("el 9 de abril de 2026", [("date", "9 de abril de 2026")]),
+        ("7 мая 2023 года", [("date", "7 мая 2023")]),
+        ("på 12 mars", [("date", "12 mars")]),
         (
             "会議は2026年3月17日14:30です",
             [("date", "2026年3月17日"), ("time", "14:30")],

@@ -30,6 +30,7 @@ ENGLISH = Language(
         "november nov",
         "december dec",
     ),
+    months_capitalized=True,
     weekdays=(
         "monday mon",
         "tuesday tue tues",

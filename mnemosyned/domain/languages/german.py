@@ -36,6 +36,7 @@ GERMAN = Language(
         "november",
         "dezember dez",
     ),
+    months_capitalized=True,
     weekdays=(
         "montag",
         "dienstag",

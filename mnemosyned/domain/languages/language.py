@@ -65,6 +65,8 @@ class Language:
     """Words that ask an agent to go on and say nothing of the matter: "continue", "go ahead"."""
     months: tuple[str, ...] = ()
     """Lower-case names and abbreviations of each month, January first."""
+    months_capitalized: bool = False
+    """Whether a month begins with a capital within a sentence."""
     weekdays: tuple[str, ...] = ()
     """Lower-case names and abbreviations of each weekday, Monday first."""
     counts: tuple[str, ...] = ()

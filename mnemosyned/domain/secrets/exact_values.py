@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from mnemosyned.domain.languages import LANGUAGES
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord
 from mnemosyned.domain.search.query import Documents
 from mnemosyned.domain.secrets.formats import Secret
@@ -23,15 +24,18 @@ VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
 """Values kept of one memory; more make it a table, whose words the archive keeps anyway."""
 
+
+def _month_words() -> Iterator[str]:
+    """Yield the names of months as each language writes them within a sentence."""
+    for language in LANGUAGES:
+        words = " ".join(language.months)
+        if language.months_capitalized:
+            words = words.title()
+        yield from words.split()
+
+
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
-_MONTHS = (
-    r"(?:Jan(?:uary|uar|vier)?|Jänner|Feb(?:ruary|ruar)?|Mar(?:ch|zo)?|März|Apr(?:il)?|May|Mai|June?"
-    r"|Juni|July?|Juli|Aug(?:ust)?|Sept?(?:ember)?|O[ck]t(?:ober)?|Nov(?:ember)?|De[cz](?:ember)?"
-    r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
-    r"|janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre"
-    r"|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
-    r"|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro)"
-)
+_MONTHS = f"(?:{'|'.join(_month_words())})"
 _NUMBER = r"\d{1,400}+(?:[.,]\d{1,400}+|[\u00a0\u202f']\d{3}(?!\d)){0,20}+"
 _UNITS = (
     r"[  ]?(?:ms|µs|ns|secs?|mins?)\b|[  ]?(?:s|h)\b|[smhdw]\b"
