@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from mnemosyned.paths import config_dir
 from mnemosyned.terminal import ask, say
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
+
+
+_SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,14 +35,16 @@ def list_models() -> None:
     """Show the models that are here, and those known by a short name."""
     shelf = ModelStore()
     used = _used()
-    here = list(shelf)
-    for kept in here:
-        mark = "in use" if kept.path.absolute() == used else ""
-        mark = mark if kept.complete else "in part: pull it again to go on"
-        say(f"{kept.path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
-    if used and used not in {kept.path.absolute() for kept in here}:
-        say(f"{used}  in use" + ("" if used.is_file() else ", but missing"))
-    say(f"kept in {shelf.folder}" if here else f"none in {shelf.folder}", err=True)
+    here = {kept.path.absolute(): kept for kept in shelf}
+    for path, kept in here.items():
+        mark = "in use" if path == used else ""
+        if not kept.complete:
+            mark = "in part: pull it again to go on"
+        say(f"{path.name:<50} {kept.size:>15,} bytes  {mark}".rstrip())
+    if used and used not in here:
+        missing = "" if used.is_file() else ", but missing"
+        say(f"{used}  in use{missing}")
+    say(f"{'kept' if here else 'none'} in {shelf.folder}", err=True)
     for name, known in CATALOG.items():
         about = f"{known.size:,} bytes, {known.license}, {known.url}"
         say(f"mnem model pull {name}: {about}", err=True)
@@ -51,9 +57,7 @@ def list_models() -> None:
 def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
     """Fetch a model; called again, it goes on where it broke off."""
     shelf = ModelStore()
-    if sha256 is not None and (
-        len(sha256) != 64 or set(sha256.lower()) - set("0123456789abcdef")
-    ):
+    if sha256 is not None and not _SHA256.fullmatch(sha256):
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
     request, target = shelf.resolve(name, sha256=sha256)
     if only_say:
@@ -102,14 +106,18 @@ def verify(name: str, sha256: str | None) -> int:
 def use(name: str) -> None:
     """Have a model write the summaries; `none` goes back to rules."""
     shelf = ModelStore()
-    path = None if name == "none" else shelf.find(name)
-    if path:
-        with path.open("rb") as file:
-            if file.read(4) != b"GGUF":
-                raise InvalidRequest(f"{path} is not a model in GGUF format")
+    value = NO_MODEL if name == "none" else str(_gguf_file(shelf.find(name)))
     file_used = config_file() or config_dir() / "mnemosyned.yaml"
-    write_setting(file_used, "llm", "model_path", str(path) if path else NO_MODEL)
-    say(f"llm.model_path is {path or NO_MODEL} in {file_used}; {RELOAD}")
+    write_setting(file_used, "llm", "model_path", value)
+    say(f"llm.model_path is {value} in {file_used}; {RELOAD}")
+
+
+def _gguf_file(path: Path) -> Path:
+    """Return the file of a model. Raises `InvalidRequest` for another format."""
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise InvalidRequest(f"{path} is not a model in GGUF format")
+    return path
 
 
 @model.command()

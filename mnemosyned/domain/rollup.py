@@ -90,14 +90,12 @@ def periods(
     """
     level = Level(to_level)
     together: dict[datetime, list[Child]] = {}
-    for child in children:
+    for child in sorted(children, key=lambda child: child.covers_from):
         if child.parent is None or child.parent in reopened:
             together.setdefault(begin_of(level, child.covers_from), []).append(child)
     return [
-        Period(
-            level, begins, tuple(sorted(members, key=lambda child: child.covers_from))
-        )
-        for begins, members in sorted(together.items())
+        Period(level, begins, tuple(members))
+        for begins, members in together.items()
         if len(members) >= minimum
     ]
 

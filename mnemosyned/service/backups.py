@@ -17,12 +17,11 @@ def backups_beside(database: Path) -> list[str]:
 
     Only names and the first bytes are looked at; a copy kept elsewhere is not known.
     """
-    own = {database.with_name(database.name + suffix) for suffix in OWN}
+    own = _own_files(database)
     folder = database.parent
     files = islice((*folder.glob("*"), *folder.glob("*/*")), FILES_MAX)
-    return sorted(
-        str(file) for file in files if file not in own and _is_copy(file, database)
-    )
+    others = [file for file in files if file not in own]
+    return sorted(str(file) for file in others if _is_copy(file, database))
 
 
 def backup_target(name: str, database: Path) -> Path:
@@ -58,26 +57,38 @@ def _refusal(target: Path, database: Path) -> str:
         return f"{target} is a folder, and is no backup"
     if not target.parent.is_dir():
         return f"there is no folder {target.parent}"
-    if target in {database.with_name(database.name + suffix) for suffix in OWN}:
+    if target in _own_files(database):
         return f"{target} is a file of the memory itself"
     if _in_use(target):
         return f"{target} is a database that some program uses"
-    if target.exists() and not (target.is_file() and _may_be_replaced(target)):
+    if not _may_be_replaced(target):
         return f"{target} is there already, and is no backup"
     return ""
 
 
+def _own_files(database: Path) -> set[Path]:
+    """The database, with the files that SQLite and this daemon keep beside it."""
+    return {database.with_name(database.name + suffix) for suffix in OWN}
+
+
 def _may_be_replaced(file: Path) -> bool:
-    return not file.stat().st_size or _is_sqlite(file)
+    """Whether there is no such file, or an empty one, or another database."""
+    if not file.exists():
+        return True
+    if not file.is_file():
+        return False
+    return file.stat().st_size == 0 or _is_sqlite(file)
 
 
 def _is_copy(file: Path, database: Path) -> bool:
     try:
-        if not file.is_file() or (database.exists() and file.samefile(database)):
-            return False  # another name of the database itself is no copy
-        return file.name.startswith(database.stem) or _in_use(file) or _is_sqlite(file)
+        # Another name of the database itself is no copy.
+        is_database = database.exists() and file.samefile(database)
+        if is_database or not file.is_file():
+            return False
     except OSError:  # in a folder that is closed to us: no copy that this daemon made
         return False
+    return file.name.startswith(database.stem) or _in_use(file) or _is_sqlite(file)
 
 
 def _in_use(file: Path) -> bool:

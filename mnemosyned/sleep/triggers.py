@@ -73,10 +73,9 @@ class Count:
         return any(count >= self.entries for count in activity.by_source.values())
 
     def takes(self, activity: Activity, now: datetime) -> Selection:
-        sources = [
-            name for name, count in activity.by_source.items() if count >= self.entries
-        ]
-        return Selection(before=shift(now, -self.fresh), sources=tuple(sources))
+        counts = activity.by_source.items()
+        sources = tuple(name for name, count in counts if count >= self.entries)
+        return Selection(before=shift(now, -self.fresh), sources=sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +94,12 @@ class Size:
 
     def _excess(self, activity: Activity, *, margin: float) -> int:
         """Count the memories beyond the limits; excess bytes count as memories of average size."""
-        rows = activity.rows - int(self.rows_max * (1 - margin))
-        if self.bytes_max is None or not activity.rows:
-            return min(rows, activity.movable)
-        surplus = activity.bytes - self.bytes_max * (1 - margin)
-        by_bytes = (
-            ceil(surplus * activity.rows / activity.bytes) if activity.bytes else 0
-        )
-        return min(max(rows, by_bytes), activity.movable)
+        excess = activity.rows - int(self.rows_max * (1 - margin))
+        if self.bytes_max is not None and activity.bytes:
+            surplus = activity.bytes - self.bytes_max * (1 - margin)
+            by_bytes = ceil(surplus * activity.rows / activity.bytes)
+            excess = max(excess, by_bytes)
+        return min(excess, activity.movable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +139,12 @@ class Tokens:
         return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
 
     def _fullest(self, activity: Activity) -> str | None:
-        over = {
-            name: chars
-            for name, (_, chars) in activity.by_session.items()
-            if chars >= self.share * self.budget * CHARS_PER_TOKEN
-        }
-        return max(over, key=lambda name: over[name]) if over else None
+        sizes = {name: chars for name, (_, chars) in activity.by_session.items()}
+        if not sizes:
+            return None
+        fullest = max(sizes, key=sizes.__getitem__)
+        limit = self.share * self.budget * CHARS_PER_TOKEN
+        return fullest if sizes[fullest] >= limit else None
 
 
 # ------------------------------------------------------------ model at work
