@@ -181,22 +181,17 @@ class Config(_Section, frozen=True):
     @property
     def socket_path(self) -> Path:
         """The daemon's socket."""
-        return (
-            _expanded(Path(self.socket), key="socket")
-            if self.socket
-            else default_socket()
-        )
+        if not self.socket:
+            return default_socket()
+        return _expanded(Path(self.socket), key="socket")
 
 
 def _usable(path: Path, *, key: str) -> Path:
     """A path without links in it. Raises `ConfigInvalid` for one that leads nowhere."""
     try:
         return _expanded(path, key=key).resolve()
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ) as error:  # before 3.13 a loop is a RuntimeError
+    except (OSError, RuntimeError, ValueError) as error:
+        # Before Python 3.13 a loop is a RuntimeError.
         raise ConfigInvalid(
             f"{key}: {path} cannot be followed: {error}", field=key
         ) from error
@@ -345,15 +340,12 @@ def _read_environment(environ: Mapping[str, str], values: dict[str, Any]) -> Non
                 f"environment: unknown variable {name}{_suggestion(name)}"
             )
         value: Any = text.strip()
-        if value.casefold() in ("yes", "on", "no", "off") and _KEYS[key] is bool:
-            value = value.casefold() in ("yes", "on")
+        if _KEYS[key] is bool:
+            value = _YES_AND_NO.get(value.casefold(), value)
         if value in ("", "null"):
             value = None
-        _set(
-            values,
-            key,
-            _checked(key, value, where=f"environment, {name}", strict=False),
-        )
+        where = f"environment, {name}"
+        _set(values, key, _checked(key, value, where=where, strict=False))
 
 
 def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
@@ -375,11 +367,9 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
 
 def _choices(kind: object) -> list[str]:
     """The values a setting is limited to; empty if any is allowed."""
-    return (
-        [str(choice) for choice in get_args(kind)]
-        if get_origin(kind) is Literal
-        else []
-    )
+    if get_origin(kind) is not Literal:
+        return []
+    return [str(choice) for choice in get_args(kind)]
 
 
 def _as_yaml(value: object) -> str:
@@ -407,6 +397,8 @@ def _suggestion(wrong: str) -> str:
 
 _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
 """An example of each value that a pattern checks."""
+_YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}
+"""Words for a yes or no in the environment, besides those of JSON."""
 _NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE}
 _KEYS: dict[str, Any] = dict(keys())
 _BUILT = msgspec.json.Decoder(Config)

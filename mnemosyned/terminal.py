@@ -69,22 +69,18 @@ def seen(value: T) -> T:
 
 
 def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
+    if isinstance(value, Enum):
+        return value
     if isinstance(value, str):
-        return (
-            value
-            if isinstance(value, Enum)
-            else escape_invisible(value, one_line=name not in TEXTS)
-        )
+        return escape_invisible(value, one_line=name not in TEXTS)
     if isinstance(value, Mapping | list | tuple):
         return _seen_members(value, name, depth)
     if isinstance(value, msgspec.Struct):
-        fields = {key: getattr(value, key) for key in value.__struct_fields__}
-        return msgspec.structs.replace(value, **_changed(fields, depth))
+        changed = _changed(value, value.__struct_fields__, depth)
+        return msgspec.structs.replace(value, **changed)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {
-            each.name: getattr(value, each.name) for each in dataclasses.fields(value)
-        }
-        return dataclasses.replace(value, **_changed(fields, depth))
+        names = [field.name for field in dataclasses.fields(value)]
+        return dataclasses.replace(value, **_changed(value, names, depth))
     return value
 
 
@@ -99,9 +95,15 @@ def _seen_members(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401
     return type(value)([_seen(member, name, depth + 1) for member in value])
 
 
-def _changed(fields: dict[str, Any], depth: int) -> dict[str, Any]:
-    clean = {key: _seen(member, key, depth + 1) for key, member in fields.items()}
-    return {key: member for key, member in clean.items() if member is not fields[key]}
+def _changed(value: object, names: Iterable[str], depth: int) -> dict[str, Any]:
+    """The fields of a value that look otherwise to a person."""
+    changed: dict[str, Any] = {}
+    for name in names:
+        member = getattr(value, name)
+        clean = _seen(member, name, depth + 1)
+        if clean is not member:
+            changed[name] = clean
+    return changed
 
 
 def width() -> int:

@@ -170,12 +170,11 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
     groups: dict[tuple[str, str | None], list[Pending]] = {}
     for memory in sorted(pending, key=lambda memory: memory.created_at):
         groups.setdefault((memory.session, memory.source), []).append(memory)
-    batches = [
-        Batch(tuple(part))
-        for group in groups.values()
-        for run in _split_at_pauses(group, limits.pause)
-        for part in _split_by_size(run, limits)
-    ]
+    batches: list[Batch] = []
+    for group in groups.values():
+        for run in _split_at_pauses(group, limits.pause):
+            parts = _split_by_size(run, limits)
+            batches.extend(Batch(tuple(part)) for part in parts)
     return sorted(batches, key=lambda batch: batch.covers_from)
 
 
@@ -191,16 +190,16 @@ def closed_batches(
     for batch in batches:
         scope = _scope(batch)
         latest[scope] = max(latest.get(scope, batch.covers_until), batch.covers_until)
-    closed = [
-        batch
-        for batch in batches
-        if batch.covers_until < latest[_scope(batch)]
-        or until - batch.covers_until >= limits.pause
-    ]
-    if closed:
+    closed: list[Batch] = []
+    for batch in batches:
+        followed = batch.covers_until < latest[_scope(batch)]
+        paused = until - batch.covers_until >= limits.pause
+        if followed or paused:
+            closed.append(batch)
+    if closed or not batches:
         return closed
-    last = max(reversed(batches), key=lambda batch: batch.covers_until, default=None)
-    others = [batch for batch in batches if last and _scope(batch) != _scope(last)]
+    last = max(reversed(batches), key=lambda batch: batch.covers_until)
+    others = [batch for batch in batches if _scope(batch) != _scope(last)]
     return others or list(batches)
 
 
@@ -222,13 +221,13 @@ def _split_at_pauses(
 
 def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pending]]:
     """Cut a run into parts of even length, so that no stump is left at the end."""
-    total = sum(memory.chars for memory in run)
-    parts = max(ceil(len(run) / limits.entries_max), ceil(total / limits.chars_max))
-    if parts <= 1 or len(run) == 1:
+    size, chars = len(run), sum(memory.chars for memory in run)
+    parts = max(ceil(size / limits.entries_max), ceil(chars / limits.chars_max))
+    parts = min(parts, size)
+    if parts <= 1:
         yield run
         return
-    middle = len(run) * (parts // 2) // parts if parts < len(run) else len(run) // 2
-    middle = max(1, middle)
+    middle = size * (parts // 2) // parts
     yield from _split_by_size(run[:middle], limits)
     yield from _split_by_size(run[middle:], limits)
 
