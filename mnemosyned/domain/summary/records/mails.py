@@ -22,7 +22,8 @@ from mnemosyned.domain.summary.records.wording import (
     shorten,
     without_hashes,
 )
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, sentences, tokens
+from mnemosyned.domain.text.sentences import sentences
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, tokens
 
 BODY_CHARS_MAX = 300
 SUBJECT_CHARS_MAX = 120

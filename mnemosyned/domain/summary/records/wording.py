@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mnemosyned.domain.text.tokenizer import TokenKind, sentences, tokens
+from mnemosyned.domain.text.sentences import sentences
+from mnemosyned.domain.text.tokenizer import TokenKind, tokens
 
 TERMS_MAX = 24
 TERM_CHARS_MAX = 40
