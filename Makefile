@@ -31,7 +31,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo start grounding summaries model-latency context hostile \
+BENCHES := peer recall write sleep forget locomo times start grounding summaries model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
@@ -144,6 +144,9 @@ bench-plots: ## publish the charts of the last runs, for docs
 bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
 		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
+
+bench-times: $(READY) ## questions with a time, before and after sleep; DATA=… of LifeBench for the third set
+	$(BIN)/python tests/bench/bench_times.py $(if $(DATA),--data "$(DATA)")
 
 bench-replay: $(READY) ## what a small window still shows of a long talk; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_replay.py --data "$(DATA)"

@@ -1,0 +1,150 @@
+"""Ask questions with a time over three sets of records, before and after a sleep.
+
+    python tests/bench/bench_times.py --data path/to/lifebench
+
+The written year and the mixed month are in `tests/support/datasets`; LifeBench's person is outside
+data, and its records are asked only where `--data` names its folder. A question counts when the
+first three places show what answers it (see `timed_questions.txt`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.report import Report
+from support.datasets.mixed_year import Record
+from support.datasets.timed_questions import (
+    TimedQuestion,
+    timed_questions,
+    timed_sets,
+)
+
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.search.query import Hit
+from mnemosyned.library import Memory
+
+LIFEBENCH_SOURCES = ("sms", "note", "calendar", "call", "push", "photo")
+UNSAID = {"phone_id", "event_id", "type", "faceRecognition"}
+HIT_BAR = 0.9
+BATCH = 500
+
+
+def flattened(value: Any) -> str:
+    """Return all words of a JSON value that a person would read."""
+    if isinstance(value, dict):
+        return " ".join(flattened(value[key]) for key in value if key not in UNSAID)
+    if isinstance(value, list):
+        return " ".join(map(flattened, value))
+    return str(value)
+
+
+def lifebench(folder: Path) -> list[Record]:
+    """Return the records of the first person of a LifeBench folder."""
+    person = sorted(path for path in folder.iterdir() if path.is_dir())[0]
+    records: dict[str, Record] = {}
+    for source in LIFEBENCH_SOURCES:
+        file = person / "phone_data" / f"{source}.json"
+        for entry in json.loads(file.read_text("utf-8")):
+            record = Record(
+                id=f"{source}:{entry['phone_id']}",
+                content=flattened(entry),
+                source=source,
+                role="",
+                created_at=_moment(flattened(entry), str(entry.get("datetime", ""))),
+            )
+            records.setdefault(record.id, record)
+    return sorted(records.values(), key=lambda record: record.created_at)
+
+
+def _moment(text: str, stated: str) -> datetime:
+    match = re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", stated or text)
+    return datetime.fromisoformat(match[0] if match else "2025-01-01").replace(
+        tzinfo=UTC
+    )
+
+
+def shown(hit: Hit) -> frozenset[str]:
+    """Return the ids that a place puts before the reader."""
+    own = [] if hit.tier is Tier.EPISODIC else [hit.id]
+    return frozenset([*own, *(line.id for line in hit.lines)])
+
+
+def fill(memory: Memory, records: Sequence[Record]) -> None:
+    items = [
+        {
+            "id": record.id,
+            "content": record.content[:60_000] or "-",
+            "source": record.source,
+            "session": record.source,
+            "role": record.role,
+            "created_at": record.created_at,
+        }
+        for record in records
+    ]
+    for first in range(0, len(items), BATCH):
+        memory.remember_many(items[first : first + BATCH])
+
+
+def unanswered(
+    memory: Memory, questions: Sequence[TimedQuestion]
+) -> list[TimedQuestion]:
+    """Return the questions whose first places do not show the evidence."""
+    missed: list[TimedQuestion] = []
+    for question in questions:
+        hits = memory.recall(question.text, asked_at=question.asked_at).hits
+        if not question.is_answered([shown(hit) for hit in hits]):
+            missed.append(question)
+    return missed
+
+
+def measure(report: Report, name: str, records: Sequence[Record]) -> None:
+    """Ask the questions of one set before and after a sleep."""
+    questions = timed_questions(name, records)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Memory(f"{folder}/memory.db", wm_max=10_000_000) as memory,
+    ):
+        fill(memory, records)
+        for stage in ("before", "after"):
+            if stage == "after":
+                memory.sleep(force=True)
+            missed = unanswered(memory, questions)
+            hit = 1 - len(missed) / len(questions)
+            report.figure(f"{name} {stage}", hit)
+            report.bar(f"{name}: hit@3 {stage} sleep", hit, ">=", HIT_BAR)
+            report.table(
+                f"{name}, {stage} sleep: {len(missed)} of {len(questions)} missed",
+                ["question"],
+                [[question.text] for question in missed],
+            )
+
+
+def sets(data: str) -> Mapping[str, Sequence[Record]]:
+    """Return the sets to ask, LifeBench's only where it is named."""
+    known: dict[str, Sequence[Record]] = dict(timed_sets())
+    if data:
+        known["lifebench"] = lifebench(Path(data))
+    return known
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="", help="the folder of LifeBench")
+    report = Report("times")
+    for name, records in sets(parser.parse_args().data).items():
+        measure(report, name, records)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
