@@ -20,6 +20,8 @@ class Level(IntEnum):
     MONTH = 3
 
 
+PERIOD_DAYS = {1: Level.DAY, 7: Level.WEEK} | dict.fromkeys(range(28, 32), Level.MONTH)
+"""The level of a period by its length."""
 ROLLUP_MIN = 3
 """Fewer children are carried up word for word."""
 
@@ -133,6 +135,18 @@ def closed_before(level: Level, closed_by: datetime) -> datetime:
     if level is Level.MONTH:
         closed_by = begin_of(Level.WEEK, closed_by)
     return begin_of(level, closed_by)
+
+
+def period_of(since: datetime, until: datetime) -> tuple[Level, datetime] | None:
+    """Return the level and the first instant of the period that is this stretch, in some zone."""
+    days = round((until - since) / timedelta(days=1))
+    middle_of_first_day = shift(since, timedelta(hours=12))
+    level = PERIOD_DAYS.get(days)
+    if level is None:
+        return None
+    begins = begin_of(level, middle_of_first_day)
+    is_whole = abs(begins - since) < timedelta(days=1)
+    return (level, begins) if is_whole else None
 
 
 def key_of(level: Level, begins: datetime) -> str:

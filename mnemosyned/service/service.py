@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.domain.consolidation import CycleReport, Trigger
-from mnemosyned.domain.dates.questions import parse_times
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
-from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.models import EmbedderStatus
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.query import Query
+from mnemosyned.domain.search.placement import misses_time, with_summary
 from mnemosyned.domain.search.ranking import rank
 from mnemosyned.domain.secrets.exact_values import (
     mask_documents,
@@ -28,15 +26,15 @@ from mnemosyned.domain.secrets.exact_values import (
     without_superseded,
 )
 from mnemosyned.domain.secrets.masking import mask_memory
-from mnemosyned.domain.text.terms import content_terms, terms
 from mnemosyned.service.backups import backup_target
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.history import with_history
-from mnemosyned.service.intake import check_text, to_utc
+from mnemosyned.service.intake import check_text
 from mnemosyned.service.learnings import LearningService
 from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.questions import missing_time_note, query_of
 from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest
@@ -54,7 +52,7 @@ from mnemosyned.verbs.memories import (
     RememberedMany,
     RememberMany,
 )
-from mnemosyned.verbs.request import Request, names
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import (
     BackedUp,
     Backup,
@@ -213,35 +211,21 @@ class MemoryService:
 
     def recall(self, request: Recall) -> Recalled:
         check_text(request.query, field="query")
-        asked_at = request.asked_at or in_zone(self._clock.now(), None)
-        said = parse_times(request.query, asked_at)
-        query = Query(
-            terms=content_terms(said.remaining_text)
-            if said.only_time
-            else terms(said.remaining_text) or terms(request.query),
-            limit=request.limit,
-            spans=said.spans,
-            only_then=said.only_time,
-            now=asked_at,
-            explain=request.explain,
-            sessions=names(request.session),
-            sources=names(request.source),
-            tier=request.tier,
-            since=to_utc(request.since, field="since") if request.since else None,
-            until=to_utc(request.until, field="until") if request.until else None,
-            valid_at=self._clock.now(),
-            superseded=request.history,
-        )
+        query = query_of(request, now=self._clock.now())
         question = self._vectors.ask(request.query) if self._vectors else None
         candidates = self._store.search.candidates(query)
         note = ""
         if self._vectors:
             candidates, note = self._vectors.near(question, query, candidates)
-        places = rank(query, candidates)
+        results = rank(query, candidates)
+        places = with_summary(results, candidates, limit=query.limit)
         shown = self._store.search.documents(places)
         answer = hits(query, places, shown if request.reveal else mask_documents(shown))
         if request.history:
             answer = with_history(self._store.memories, answer, reveal=request.reveal)
+        if misses_time(query, places, candidates):
+            missing = missing_time_note(query, has_hits=bool(answer))
+            note = f"{note}; {missing}" if note else missing
         return Recalled(answer, note)
 
     def get(self, request: Get) -> Got:

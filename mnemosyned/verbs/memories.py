@@ -131,7 +131,7 @@ class Recalled(msgspec.Struct, frozen=True):
 
     hits: list[Hit]
     note: str = ""
-    """A limit of the search, such as an embedding model that was not ready."""
+    """What the answer lacks: a time without a match, or an embedding model that was not ready."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -147,7 +147,7 @@ class _Query(Request[R], frozen=True, forbid_unknown_fields=True):
 class Recall(_Query[Recalled], frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Search for memories; the best matches come first.
 
-    A time in the query, such as "last week" or "in May 2023", ranks memories of that time higher.
+    A time in the query, such as "last week" or "in May 2023", ranks memories of that time first.
 
     Raises `InvalidText` and `InvalidTime`.
     """

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -32,14 +31,16 @@ from support.datasets.timed_questions import (
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.library import Memory
+from mnemosyned.verbs.memories import Remember
 
 LIFEBENCH_SOURCES = ("sms", "note", "calendar", "call", "push", "photo")
 UNSAID = {"phone_id", "event_id", "type", "faceRecognition"}
 HIT_BAR = 0.9
 BATCH = 500
+CONTENT_CHARS_MAX = 60_000
 
 
-def flattened(value: Any) -> str:
+def flattened(value: object) -> str:
     """Return all words of a JSON value that a person would read."""
     if isinstance(value, dict):
         return " ".join(flattened(value[key]) for key in value if key not in UNSAID)
@@ -50,7 +51,7 @@ def flattened(value: Any) -> str:
 
 def lifebench(folder: Path) -> list[Record]:
     """Return the records of the first person of a LifeBench folder."""
-    person = sorted(path for path in folder.iterdir() if path.is_dir())[0]
+    person = min(path for path in folder.iterdir() if path.is_dir())
     records: dict[str, Record] = {}
     for source in LIFEBENCH_SOURCES:
         file = person / "phone_data" / f"{source}.json"
@@ -73,22 +74,25 @@ def _moment(text: str, stated: str) -> datetime:
     )
 
 
-def shown(hit: Hit) -> frozenset[str]:
-    """Return the ids that a place puts before the reader."""
-    own = [] if hit.tier is Tier.EPISODIC else [hit.id]
-    return frozenset([*own, *(line.id for line in hit.lines)])
+def shown(memory: Memory, hit: Hit) -> list[str]:
+    """Return the ids that a place puts before the reader; those of a summary alone are below it."""
+    if hit.tier is not Tier.EPISODIC:
+        return [hit.id, *(line.id for line in hit.lines)]
+    if hit.lines:
+        return [line.id for line in hit.lines]
+    return [original.id for original in memory.expand(hit.id).originals]
 
 
 def fill(memory: Memory, records: Sequence[Record]) -> None:
     items = [
-        {
-            "id": record.id,
-            "content": record.content[:60_000] or "-",
-            "source": record.source,
-            "session": record.source,
-            "role": record.role,
-            "created_at": record.created_at,
-        }
+        Remember(
+            content=record.content[:CONTENT_CHARS_MAX] or "-",
+            id=record.id,
+            source=record.source,
+            session=record.source,
+            role=record.role,
+            created_at=record.created_at,
+        )
         for record in records
     ]
     for first in range(0, len(items), BATCH):
@@ -102,7 +106,7 @@ def unanswered(
     missed: list[TimedQuestion] = []
     for question in questions:
         hits = memory.recall(question.text, asked_at=question.asked_at).hits
-        if not question.is_answered([shown(hit) for hit in hits]):
+        if not question.is_answered([shown(memory, hit) for hit in hits]):
             missed.append(question)
     return missed
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.dates import questions
-from mnemosyned.domain.dates.questions import SPANS_MAX, TimeSpan, parse_times
+from mnemosyned.domain.dates.questions import SPANS_MAX, parse_times
+from mnemosyned.domain.dates.spans import TimeSpan
+from mnemosyned.domain.languages.language import TimeOrder
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
 
@@ -160,3 +162,113 @@ def test_a_question_without_a_hint_of_time_says_nothing_of_it(words: list[str]) 
         read = parse_times(text, NOW)
 
     assert parse_times(text, NOW) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "until"),
+    [
+        ("what is on Friday", "2026-03-20", "2026-03-21"),
+        ("what was on Friday", "2026-03-13", "2026-03-14"),
+        ("what is on 26 March", "2026-03-26", "2026-03-27"),
+        ("what is the bill from 5 May", "2025-05-05", "2025-05-06"),
+        ("which trains do I take on the 15th", "2026-04-15", "2026-04-16"),
+        ("what happened on the 15th", "2026-03-15", "2026-03-16"),
+        ("the walk of the seventh of November", "2025-11-07", "2025-11-08"),
+        ("the day after tomorrow", "2026-03-20", "2026-03-21"),
+        ("am 6.11.2026", "2026-11-06", "2026-11-07"),
+    ],
+)
+def test_a_date_without_a_year_is_past_or_to_come_as_the_question_is(
+    text: str, since: str, until: str
+) -> None:
+    assert parse_times(text, NOW).spans == (TimeSpan(day(since), day(until)),)
+
+
+def test_next_friday_may_be_of_this_week_or_of_the_next() -> None:
+    assert [span.since for span in parse_times("next Friday", NOW).spans] == [
+        day("2026-03-20"),
+        day("2026-03-27"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("Was ist morgen?", "tomorrow"),
+        ("Was ist nächste Woche los?", "next week"),
+        ("Was ist am Freitag?", "this Friday"),
+        ("Wer kommt nächsten Montag?", "next Monday"),
+        ("was ist am 26. los", "what is on the 26th"),
+        ("qu'est-ce qui est prévu demain", "tomorrow"),
+        ("quels rendez-vous sont prévus la semaine prochaine", "next week"),
+        ("¿qué hay la próxima semana?", "next week"),
+        ("¿qué tengo el viernes?", "this Friday"),
+        ("cosa c'è domani", "tomorrow"),
+        ("quali mail sono arrivate a maggio 2025", "May 2025"),
+    ],
+)
+def test_times_to_come_are_understood_in_other_languages(
+    text: str, english: str
+) -> None:
+    assert parse_times(text, NOW).spans == parse_times(english, NOW).spans != ()
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "subject"),
+    [
+        ("my last note", TimeOrder.LATEST, "my note"),
+        ("latest mail from Ben", TimeOrder.LATEST, "mail from Ben"),
+        ("the first commit of tomasz", TimeOrder.EARLIEST, "the commit of tomasz"),
+        ("how much is the rent now", TimeOrder.CURRENT, "how much is the rent"),
+        ("meine letzte Notiz", TimeOrder.LATEST, "meine Notiz"),
+        ("wie hoch ist die Miete jetzt", TimeOrder.CURRENT, "wie hoch ist die Miete"),
+        ("la dernière note", TimeOrder.LATEST, "la note"),
+        (
+            "¿cuánto es el alquiler ahora?",
+            TimeOrder.CURRENT,
+            "¿cuánto es el alquiler ?",
+        ),
+        ("l'ultima mail di Marco", TimeOrder.LATEST, "l' mail di Marco"),
+    ],
+)
+def test_a_question_may_ask_for_the_first_or_the_last_of_its_matches(
+    text: str, order: TimeOrder, subject: str
+) -> None:
+    times = parse_times(text, NOW)
+
+    assert times.order is order
+    assert times.subject_text.split() == subject.split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what is her first name",
+        "how long does the battery last",
+        "the last but one",
+        "first aid",
+        "it is on the first floor",
+        "last week",
+        "the last two weeks",
+        "what did Ann buy last Friday",
+    ],
+)
+def test_other_words_ask_for_no_order(text: str) -> None:
+    assert parse_times(text, NOW).order is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May I ask about version 10.3",
+        "version 10.3 may fail",
+        "this may be wrong",
+        "may 5 people come",
+        "March on",
+        "is it on the 3rd floor",
+        "room 2024",
+        "the next step",
+    ],
+)
+def test_a_number_or_a_verb_is_no_time(text: str) -> None:
+    assert parse_times(text, NOW).spans == ()

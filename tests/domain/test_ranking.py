@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from support.fakes import NOON
 
-from mnemosyned.domain.dates.questions import TimeSpan
+from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.dedup import ALIKE_MAX, crowded
 from mnemosyned.domain.search.query import (

@@ -20,6 +20,7 @@ from mnemosyned.domain.text.stemming import WORD
 WEEKDAY_CHARS_MIN = 5
 """Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
 _GRAMMARS = [language.times for language in LANGUAGES if language.times]
+_DAY_ALONE = re.compile(r"(?i)\b(?:am|zum) \d{1,2}\.")
 _UNITS = ("day", "week", "month", "year")
 _OF = r"(?:de |del |di )?"
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
@@ -29,7 +30,7 @@ Translation = str | Callable[[re.Match[str]], str]
 
 def translate_times(text: str) -> str:
     """Return a question with its time expressions in English."""
-    if _hints().isdisjoint(WORD.findall(text.lower())):
+    if _hints().isdisjoint(WORD.findall(text.lower())) and not _DAY_ALONE.search(text):
         return text
     for pattern, translation in _rules():
         text = pattern.sub(translation, text)
@@ -83,17 +84,26 @@ def _date_rules() -> Iterator[tuple[str, Translation]]:
     yield rf"(?:{on_day}) (?P<day>\d{{1,2}})\.? {_OF}{month}", _date
     yield rf"(?P<day>\d{{1,2}})(?:\.| de) {month}", _date
     yield rf"(?:{in_month}) {month}", _date
+    named = _any(map(re.escape, MONTHS))
+    yield rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})", _date
+    yield r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))", _month_day
 
 
 def _weekday_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "letzten Montag" and "lundi dernier"."""
+    """Yield the rules of "letzten Montag", "lundi dernier" and "nächsten Freitag"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
     weekday = rf"(?P<weekday>{_any(map(re.escape, days))})"
-    before = _any(grammar.last_before for grammar in _GRAMMARS)
+    last = _any(grammar.last_before for grammar in _GRAMMARS)
+    following = _any(grammar.next_before for grammar in _GRAMMARS)
     article = _any(grammar.weekday_article for grammar in _GRAMMARS)
-    after = _any(grammar.last_after for grammar in _GRAMMARS)
-    yield rf"(?:{before})+{weekday}", _last_weekday
-    yield rf"(?:{article})?{weekday} (?:{after})", _last_weekday
+    last_after = _any(grammar.last_after for grammar in _GRAMMARS)
+    next_after = _any(grammar.next_after for grammar in _GRAMMARS)
+    on_weekday = _any(grammar.on_weekday for grammar in _GRAMMARS)
+    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _weekday("last")
+    yield rf"(?:{article})?{weekday} (?:{last_after})", _weekday("last")
+    yield rf"(?:{on_weekday})?(?:{following}){weekday}", _weekday("next")
+    yield rf"(?:{article})?{weekday} (?:{next_after})", _weekday("next")
+    yield rf"(?:{on_weekday}){weekday}", _weekday("on")
 
 
 def _any(patterns: Iterable[str]) -> str:
@@ -114,5 +124,12 @@ def _ago(match: re.Match[str]) -> str:
     return f"{count} {unit}s ago"
 
 
-def _last_weekday(match: re.Match[str]) -> str:
-    return f"last {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
+def _weekday(step: str) -> Translation:
+    def translated(match: re.Match[str]) -> str:
+        return f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
+
+    return translated
+
+
+def _month_day(match: re.Match[str]) -> str:
+    return f"on the {match['day']}th"

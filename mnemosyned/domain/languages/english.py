@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemosyned.domain.languages.language import Language
+from mnemosyned.domain.languages.language import Language, OrderWords
 
 ENGLISH = Language(
     code="en",
@@ -53,5 +53,20 @@ ENGLISH = Language(
         "ten",
         "eleven",
         "twelve",
+    ),
+    order=OrderWords(
+        latest="last|latest|newest|most recent",
+        earliest="first|earliest|oldest",
+        current="now|still|currently|these days|nowadays|at the moment|meanwhile",
+        ahead=(
+            "is|are|am|will|shall|can|should|must|do|does|has to|have to|going to|planned|plans?"
+            "|scheduled|coming|upcoming|what['’]s|who['’]s|when['’]s|where['’]s"
+        ),
+        soon="tomorrow next",
+        past=(
+            "did|was|were|had|ago|said|told|met|saw|bought|went|got|made|took|came|gave|wrote|sent"
+            "|left|found|lost|ate|ran|(?!planned|scheduled|booked|invited|supposed|needed|expected"
+            r"|arranged|agreed)\w+[^\We]ed"
+        ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemosyned.domain.languages.language import Language, TimeGrammar
+from mnemosyned.domain.languages.language import Language, OrderWords, TimeGrammar
 
 FRENCH = Language(
     code="fr",
@@ -17,6 +17,7 @@ FRENCH = Language(
         quoi quel quelle quels quelles quand où comment pourquoi combien mon ma mes
         ton ta tes son sa ses notre nos dans en sur à au aux pour par avec est-ce t
         y été fait passé
+        prévu prévue
     """,
     continuations="""
         continue continuez vas-y allez maintenant ensuite après suite suivant suivante
@@ -78,6 +79,14 @@ FRENCH = Language(
             "this year": "cette année",
             "last summer": "l['’]été dernier",
             "last winter": "l['’]hiver dernier",
+            "the day after tomorrow": "après-demain",
+            "tomorrow morning": "demain matin",
+            "tomorrow evening": "demain soir",
+            "tomorrow": "demain",
+            "next weekend": "le week-?end prochain",
+            "next week": "la semaine prochaine",
+            "next month": "le mois prochain",
+            "next year": "l['’]an(?:née)? prochaine?",
         },
         units={
             "day": "jours?",
@@ -90,5 +99,15 @@ FRENCH = Language(
         in_month="en|à",
         weekday_article="le ",
         last_after="dernier",
+        on_weekday="le |ce ",
+        next_after="prochain",
+    ),
+    order=OrderWords(
+        latest="derni[eè]re?s?|plus récente?s?",
+        earliest="premi[eè]re?s?|plus ancienne?s?",
+        current="maintenant|encore|toujours|actuellement|désormais|en ce moment",
+        ahead="est|sont|sera|seront|vient|viennent|dois|doit|prévue?s?",
+        soon="demain prochain prochaine",
+        past="était|étaient|avait|avaient|s['’]est|a dit|a écrit|ai fait",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemosyned.domain.languages.language import Language, TimeGrammar
+from mnemosyned.domain.languages.language import Language, OrderWords, TimeGrammar
 
 GERMAN = Language(
     code="de",
@@ -17,6 +17,7 @@ GERMAN = Language(
         mich dich mir dir mein meine meinen meiner in im an am auf aus bei beim mit
         nach seit von vom zu zum zur für was wer wen wem wann wo wie warum wieso
         welche welcher welches welchen passiert gemacht getan
+        steht gibt liegt los
     """,
     continuations="""
         weiter weitermachen mach los nun dann danach nächster nächste nächstes schritt
@@ -79,6 +80,14 @@ GERMAN = Language(
             "this year": "dieses jahr",
             "last summer": "(?:letzten|vorigen) sommer",
             "last winter": "(?:letzten|vorigen) winter",
+            "the day after tomorrow": "übermorgen",
+            "tomorrow morning": "morgen (?:früh|vormittag)",
+            "tomorrow evening": "morgen abend",
+            "tomorrow": "(?<!guten )(?<!am )(?<!jeden )morgen",
+            "next weekend": "(?:nächste[ns]|kommende[ns]) wochenende",
+            "next week": "(?:nächste[rn]?|kommende[rn]?) woche",
+            "next month": "(?:nächste[nm]|kommende[nm]) monat",
+            "next year": "(?:nächste[ns]|kommende[ns]) jahr",
         },
         units={
             "day": "tag(?:en)?",
@@ -89,6 +98,16 @@ GERMAN = Language(
         ago_before="vor",
         on_day="am|den|vom",
         in_month="im",
-        last_before="am |letzten |vorigen ",
+        last_before="letzten |vorigen |vergangenen ",
+        on_weekday="am ",
+        next_before="nächsten |kommenden ",
+    ),
+    order=OrderWords(
+        latest="letzte[rnsm]?|neue?ste[rnsm]?|jüngste[rnsm]?|aktuellste[rnsm]?",
+        earliest="erste[rnsm]?|früheste[rnsm]?|älteste[rnsm]?",
+        current="jetzt|noch|immer noch|derzeit|aktuell|momentan|inzwischen|zurzeit|mittlerweile",
+        ahead="ist|sind|bin|kommt|kommen|wird|werden|werde|steht|muss|müssen|soll|sollen|geplant|findet|beginnt",
+        soon="morgen übermorgen nächste nächsten nächster nächstes kommende kommenden",
+        past=r"war|waren|hatte|hatten|wurde|wurden|passiert|ge\w{2,}(?:t|en)|\w+ge\w{2,}(?:t|en)",
     ),
 )

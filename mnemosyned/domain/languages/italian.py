@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemosyned.domain.languages.language import Language, TimeGrammar
+from mnemosyned.domain.languages.language import Language, OrderWords, TimeGrammar
 
 ITALIAN = Language(
     code="it",
@@ -15,6 +15,7 @@ ITALIAN = Language(
         ti si mio mia miei di del della dei in nel nella al alla a da per con che
         chi cosa quale quali quando dove come quanto quanta quanti perché stato
         fatto successo
+        devo fare
     """,
     continuations="""
         continua vai avanti adesso ora poi dopo prossimo prossima passo grazie
@@ -63,6 +64,14 @@ ITALIAN = Language(
             "this year": "quest['’]anno",
             "last summer": "l['’]estate scorsa",
             "last winter": "l['’]inverno scorso",
+            "the day after tomorrow": "dopodomani",
+            "tomorrow morning": "domani mattina",
+            "tomorrow evening": "domani sera",
+            "tomorrow": "domani",
+            "next weekend": "il (?:prossimo (?:fine settimana|weekend)|(?:fine settimana|weekend) prossimo)",
+            "next week": "la (?:prossima settimana|settimana prossima)",
+            "next month": "il (?:prossimo mese|mese prossimo)",
+            "next year": "(?:l['’]anno prossimo|il prossimo anno)",
         },
         units={
             "day": "giorn[oi]",
@@ -75,5 +84,16 @@ ITALIAN = Language(
         in_month="nel",
         weekday_article="il ",
         last_after="scorso",
+        on_weekday="questo |il ",
+        next_before="il prossimo |prossimo ",
+        next_after="prossimo",
+    ),
+    order=OrderWords(
+        latest="ultim[oaie]|più recent[ei]",
+        earliest="prim[oaie]",
+        current="adesso|ora|ancora|attualmente|oggigiorno|in questo momento",
+        ahead="è|sono|sarà|saranno|viene|vengono|devo|deve|previst[oaie]",
+        soon="domani dopodomani prossimo prossima",
+        past="era|erano|aveva|ha detto|ha scritto|ho fatto|successo",
     ),
 )

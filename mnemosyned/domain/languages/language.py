@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 PHRASES = (
     "the day before yesterday",
@@ -23,6 +24,14 @@ PHRASES = (
     "this year",
     "last summer",
     "last winter",
+    "the day after tomorrow",
+    "tomorrow morning",
+    "tomorrow evening",
+    "tomorrow",
+    "next weekend",
+    "next week",
+    "next month",
+    "next year",
 )
 """Fixed time expressions in English, in the order in which a reader tries them."""
 
@@ -49,6 +58,39 @@ class TimeGrammar:
     """An article before a weekday, with a space, where `last_after` follows it."""
     last_after: str = ""
     """Words after the weekday of last week: "dernier"."""
+    on_weekday: str = ""
+    """Words before a weekday of no week in particular, with a space: "am "."""
+    next_before: str = ""
+    """Words before the weekday of next week, with a space: "nächsten "."""
+    next_after: str = ""
+    """Words after the weekday of next week: "prochain"."""
+
+
+class TimeOrder(Enum):
+    """Which of several matches a question asks for."""
+
+    LATEST = "latest"
+    EARLIEST = "earliest"
+    CURRENT = "current"
+    """What is true now, whatever was true before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderWords:
+    """Patterns of the words by which a question says which of several times it means."""
+
+    latest: str
+    """Before the newest of a kind: "last", "newest"."""
+    earliest: str
+    """Before the oldest of a kind: "first"."""
+    current: str
+    """For what is true now, whatever was true before: "now", "still"."""
+    ahead: str
+    """For what is or will be: a weekday is then the coming one."""
+    soon: str
+    """Words, not patterns, of which a text has one that names a day to come without its date."""
+    past: str
+    """For what was: a weekday is then the last one, whatever else is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +114,4 @@ class Language:
     counts: tuple[str, ...] = ()
     """Words for each number, from one."""
     times: TimeGrammar | None = field(default=None)
+    order: OrderWords | None = field(default=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemosyned.domain.languages.language import Language, TimeGrammar
+from mnemosyned.domain.languages.language import Language, OrderWords, TimeGrammar
 
 SPANISH = Language(
     code="es",
@@ -16,6 +16,7 @@ SPANISH = Language(
         él ella nosotros me te se mi mis tu tus su sus de del en al a por para con
         que qué quién quiénes cuál cuáles cuándo dónde cómo cuánto cuánta cuántos
         cuántas está estaba pasó hice hizo
+        tengo toca
     """,
     continuations="""
         continúa continua sigue adelante ahora luego después siguiente paso gracias
@@ -77,6 +78,14 @@ SPANISH = Language(
             "this year": "este año",
             "last summer": "el verano pasado",
             "last winter": "el invierno pasado",
+            "the day after tomorrow": "pasado mañana",
+            "tomorrow morning": "mañana por la mañana",
+            "tomorrow evening": "mañana por la (?:tarde|noche)",
+            "tomorrow": "(?<!la )(?<!esta )mañana",
+            "next weekend": "el (?:próximo fin de semana|fin de semana que viene)",
+            "next week": "la (?:próxima semana|semana (?:próxima|que viene))",
+            "next month": "el (?:próximo mes|mes (?:próximo|que viene))",
+            "next year": "el (?:próximo año|año (?:próximo|que viene))",
         },
         units={
             "day": "días?",
@@ -89,5 +98,16 @@ SPANISH = Language(
         in_month="en",
         weekday_article="el ",
         last_after="pasado",
+        on_weekday="el |este ",
+        next_before="el próximo |próximo ",
+        next_after="próximo|que viene",
+    ),
+    order=OrderWords(
+        latest="últim[oa]s?|más recientes?",
+        earliest="primer[oa]?s?|más antigu[oa]s?",
+        current="ahora|todavía|aún|actualmente|hoy en día|en este momento",
+        ahead="es|son|está|están|será|serán|hay|viene|vienen|tengo|debo|toca",
+        soon="mañana próximo próxima viene",
+        past="era|eran|fue|fueron|había|pasó|hice|hizo|dijo|escribió",
     ),
 )

@@ -12,7 +12,7 @@ from mnemosyned.domain.search.dedup import crowded
 from mnemosyned.domain.search.query import Match, Query
 
 if TYPE_CHECKING:
-    from mnemosyned.domain.dates.questions import TimeSpan
+    from mnemosyned.domain.dates.spans import TimeSpan
 
 ROUNDING = 1e-9
 """Sums of the same numbers in another order differ by less than this share."""

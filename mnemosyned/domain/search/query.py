@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import log
@@ -13,7 +13,9 @@ from mnemosyned.domain.text.stopwords import STOP_WORDS
 
 # Clients load this module for its hits alone, and must start fast.
 if TYPE_CHECKING:
-    from mnemosyned.domain.dates.questions import TimeSpan
+    from mnemosyned.domain.dates.spans import TimeSpan
+    from mnemosyned.domain.languages.language import TimeOrder
+    from mnemosyned.domain.search.source_hints import AskedSource
     from mnemosyned.domain.text.terms import Terms
 
 VAGUE = 0.5
@@ -35,6 +37,14 @@ class Query:
     until: datetime | None = None
     spans: tuple[TimeSpan, ...] = ()
     """The times it speaks of: what happened then is preferred, not required."""
+    order: TimeOrder | None = None
+    """Whether it asks for the newest of its matches, the oldest, or what is true now."""
+    subject: Terms | None = None
+    """What it is about, beside a time and a source; for questions with either."""
+    asked: AskedSource | None = None
+    """The kinds of source whose records it asks for, if it names a time or an order too."""
+    source_names: tuple[str, ...] = ()
+    """Only sources whose names contain one of these are searched."""
     only_then: bool = False
     """Whether it asks for nothing but what happened at these times: then they are required."""
     explain: bool = False
@@ -137,6 +147,10 @@ class SearchCandidates:
     corpus: Corpus = field(default_factory=Corpus)
     above: Mapping[int, int] = field(default_factory=dict)
     """By episode, day or week: the day, week or month that it was rolled up into."""
+    mentioning: AbstractSet[int] = frozenset()
+    """Memories whose words speak of the time that the question asks for."""
+    summary: int | None = None
+    """The summary of just the period that the question asks for."""
     nearness: Nearness = field(default_factory=Nearness)
     """Of candidates by words, and of those by nearness alone, which are among the memories."""
 

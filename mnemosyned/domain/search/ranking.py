@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.dedup import collapse_repeats, one_level_of_each_chain
+from mnemosyned.domain.search.placement import with_times
 from mnemosyned.domain.search.query import (
     BEGINNING,
     Match,
@@ -54,6 +55,7 @@ def rank(
     scores = with_similarity(
         candidate_scores(query, candidates, weights), candidates.nearness, weights
     )
+    scores = with_times(query, scores, candidates)
     matches = {match.position: match for match in candidates.memories}
     ordered, lines = _memory_results(query, scores, matches)
     episodes = _matching_episodes(query, candidates, lines)

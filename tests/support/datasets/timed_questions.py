@@ -29,12 +29,17 @@ class TimedQuestion:
     """Whether each of the first places must show evidence, as far as there is so much."""
     evidence: frozenset[str]
 
-    def is_answered(self, places: Sequence[frozenset[str]]) -> bool:
-        """Tell whether the first places, each a set of ids, show the evidence."""
-        shown = [bool(place & self.evidence) for place in places[:PLACES]]
+    def is_answered(self, places: Sequence[Sequence[str]]) -> bool:
+        """Tell whether the first places, each a list of ids, show the evidence."""
+        first = places[:PLACES]
         if not self.every_place:
-            return any(shown)
-        return sum(shown[: len(self.evidence)]) >= min(PLACES, len(self.evidence))
+            return any(self.evidence.intersection(place) for place in first)
+        missing = set(self.evidence)
+        for place in first:
+            if missing and place[0] not in self.evidence:
+                return False
+            missing -= set(place)
+        return len(missing) < len(self.evidence)
 
 
 def timed_questions(name: str, records: Sequence[Record]) -> list[TimedQuestion]:

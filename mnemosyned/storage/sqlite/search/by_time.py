@@ -1,31 +1,55 @@
-"""Rows of a time, for a question that asks for nothing else."""
+"""Rows of a time, of an order in time, and rows that speak of a time to come."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mnemosyned.domain.dates.questions import TimeSpan
+from mnemosyned.domain.dates.mentions import (
+    READ_CHARS_MAX,
+    SAID_DAYS_MAX,
+    SOON_DAYS_MAX,
+    mention_terms,
+    speaks_of,
+)
+from mnemosyned.domain.dates.spans import TimeSpan
+from mnemosyned.domain.instants import in_zone, shift
+from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.rollup import period_of
 from mnemosyned.domain.search.by_time import COMPARED_CHARS, TimedMemory, scores_by_time
 from mnemosyned.domain.search.candidates import overlap
 from mnemosyned.domain.search.query import Query
-from mnemosyned.storage.sqlite.search.filters import among, in_force
-from mnemosyned.storage.sqlite.tables.rows import instant, instant_text
+from mnemosyned.storage.sqlite.search.candidates import any_of
+from mnemosyned.storage.sqlite.search.filters import (
+    among,
+    in_force,
+    memory_filter,
+    of_source_names,
+)
+from mnemosyned.storage.sqlite.tables.rows import SEQ_AMONG, instant, instant_text
 
 WALKED_MAX = 10_000
 """Rows read of a tier, the earliest of the time."""
 EPISODES_MAX = 500
 """Episodes read, the latest that had begun when the time was over."""
+ORDERED_MAX = 60
+"""Rows of an order in time, the first of it."""
+MENTIONING_MAX = 200
+"""Rows read for whether they speak of a time, the newest."""
 _COLUMNS = (
     "importance, created_at, {0}seq, session_id, source, substr(content, 1, ?) AS text"
 )
 _FIRST_OF_EACH = (
     "SELECT importance, created_at, seq, source, text FROM (SELECT *, row_number() OVER "
-    "(PARTITION BY source ORDER BY importance DESC, length(text) DESC, seq) AS place "
+    "(PARTITION BY source ORDER BY %s, seq) AS place "
     "FROM (%s) WHERE %s) WHERE place <= ?"
 )
+_LONGEST = "importance DESC, length(text) DESC"
 
 
 def listed(
@@ -42,7 +66,7 @@ def listed(
             "WHERE created_at >= ? AND created_at < ? ORDER BY created_at LIMIT ?"
         )
         rows += connection.execute(
-            _FIRST_OF_EACH % (fresh, where),
+            _FIRST_OF_EACH % (_LONGEST, fresh, where),
             (COMPARED_CHARS, *reach, WALKED_MAX, *values, limit),
         )
     if query.tier is not Tier.WORKING:
@@ -55,7 +79,7 @@ def listed(
         )
         begun = (reach[1], EPISODES_MAX, reach[0])
         rows += connection.execute(
-            _FIRST_OF_EACH % (archived, where),
+            _FIRST_OF_EACH % (_LONGEST, archived, where),
             (COMPARED_CHARS, *begun, *reach, WALKED_MAX, *values, limit),
         )
     memories = [
@@ -65,8 +89,146 @@ def listed(
     return scores_by_time(memories, shown=query.limit, limit=limit)
 
 
+def ordered(connection: sqlite3.Connection, query: Query) -> set[int]:
+    """Return the newest or the oldest memories of the sources that a question asks for."""
+    if query.subject:
+        return _ordered_by_words(connection, query)
+    direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
+    where, values = _within(query)
+    until = instant_text(_asked_at(query))
+    found: set[int] = set()
+    if query.tier in (None, Tier.WORKING):
+        fresh = (
+            f"SELECT {_COLUMNS.format('')} FROM working_memory "
+            f"WHERE created_at <= ? ORDER BY created_at {direction} LIMIT ?"
+        )
+        found |= _first_of_each(
+            connection, (direction, fresh, where), (until, WALKED_MAX, *values)
+        )
+    if query.tier is not Tier.WORKING:
+        archived = (
+            f"SELECT {_COLUMNS.format('a.')} FROM "
+            "(SELECT seq FROM episodic_memory WHERE level = 0 AND covers_from <= ? "
+            f"ORDER BY covers_from {direction} LIMIT ?) AS e "
+            "JOIN archive AS a ON a.episode_seq = e.seq "
+            "WHERE a.created_at <= ? AND a.content != '' LIMIT ?"
+        )
+        found |= _first_of_each(
+            connection,
+            (direction, archived, where),
+            (until, EPISODES_MAX, until, WALKED_MAX, *values),
+        )
+    return found
+
+
+def _first_of_each(
+    connection: sqlite3.Connection,
+    parts: tuple[str, str, str],
+    values: Sequence[Any],
+) -> set[int]:
+    """Return the first rows in time of each source; `parts` are direction, rows and condition."""
+    direction, rows, where = parts
+    first = connection.execute(
+        _FIRST_OF_EACH % (f"created_at {direction}", rows, where),
+        (COMPARED_CHARS, *values, ORDERED_MAX),
+    )
+    return {position for _, _, position, _, _ in first}
+
+
+def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
+    """Return the first memories of an order that have every word of the subject."""
+    subject = query.subject
+    if subject is None:
+        return set()
+    narrow = memory_filter(replace(query, until=_asked_at(query)))
+    direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
+    match = " AND ".join(f"({any_of(subject.forms(word))})" for word in subject.words)
+    rows = connection.execute(
+        f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
+        f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid {direction} LIMIT ?",
+        (match, *narrow.values, ORDERED_MAX),
+    )
+    return {position for (position,) in rows}
+
+
+def mentioning(connection: sqlite3.Connection, query: Query) -> set[int]:
+    """Return memories whose words speak of the times to come that a question names."""
+    now = _asked_at(query)
+    ahead = [span for span in query.spans if span.until > now]
+    found: set[int] = set()
+    for span in ahead:
+        terms = mention_terms(span)
+        named = f"({any_of(terms.months)})"
+        if terms.days:
+            named += f" AND ({any_of(terms.days)})"
+        dated = [any_of(terms.dates)] if terms.dates else []
+        either = " OR ".join(f"({match})" for match in (named, *dated))
+        found |= _said(connection, query, either, (span, SAID_DAYS_MAX))
+        found |= _said(connection, query, any_of(terms.soon), (span, SOON_DAYS_MAX))
+    if not found:
+        return found
+    positions = json.dumps(sorted(found))
+    texts = [
+        row
+        for table in ("working_memory", "archive")
+        for row in connection.execute(
+            f"SELECT seq, created_at, substr(content, 1, ?) FROM {table} WHERE {SEQ_AMONG}",
+            (READ_CHARS_MAX, positions),
+        )
+    ]
+    zone = now.tzinfo
+    return {
+        position
+        for position, created_at, text in texts
+        if speaks_of(text, in_zone(instant(created_at), zone), ahead)
+    }
+
+
+def _said(
+    connection: sqlite3.Connection,
+    query: Query,
+    match: str,
+    reach: tuple[TimeSpan, int],
+) -> set[int]:
+    """Return the newest memories that match an expression and were said before a time."""
+    span, days = reach
+    begins = min(span.since, _asked_at(query))
+    since = shift(begins, timedelta(days=-days))
+    bounded = overlap(query, TimeSpan(since, span.until))
+    narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
+    rows = connection.execute(
+        f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
+        f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?",
+        (match, *narrow.values, MENTIONING_MAX),
+    )
+    return {position for (position,) in rows}
+
+
+def summary_of_period(connection: sqlite3.Connection, query: Query) -> int | None:
+    """Return the summary of the one day, week or month that a question asks for."""
+    is_narrowed = query.sessions or query.sources or query.since or query.until
+    is_over = len(query.spans) == 1 and query.spans[0].until <= _asked_at(query)
+    if not is_over or is_narrowed or query.tier not in (None, Tier.EPISODIC):
+        return None
+    period = period_of(query.spans[0].since, query.spans[0].until)
+    if period is None:
+        return None
+    level, begins = period
+    row = connection.execute(
+        "SELECT seq FROM episodic_memory WHERE level = ? AND period_from = ? AND NOT stale",
+        (int(level), instant_text(begins)),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _asked_at(query: Query) -> datetime:
+    return query.now or datetime.max.replace(tzinfo=UTC)
+
+
 def _within(query: Query) -> tuple[str, Sequence[Any]]:
     """Return conditions for sessions, sources and validity."""
     clauses, values = among(query.sessions, query.sources)
+    named, names = of_source_names(query.source_names)
+    clauses, values = clauses + named, values + names
     holds, moment = in_force(query, seq="seq")
     return " AND ".join(["1", *clauses]) + holds, [*values, *moment]

@@ -51,6 +51,17 @@ def among(
     return clauses, values
 
 
+def of_source_names(
+    names: Sequence[str], *, column: str = "{}"
+) -> tuple[list[str], list[Any]]:
+    """Return conditions that hold for sources whose names contain one of these words."""
+    if not names:
+        return [], []
+    source = column.format("source")
+    either = " OR ".join([f"{source} LIKE ?"] * len(names))
+    return [f"({either})"], [f"%{name}%" for name in names]
+
+
 def within(
     since: datetime | None, until: datetime | None, *, first: str, last: str
 ) -> tuple[list[str], list[Any]]:
@@ -71,8 +82,9 @@ def _named_and_dated(
 ) -> tuple[list[str], list[Any]]:
     """The conditions of a question on sessions, sources and time."""
     clauses, values = among(query.sessions, query.sources, column=column)
+    named, names = of_source_names(query.source_names, column=column)
     dated, moments = within(query.since, query.until, first=first, last=last)
-    return clauses + dated, values + moments
+    return clauses + named + dated, values + names + moments
 
 
 def narrowed(connection: sqlite3.Connection, query: Query) -> SqlFilter:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX
+from mnemosyned.domain.search.by_time import FIRST_SCORE
 from mnemosyned.domain.search.candidates import (
     WEIGHTS,
     CandidateLimits,
@@ -20,7 +21,12 @@ from mnemosyned.domain.search.candidates import (
 )
 from mnemosyned.domain.search.neighbors import REACH, nearest, with_neighbors
 from mnemosyned.domain.search.query import Corpus, Match, Query, SearchCandidates
-from mnemosyned.storage.sqlite.search.by_time import listed
+from mnemosyned.storage.sqlite.search.by_time import (
+    listed,
+    mentioning,
+    ordered,
+    summary_of_period,
+)
 from mnemosyned.storage.sqlite.search.candidates import (
     Frequencies,
     any_of,
@@ -55,21 +61,77 @@ def search(
             query, valid_at=None, superseded=True
         )  # there is nothing to leave out
     limits = CandidateLimits.of(query)
+    timed = _timed(connection, query)
     matches, more = _matches(connection, query, stock, limits)
     if more and needs_more(matches, query):
         matches, _ = _matches(connection, query, stock, limits.widened())
+    matches = _with_timed(connection, matches, timed)
     known = {match.position: match for match in matches}
     beside: dict[int, list[tuple[int, int]]] = {}
     if not query.only_then:
         beside = _beside(connection, query, matches, known, slept=stock.slept)
     memories = list(known.values())
     if not stock.slept or query.only_then or query.tier in (Tier.WORKING, Tier.ARCHIVE):
-        return SearchCandidates(memories, beside=beside, corpus=stock.corpus)
+        return SearchCandidates(
+            memories,
+            beside=beside,
+            corpus=stock.corpus,
+            mentioning=timed.mentioning,
+            summary=timed.summary if stock.slept else None,
+        )
     episodes = _episode_scores(connection, query, limits.total)
     above = ancestors(connection, _met(memories, episodes))
     return SearchCandidates(
-        memories, episodes, beside=beside, corpus=stock.corpus, above=above
+        memories,
+        episodes,
+        beside=beside,
+        corpus=stock.corpus,
+        above=above,
+        mentioning=timed.mentioning,
     )
+
+
+class _Timed(NamedTuple):
+    """Memories that a question's time selects, whatever their words."""
+
+    scores: Mapping[int, float]
+    mentioning: frozenset[int]
+    summary: int | None
+
+
+def _timed(connection: sqlite3.Connection, query: Query) -> _Timed:
+    """Return what lies in the time of a question, is of its order, or speaks of its time."""
+    if not (query.spans or query.order):
+        return _Timed({}, frozenset(), None)
+    asked = query
+    if query.asked:
+        asked = replace(query, source_names=query.asked.names)
+    scores: dict[int, float] = {}
+    if query.asked:
+        for span in query.spans:
+            scores |= listed(connection, asked, span, limit=WEIGHTS.per_time_span)
+        if query.order and not query.spans:
+            scores |= dict.fromkeys(ordered(connection, asked), FIRST_SCORE)
+    mentions = mentioning(connection, query) if query.spans else set()
+    scores = dict.fromkeys(mentions, FIRST_SCORE) | scores
+    is_summary = query.only_then and not query.asked
+    summary = summary_of_period(connection, query) if is_summary else None
+    return _Timed(scores, frozenset(mentions), summary)
+
+
+def _with_timed(
+    connection: sqlite3.Connection, matches: Sequence[Match], timed: _Timed
+) -> list[Match]:
+    """Return the matches with those that only their time selects."""
+    known = {match.position for match in matches}
+    missing = {
+        position: score
+        for position, score in timed.scores.items()
+        if position not in known
+    }
+    if not missing:
+        return list(matches)
+    return [*matches, *_read(connection, _sorted(missing), missing)]
 
 
 class _Stock(NamedTuple):

@@ -1,0 +1,91 @@
+"""Whether a text speaks of a time to come: by its date, its weekday or a word such as "tomorrow"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
+from mnemosyned.domain.dates.questions import mentioned_spans
+from mnemosyned.domain.dates.spans import ORDINALS, TimeSpan
+from mnemosyned.domain.instants import shift
+from mnemosyned.domain.languages import LANGUAGES
+
+READ_CHARS_MAX = 1_500
+"""Characters of a text that are read for times."""
+SAID_DAYS_MAX = 180
+"""Days before a time within which its dates are looked for."""
+SOON_DAYS_MAX = 21
+"""Days before a time within which its weekdays and words such as "tomorrow" are looked for."""
+NAMED_DAYS_MAX = 14
+"""Days of a time up to which each has terms of its own."""
+WEEKDAYS_MAX = 2
+"""Days of a time up to which their weekdays tell something."""
+DAYS_MAX = 62
+_DAY = timedelta(days=1)
+_SOON = [
+    word for table in LANGUAGES if table.order for word in table.order.soon.split()
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MentionTerms:
+    """Terms of which a text has some that speaks of a time."""
+
+    months: tuple[str, ...]
+    days: tuple[str, ...]
+    """Next to a month; empty for a time of many days."""
+    dates: tuple[str, ...]
+    """Enough alone: dates in figures."""
+    soon: tuple[str, ...]
+    """Enough alone in a text of the weeks before: weekdays, "tomorrow"."""
+
+
+def mention_terms(span: TimeSpan) -> MentionTerms:
+    """Return the terms to look for in texts that may speak of a time."""
+    days = list(_days(span))
+    months = {day.month for day in days} or {span.since.month}
+    named = days if len(days) <= NAMED_DAYS_MAX else []
+    weekdays = {day.weekday() for day in days} if len(days) <= WEEKDAYS_MAX else set()
+    return MentionTerms(
+        months=tuple(name for name, month in MONTHS.items() if month in months),
+        days=tuple(dict.fromkeys(form for day in named for form in _day_forms(day))),
+        dates=tuple(f"{day:%Y-%m-%d}" for day in named)
+        or tuple(dict.fromkeys(f"{day:%Y-%m}" for day in days)),
+        soon=(
+            *_SOON,
+            *(name for name, number in WEEKDAYS.items() if number in weekdays),
+            *(_day_forms(day)[2] for day in named),
+            *(f"am {day.day}" for day in named),
+        ),
+    )
+
+
+def _days(span: TimeSpan) -> Iterator[datetime]:
+    """Yield each day that a span of at most two months has."""
+    day = shift(span.since, _DAY / 2)
+    for _ in range(DAYS_MAX):
+        if day >= span.until:
+            return
+        yield day
+        day = shift(day, _DAY)
+
+
+def _day_forms(day: datetime) -> tuple[str, ...]:
+    number = day.day
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(
+        number % 10 if number // 10 != 1 else 0, "th"
+    )
+    return str(number), f"{number:02}", f"{number}{ending}", ORDINALS[number - 1]
+
+
+def speaks_of(text: str, said_at: datetime, spans: Sequence[TimeSpan]) -> bool:
+    """Tell whether a text said at that time speaks of one of the spans, or of a part of it."""
+    return any(
+        mention.since < span.until
+        and span.since < mention.until
+        and mention.until - mention.since <= span.until - span.since
+        for mention in mentioned_spans(text[:READ_CHARS_MAX], said_at)
+        for span in spans
+    )

@@ -1,0 +1,217 @@
+"""Places what lies in the time that a question names, or comes last or first, before the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
+
+from mnemosyned.domain.languages.language import TimeOrder
+from mnemosyned.domain.search.bm25 import Reader
+from mnemosyned.domain.search.query import (
+    Match,
+    Query,
+    RankedResult,
+    ScoreBreakdown,
+    SearchCandidates,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementWeights:
+    """What a place in a time or an order is worth, as shares of the best score."""
+
+    source: float = 1.0
+    """To come from the source asked for, beside having every word of the subject."""
+    mention: float = 0.5
+    """To speak of a time to come that the question names."""
+    mentioned_name: float = 0.5
+    """A name in what somebody else says, beside what its bearer says."""
+    first: float = 4.0
+    """The first of an order in time, beside the best score of the rest."""
+    next_share: float = 0.7
+    """Share of that which each next one has; low enough that three lines do not outweigh one."""
+    matching_share: float = 0.75
+    """Share of the best match's words that a memory needs to be sorted by time with it."""
+    long: timedelta = timedelta(days=14)
+    """A longer time has much that shares a word with any question."""
+    longest: timedelta = timedelta(days=100)
+    """A time above this is preferred, and comes first for no word."""
+    long_share: float = 0.5
+    """Share of the best match's words that a memory of a long time needs to come before it."""
+
+
+WEIGHTS = PlacementWeights()
+_EPSILON = 1e-9
+
+
+def with_times(
+    query: Query,
+    scores: Mapping[int, ScoreBreakdown],
+    candidates: SearchCandidates,
+    weights: PlacementWeights = WEIGHTS,
+) -> dict[int, ScoreBreakdown]:
+    """Return the scores, raised for memories of the time or the order that a question names."""
+    if not scores or not (query.spans or query.order):
+        return dict(scores)
+    relevances = _relevances(query, candidates, scores.keys(), weights)
+    best = max(map(sum, scores.values()))
+    if query.order:
+        ranked = _in_order(query, candidates, relevances, weights)
+        sorted_scores = {
+            position: ScoreBreakdown(
+                time=best * (1 + weights.first * weights.next_share**rank)
+            )
+            for rank, position in enumerate(ranked)
+        }
+        return {**scores, **sorted_scores}
+    raised = dict(scores)
+    for position, relevance in relevances.items():
+        if bonus := _bonus(relevance, query, weights):
+            parts = scores[position]
+            raised[position] = parts._replace(time=parts.time + best * bonus)
+    return raised
+
+
+class _Relevance(NamedTuple):
+    """What makes a memory of the time an answer."""
+
+    subject: float
+    """Share of the subject's words that it has, beside the most that any candidate has."""
+    is_asked: bool
+    """Whether it is of the source asked for."""
+    is_mention: bool
+    """Whether it speaks of the time."""
+
+
+def _bonus(relevance: _Relevance, query: Query, weights: PlacementWeights) -> float:
+    """Return what a memory of the time gains, as a share of the best score."""
+    longest = max(span.until - span.since for span in query.spans)
+    least = weights.long_share if longest > weights.long else _EPSILON
+    is_selected = relevance.is_asked or relevance.is_mention
+    if not is_selected and (relevance.subject < least or longest > weights.longest):
+        return 0.0
+    from_source = weights.source + relevance.subject if relevance.is_asked else 0.0
+    return 1.0 + from_source + weights.mention * relevance.is_mention
+
+
+def lies_within(query: Query, match: Match, candidates: SearchCandidates) -> bool:
+    """Tell whether a memory happened in a time that the question names, or speaks of it."""
+    return match.position in candidates.mentioning or any(
+        span.since <= match.created_at < span.until for span in query.spans
+    )
+
+
+def with_summary(
+    results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
+) -> list[RankedResult]:
+    """Return the results after the summary of just the period asked for, if there is one."""
+    if candidates.summary is None:
+        return list(results)
+    score = results[0].score if results else 1.0
+    parts = ScoreBreakdown(summary=score)
+    summary = RankedResult(score, episode=candidates.summary, parts=parts)
+    others = [result for result in results if result.episode != candidates.summary]
+    return [summary, *others[: limit - 1]]
+
+
+def misses_time(
+    query: Query, results: Sequence[RankedResult], candidates: SearchCandidates
+) -> bool:
+    """Tell whether no result is of the time and the source that the question names."""
+    if not query.spans or candidates.summary is not None:
+        return False
+    matches = {match.position: match for match in candidates.memories}
+    shown = [result.memory for result in results]
+    shown += [position for result in results for position, _ in result.lines]
+    return not any(
+        position in matches
+        and lies_within(query, matches[position], candidates)
+        and (not query.asked or query.asked.has(matches[position].source))
+        for position in shown
+    )
+
+
+def _relevances(
+    query: Query,
+    candidates: SearchCandidates,
+    positions: Collection[int],
+    weights: PlacementWeights,
+) -> dict[int, _Relevance]:
+    """Return the relevance of each candidate of the time."""
+    matches = [match for match in candidates.memories if match.position in positions]
+    subject = _Subject(query, candidates, matches, weights)
+    shares = {match.position: subject.share(match) for match in matches}
+    most = max(shares.values()) or 1.0
+    return {
+        match.position: _Relevance(
+            shares[match.position] / most,
+            bool(query.asked and query.asked.has(match.source)),
+            match.position in candidates.mentioning,
+        )
+        for match in matches
+        if not query.spans or lies_within(query, match, candidates)
+    }
+
+
+class _Subject:
+    """The words of a question that say what it is about."""
+
+    def __init__(
+        self,
+        query: Query,
+        candidates: SearchCandidates,
+        matches: Sequence[Match],
+        weights: PlacementWeights,
+    ) -> None:
+        self._reader: Reader | None = None
+        if not query.subject:
+            return
+        self._reader = Reader(query.subject, candidates.corpus)
+        roles = {match.role for match in matches if match.role}
+        spoken = [self._reader.role(role) for role in roles]
+        self._said = [
+            idf * (weights.mentioned_name if any(named) else 1.0)
+            for idf, *named in zip(self._reader.idf, *spoken, strict=True)
+        ]
+
+    def share(self, match: Match) -> float:
+        """Return the share of the words that a memory or its speaker has, by their idf."""
+        reader = self._reader
+        if reader is None:
+            return 0.0
+        text = reader.read(match.content).scores
+        role = reader.role(match.role)
+        words = zip(reader.idf, self._said, text, role, strict=True)
+        had = sum(
+            idf if by_role else said * bool(by_text)
+            for idf, said, by_text, by_role in words
+        )
+        return had / sum(reader.idf)
+
+
+def _in_order(
+    query: Query,
+    candidates: SearchCandidates,
+    relevances: Mapping[int, _Relevance],
+    weights: PlacementWeights,
+) -> list[int]:
+    """Return the best matches by time, the first of the order first."""
+    past = [
+        match
+        for match in candidates.memories
+        if match.position in relevances
+        and (query.now is None or match.created_at <= query.now)
+        and (not query.asked or relevances[match.position].is_asked)
+    ]
+    if not (query.asked or query.subject):
+        return []
+    best = max((relevances[match.position].subject for match in past), default=0.0)
+    least = weights.matching_share * best - _EPSILON
+    alike = [match for match in past if relevances[match.position].subject >= least]
+    alike.sort(
+        key=lambda match: (match.created_at, match.position),
+        reverse=query.order is not TimeOrder.EARLIEST,
+    )
+    return [match.position for match in alike]

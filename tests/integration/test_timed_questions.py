@@ -1,0 +1,164 @@
+"""Questions with a time, over two sets of mixed records, before and after a sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.datasets.mixed_year import Record
+from support.datasets.timed_questions import (
+    mixed_month,
+    timed_questions,
+    timed_sets,
+)
+
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.search.query import Hit
+from mnemosyned.library import Memory
+from mnemosyned.verbs.memories import Remember
+
+HIT_MIN = 0.9
+NOW = datetime(2026, 10, 30, 18, tzinfo=UTC)
+
+
+def filled(folder: Path, records: list[Record], *, slept: bool) -> Memory:
+    memory = Memory(folder / "memory.db", wm_max=1_000_000)
+    items = [
+        Remember(
+            content=record.content,
+            id=record.id,
+            source=record.source,
+            session=record.source,
+            role=record.role,
+            created_at=record.created_at,
+        )
+        for record in records
+    ]
+    for first in range(0, len(items), 1_000):
+        memory.remember_many(items[first : first + 1_000])
+    if slept:
+        memory.sleep(force=True)
+    return memory
+
+
+def shown(memory: Memory, hit: Hit) -> list[str]:
+    """The ids that a place shows; those of a summary without lines are below it."""
+    if hit.tier is not Tier.EPISODIC:
+        return [hit.id]
+    if hit.lines:
+        return [line.id for line in hit.lines]
+    return [original.id for original in memory.expand(hit.id).originals]
+
+
+@pytest.mark.parametrize("slept", [False, True], ids=["before sleep", "after sleep"])
+@pytest.mark.parametrize("name", ["year", "month"])
+def test_the_first_places_answer_a_question_with_a_time(
+    tmp_path: Path, name: str, *, slept: bool
+) -> None:
+    records = timed_sets()[name]
+    questions = timed_questions(name, records)
+    with filled(tmp_path, records, slept=slept) as memory:
+        missed = [
+            question.text
+            for question in questions
+            if not question.is_answered(
+                [
+                    shown(memory, hit)
+                    for hit in memory.recall(question.text, asked_at=question.asked_at)
+                ]
+            )
+        ]
+
+    assert len(questions) == 20
+    assert 1 - len(missed) / len(questions) >= HIT_MIN, missed
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["before", "after"])
+def month(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Memory]:
+    folder = tmp_path_factory.mktemp("month")
+    with filled(folder, mixed_month(), slept=request.param) as memory:
+        yield memory
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what did I note on 2 August",
+        "which mails arrived in May 2026",
+        "what happened on 3 March 2026",
+    ],
+)
+def test_an_empty_time_is_said(month: Memory, question: str) -> None:
+    assert "from other times" in month.recall(question, asked_at=NOW).note or (
+        not month.recall(question, asked_at=NOW).hits
+        and "nothing" in month.recall(question, asked_at=NOW).note
+    )
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["what did I note on 7 October", "who fixed the boiler", "my last note"],
+)
+def test_nothing_is_said_where_the_time_has_an_answer(
+    month: Memory, question: str
+) -> None:
+    assert not month.recall(question, asked_at=NOW).note
+
+
+@pytest.mark.parametrize(
+    ("question", "source"),
+    [
+        ("welche Mails kamen am 9. Oktober 2026", "mail"),
+        ("quelles notes ai-je prises le 7 octobre", "note"),
+        ("qué mensajes llegaron el 12 de octubre", "sms"),
+        ("quali appuntamenti avevo il 5 ottobre", "calendar"),
+        ("die letzte Notiz", "note"),
+        ("l'ultima mail", "mail"),
+    ],
+)
+def test_a_source_and_a_time_are_asked_for_in_other_languages(
+    month: Memory, question: str, source: str
+) -> None:
+    first = month.recall(question, asked_at=NOW).hits[0]
+
+    assert first.source == source
+    assert not month.recall(question, asked_at=NOW).note
+
+
+def test_a_past_day_is_answered_by_its_summary_and_then_by_what_happened(
+    tmp_path: Path,
+) -> None:
+    with filled(tmp_path, mixed_month(), slept=True) as memory:
+        summary, *moments = memory.recall("what happened on 12 October", asked_at=NOW)
+
+        originals = memory.expand(summary.id).originals
+        assert {original.created_at.date().isoformat() for original in originals} == {
+            "2026-10-12"
+        }
+        assert moments
+        assert all(hit.lines for hit in moments)
+
+
+def test_the_newest_and_the_oldest_stand_in_the_order_of_time(month: Memory) -> None:
+    latest = [
+        hit.lines[0].created_at if hit.lines else hit.created_at
+        for hit in month.recall("the latest mail from Karla", asked_at=NOW, limit=3)
+    ]
+    earliest = [
+        hit.lines[0].created_at if hit.lines else hit.created_at
+        for hit in month.recall("the first mail from Karla", asked_at=NOW, limit=3)
+    ]
+
+    assert latest == sorted(latest, reverse=True)
+    assert earliest == sorted(earliest)
+    assert max(earliest) < min(latest)
+
+
+def test_a_question_without_a_time_is_ranked_by_its_words_alone(month: Memory) -> None:
+    hits = month.recall("speakers for the children's tour", asked_at=NOW, explain=True)
+
+    assert all("time" not in (hit.explanation or {}) for hit in hits)
