@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -66,16 +67,24 @@ def with_setting(text: str, section: str, name: str, value: str | None) -> str:
     key = re.compile(
         rf"([ \t]+{re.escape(name)}[ \t]*:)([ \t]*){VALUE}([ \t]+#.*|[ \t]*)(\r?\n?)"
     )
-    indent = "  "
-    for number, line in reversed(list(enumerate(children, begin))):
-        if setting := key.fullmatch(line):
+    settings = list(map(key.fullmatch, children))
+    for number in reversed(range(len(children))):
+        if setting := settings[number]:
             label, space, comment, ending = setting.groups()
-            lines[number] = f"{label}{space or ' '}{_yaml(value)}{comment}{ending}"
+            line = f"{label}{space or ' '}{_yaml(value)}{comment}{ending}"
+            lines[begin + number] = line
             return "".join(lines)
-        if child := _CHILD.match(line):
-            indent = child[1]
+    indent = _indent(children)
     lines.insert(begin, f"{indent}{name}: {_yaml(value)}{newline}")
     return "".join(lines)
+
+
+def _indent(children: Iterable[str]) -> str:
+    """The indent of the first setting of a section."""
+    for line in children:
+        if child := _CHILD.match(line):
+            return child[1]
+    return "  "
 
 
 def _yaml(value: str | None) -> str:

@@ -214,9 +214,8 @@ def _find_distant_links(name: Name) -> Iterator[Link]:
         raw, adjacent = token[0], token.start() == start
         word = low[token.start() : token.end()].strip(EDGES)
         if _is_copula(raw, word, adjacent=adjacent):
-            sign = "" if word in AMBIGUOUS else "is"
             value_start = skip_words(low, token.end(), limit, _ADVERBS)
-            yield Link(sign, value_start, apart=inside)
+            yield Link(_sign_of(word), value_start, apart=inside)
             inside = True
             continue
         if _is_colon(raw, word):
@@ -233,6 +232,10 @@ def _find_distant_links(name: Name) -> Iterator[Link]:
             yield Link("", token.start(), apart=False)
         if not _may_name_go_on(name, raw, word):
             return
+
+
+def _sign_of(copula: str) -> str:
+    return "" if copula in AMBIGUOUS else "is"
 
 
 def _may_name_go_on(name: Name, raw: str, word: str) -> bool:

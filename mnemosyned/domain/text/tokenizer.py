@@ -197,11 +197,7 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
     lower = core.lower().replace("’", "'")
     if _is_word(core, lower):
         return (_word_token(core, closes=closes),)
-    has_cjk = not core.isascii() and _CJK.search(core)
-    kind = None
-    if len(core) <= SENTENCE_CHARS_MAX and not has_cjk:
-        kind = _exact_kind(core)
-    if kind:
+    if kind := _chunk_kind(core):
         label = kind is _IDENTIFIER and lower.endswith(LABEL_ENDINGS)
         return (Token(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
     if "-" in core and _NAME.fullmatch(core):
@@ -209,8 +205,16 @@ def _analyze(chunk: str) -> tuple[Token, ...]:
     return tuple(_compound_tokens(core, closes=closes))
 
 
+def _chunk_kind(core: str) -> TokenKind | None:
+    """Return the kind of a chunk that is one exact value; None if it is long or has CJK."""
+    has_cjk = not core.isascii() and _CJK.search(core)
+    if has_cjk or len(core) > SENTENCE_CHARS_MAX:
+        return None
+    return _exact_kind(core)
+
+
 def _exact_kind(core: str) -> TokenKind | None:
-    """Return the kind of an exact value, or None for other chunks."""
+    """Return the kind of an exact value, or None for other text."""
     exact = _EXACT.fullmatch(core)
     return _KINDS[exact.lastgroup or ""] if exact else None
 
