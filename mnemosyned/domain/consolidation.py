@@ -12,6 +12,8 @@ from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 
 VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarize."""
+BY_RULE = "aaak"
+"""What the log calls the rules that summarize."""
 UNSPOKEN = (
     "Kept word for word: what no summary speaks of, as it is superseded or will expire."
 )
@@ -158,7 +160,13 @@ class GroupLimits:
     pause: timedelta = timedelta(hours=6)
     """A silence at least this long starts a new episode."""
     summarize_min: int = 3
-    """Smaller groups are promoted word for word, each memory by itself."""
+    """Smaller groups are promoted word for word, each memory by itself, while they are short."""
+    verbatim_chars_max: int = 600
+    """Characters from which a smaller group is summarized too."""
+
+    def are_summarized(self, count: int, chars: int) -> bool:
+        """Tell whether so many memories with so many characters become one summary."""
+        return count >= self.summarize_min or chars > self.verbatim_chars_max
 
 
 def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:

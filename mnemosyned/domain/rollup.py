@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
@@ -23,7 +23,7 @@ class Level(IntEnum):
 PERIOD_DAYS = {1: Level.DAY, 7: Level.WEEK} | dict.fromkeys(range(28, 32), Level.MONTH)
 """The level of a period by its length."""
 ROLLUP_MIN = 3
-"""Fewer children are carried up word for word."""
+"""A day of fewer episodes keeps all that they say, while that is little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,20 +155,3 @@ def key_of(level: Level, begins: datetime) -> str:
         year, week, _ = begins.isocalendar()
         return f"{year:04}-W{week:02}"
     return begins.date().isoformat()[: 7 if level is Level.MONTH else 10]
-
-
-def parts(texts: Sequence[int], *, chars_max: int) -> list[tuple[int, int]]:
-    """Split texts of these lengths into runs of at most `chars_max`, with at least one text each.
-
-    A run is its first index and the one after its last.
-    """
-    runs: list[tuple[int, int]] = []
-    begin = total = 0
-    for index, chars in enumerate(texts):
-        if index > begin and total + chars > chars_max:
-            runs.append((begin, index))
-            begin, total = index, 0
-        total += chars
-    if begin < len(texts):
-        runs.append((begin, len(texts)))
-    return runs

@@ -24,6 +24,7 @@ from mnemosyned.domain.ports.models import Digest, Summary, spoken_of
 from mnemosyned.domain.ports.sleep import Promotion
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.rollup import Level, begin_of, key_of
+from mnemosyned.domain.summary.statements import with_speaker
 from mnemosyned.logs import logger
 from mnemosyned.sleep.context import CycleContext
 
@@ -108,7 +109,8 @@ class ConsolidationRun:
                 continue
             work = _Work(batch, originals, started)
             lasting = [memory for memory in originals if memory.lasting]
-            if len(lasting) >= self._context.policy.groups.summarize_min:
+            chars = sum(len(memory.content) for memory in lasting)
+            if self._context.policy.groups.are_summarized(len(lasting), chars):
                 self._context.meter.count_read(lasting)
                 yield work
             elif originals:  # else all were forgotten since the plan was made
@@ -252,7 +254,7 @@ def record_failure(store: MemoryStore, entry: LogEntry) -> None:
 def _word_for_word(work: _Work) -> list[tuple[Sequence[MemoryRecord], Digest]]:
     """Return a digest for each lasting memory, and one for all that no summary covers."""
     lasting, details = spoken_of(work.originals)
-    masked = {memory.id: memory.content for memory in lasting}
+    masked = {memory.id: with_speaker(memory) for memory in lasting}
     texts = [
         ([memory], masked[memory.id])
         for memory in work.originals

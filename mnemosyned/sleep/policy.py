@@ -24,13 +24,13 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollupPolicy:
-    """When a period is rolled up, and how many summaries it needs to be summarized again."""
+    """When a period is rolled up, and how many episodes a day needs to be shortened."""
 
     grace: timedelta = timedelta(hours=6)
     """The delay after the last memory of a period became old enough to be consolidated."""
     minimum: int = ROLLUP_MIN
-    """One or two summaries are carried up word for word: each period that is over gets exactly
-    one summary, and nothing is shortened merely to have one."""
+    """A short day of one or two episodes keeps all they say: nothing is shortened merely to have
+    a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,12 @@ from mnemosyned.domain.consolidation import (
 )
 from mnemosyned.domain.ports.models import SummarizerState
 from mnemosyned.domain.ports.rollups import PendingRollups
-from mnemosyned.domain.rollup import Child, Period, begin_of, closed_before
+from mnemosyned.domain.rollup import Child, Level, Period, begin_of, closed_before
+from mnemosyned.domain.summary.rollup_text import WEIGHTS
 from mnemosyned.sleep.consolidate import cycle_report, unfinished
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.sleep.rollup import (
     ROLLUP_MAX,
-    SEPARATOR,
     UPPER_LEVELS,
     period_report,
     rollup_periods,
@@ -84,7 +84,7 @@ def _within_budget(batches: Sequence[Batch], context: CycleContext) -> Iterator[
         if chars_left <= 0:
             return
         yield batch
-        if len(batch.members) >= context.policy.groups.summarize_min:
+        if context.policy.groups.are_summarized(len(batch.members), batch.chars):
             chars_left -= batch.chars
 
 
@@ -100,8 +100,8 @@ def _children(
     for memory in batch.members:
         members = unsummarized if memory.id in excluded else lasting
         members.append(memory)
-    if len(lasting) >= limits.summarize_min:
-        chars = sum(memory.chars for memory in lasting)
+    chars = sum(memory.chars for memory in lasting)
+    if limits.are_summarized(len(lasting), chars):
         yield _child(batch.members, int(chars * SUMMARY_SHARE))
         return
     for memory in lasting:
@@ -162,9 +162,10 @@ def _as_child(period: Period, minimum: int) -> Child:
 
 def _rolled_up_chars(period: Period, minimum: int) -> int:
     """Estimate the characters of a period's summary."""
-    if len(period.members) < minimum:
-        return period.chars + len(SEPARATOR) * (len(period.members) - 1)
-    return int(period.chars * SUMMARY_SHARE)
+    few = len(period.members) < minimum and period.level is Level.DAY
+    if few and period.chars <= WEIGHTS.small_chars:
+        return period.chars
+    return int(period.chars * WEIGHTS.share)
 
 
 def _model_s(groups: Sequence[GroupReport], context: CycleContext) -> float | None:
@@ -173,10 +174,9 @@ def _model_s(groups: Sequence[GroupReport], context: CycleContext) -> float | No
     if status.state is not SummarizerState.MODEL:
         return None
     pace = context.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
-    policy = context.policy
     read = 0
     for group in groups:
-        minimum = policy.rollup.minimum if group.level else policy.groups.summarize_min
-        if group.items >= minimum:
+        limits = context.policy.groups
+        if not group.level and limits.are_summarized(group.items, group.chars_before):
             read += group.chars_before
     return read / pace

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from mnemosyned.domain.consolidation import UNSPOKEN, VERBATIM, WORDLESS
+from mnemosyned.domain.consolidation import BY_RULE, UNSPOKEN, VERBATIM, WORDLESS
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
 from mnemosyned.domain.memory import Detail, Episode, MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
@@ -17,7 +17,7 @@ from mnemosyned.domain.secrets.exact_values import mask_memories
 from mnemosyned.logs import logger
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import RollupPolicy
-from mnemosyned.sleep.rollup import SEPARATOR, as_memory, shortened
+from mnemosyned.sleep.rollup import compose
 
 REWRITTEN_MAX = 1_000_000
 TRIES_MAX = 1_000
@@ -47,7 +47,9 @@ def rewrite_stale(
             if stale is None:
                 break
             try:
-                episode, index_terms = _rewritten(stale, lease.rule_based, policy)
+                episode, index_terms = _rewritten(
+                    stale, lease.rule_based, policy, store
+                )
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
@@ -61,31 +63,39 @@ def rewrite_stale(
 
 
 def _rewritten(
-    stale: StaleSummary, summarizer: Summarizer, policy: RollupPolicy
+    stale: StaleSummary,
+    summarizer: Summarizer,
+    policy: RollupPolicy,
+    store: MemoryStore,
 ) -> tuple[Episode, str]:
     """Return the summary as it reads after the loss, and its index terms."""
     if stale.children:
-        return _rewritten_rollup(stale, summarizer, policy)
+        return _rewritten_rollup(stale, policy, store)
     return _rewritten_episode(stale, summarizer)
 
 
 def _rewritten_rollup(
-    stale: StaleSummary, summarizer: Summarizer, policy: RollupPolicy
+    stale: StaleSummary, policy: RollupPolicy, store: MemoryStore
 ) -> tuple[Episode, str]:
-    """Return a day, week or month rewritten from the summaries below it."""
+    """Return a day, week or month composed anew from the summaries below it."""
     children = stale.children
-    parts = [as_memory(child) for child in children]
-    if len(children) < policy.minimum:  # carried up word for word, as in a cycle
-        text = SEPARATOR.join(child.content for child in children)
-        summary = Summary(text=text, summarizer=VERBATIM)
-    else:
-        summary = _summarize(_speaking(parts, stale), stale, summarizer)
+    terms = store.rollups.index_terms([child.id for child in children])
+    rolled_up = compose(
+        children, terms, Level(stale.episode.level), minimum=policy.minimum
+    )
+    sessions = {child.session for child in children}
+    sources = {child.source for child in children}
     episode = replace(
-        _with_summary(stale.episode, parts, summary),
-        item_count=sum(child.item_count for child in children) or len(parts),
+        stale.episode,
+        content=rolled_up.text or UNSPOKEN,
+        summarizer=BY_RULE,
+        session=sessions.pop() if len(sessions) == 1 else "",
+        source=sources.pop() if len(sources) == 1 else None,
+        item_count=sum(child.item_count for child in children) or len(children),
+        covers_from=min(child.covers_from for child in children),
         covers_until=max(child.covers_until for child in children),
     )
-    return episode, summary.index_terms
+    return episode, rolled_up.index_terms
 
 
 def _rewritten_episode(
@@ -136,8 +146,7 @@ def _summarize(
     text = "\n".join(memory.content for memory in readable)
     verbatim = Summary(text=text, summarizer=VERBATIM)
     try:
-        brief = shortened(readable, summarizer) if stale.children else readable
-        summary = summarizer.summarize(brief)
+        summary = summarizer.summarize(readable)
     except SummarizerFailed:
         return verbatim
     return summary if summary.text.strip() else verbatim

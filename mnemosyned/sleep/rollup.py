@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
 
 from mnemosyned.domain.consolidation import (
-    VERBATIM,
+    BY_RULE,
+    UNSPOKEN,
+    WORDLESS,
     GroupReport,
     GroupStatus,
     LogEntry,
     preview,
 )
 from mnemosyned.domain.errors import MnemosynedError, SummarizerFailed
-from mnemosyned.domain.memory import Episode, MemoryRecord, new_id
-from mnemosyned.domain.ports.models import Summarizer, SummarizerState, Summary
+from mnemosyned.domain.memory import Episode, new_id
 from mnemosyned.domain.ports.rollups import PendingRollups, Rollup
 from mnemosyned.domain.rollup import (
     Level,
     Period,
     begin_of,
     closed_before,
-    parts,
     periods,
+)
+from mnemosyned.domain.summary.rollup_text import (
+    RollupSource,
+    RollupText,
+    compose_rollup,
 )
 from mnemosyned.logs import logger
 from mnemosyned.sleep.consolidate import record_failure
@@ -34,15 +38,6 @@ from mnemosyned.sleep.context import CycleContext
 ROLLUP_MAX = 20_000
 """Summaries read at once; a longer backlog is rolled up in several rounds."""
 ROUNDS_MAX = 1_000
-CHARS_MAX = 24_000
-"""Characters summarized at once; a longer period is summarized part by part, then the parts."""
-SHRINK_MIN = 0.9
-"""A further round of shortening must bring the text below this share of its length."""
-PARALLEL_CHARS = 4_000_000
-"""Characters of long periods shortened in parallel at a time, by all worker processes."""
-GROUP_CHARS = 2_000
-"""Characters that count as one ordinary group when worker processes are sized."""
-SEPARATOR = "\n\n"
 UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
 
 log = logger()
@@ -50,19 +45,13 @@ log = logger()
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A period whose summaries were read, to be summarized."""
+    """A period whose summaries were read, to be rolled up."""
 
     period: Period
     existing: str | None
     """The id of the summary to rewrite; None when the period has none yet."""
     members: Sequence[Episode]
     started: float
-
-
-_Part: TypeAlias = tuple[tuple[_Work, MemoryRecord], Sequence[MemoryRecord]]
-"""A part of a long period, by the period and the part's first memory."""
-_Reading: TypeAlias = tuple[_Work, list[MemoryRecord]]
-"""A period with the texts to summarize: its summaries, or shortened versions of them."""
 
 
 class RollupRun:
@@ -72,7 +61,6 @@ class RollupRun:
         self.reports: list[GroupReport] = []
         self._context = context
         self._store = context.store
-        self._summarizer = context.summarizer
         self._failed: set[datetime] = set()
         """The beginnings of failed periods; the longer periods around them wait with them."""
 
@@ -107,163 +95,66 @@ class RollupRun:
         return due, found.existing
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
-        long: list[_Reading] = []
-        works = self._works(due, existing, long)
-        short = sum(period.chars for period in due if period.chars <= CHARS_MAX)
-        self._summarize(works, chars=short)
-        rules = self._summarizer.status().state is SummarizerState.RULES
-        # A model's work on a period is committed before it begins the next.
-        sizes = [_chars(memories) for _, memories in long]
-        for begin, end in parts(sizes, chars_max=PARALLEL_CHARS if rules else 0):
-            shortened = self._shortened(long[begin:end])
-            self._summarize(shortened, chars=(end - begin) * CHARS_MAX)
-
-    def _summarize(self, works: Iterable[_Reading], *, chars: int) -> None:
-        each = self._summarizer.summarize_each(works, expected=chars // GROUP_CHARS)
-        for work, outcome in each:
-            if isinstance(outcome, Exception):
-                self._fail(work, outcome)
-            elif not outcome.text.strip():
-                self._fail(
-                    work,
-                    SummarizerFailed(f"{outcome.summarizer} gave an empty summary"),
-                )
-            else:
-                self._finish(work, outcome)
-
-    def _works(
-        self,
-        due: Sequence[Period],
-        existing: Mapping[datetime, str],
-        long: list[_Reading],
-    ) -> Iterator[_Reading]:
-        """Read the periods to summarize; those that are too long at once go to `long`."""
+        """Write the summaries of these periods, by rule: what is below was written by then."""
         for period in due:
             if not self._context.may_continue():
                 return
+            self._context.yield_to_requests()
             started = time.monotonic()
             members = self._store.memories.summaries(period.ids)
             work = _Work(period, existing.get(period.begins), members, started)
-            memories = [as_memory(member) for member in members]
-            if len(members) < self._context.policy.rollup.minimum:
-                words = SEPARATOR.join(member.content for member in members)
-                self._finish(work, Summary(text=words, summarizer=VERBATIM))
-            elif _chars(memories) > CHARS_MAX:
-                long.append((work, memories))
-            else:
-                self._context.meter.count_read(memories)
-                yield work, memories
+            try:
+                self._finish(work, self._composed(work))
+            except Exception as error:  # noqa: BLE001 one period must not end the others
+                self._fail(work, error)
 
-    def _shortened(self, long: Sequence[_Reading]) -> Iterator[_Reading]:
-        """Shorten long periods, the parts of all of them in parallel, until each can be read."""
-        while long:
-            shorter = self._shorten_parts(long)
-            again: list[_Reading] = []
-            for work, memories in long:
-                after = shorter.get(work.period.begins)
-                if after is None:
-                    continue  # it failed, or there is no time left: it stays as it is
-                if _chars(after) > _chars(memories) * SHRINK_MIN:
-                    yield work, memories  # the summarizer takes it as long as it is
-                elif _chars(after) > CHARS_MAX:
-                    again.append((work, after))
-                else:
-                    self._context.meter.count_read(after)
-                    yield work, after
-            long = again
+    def _composed(self, work: _Work) -> RollupText:
+        terms = self._store.rollups.index_terms(work.period.ids)
+        minimum = self._context.policy.rollup.minimum
+        text = compose(work.members, terms, work.period.level, minimum=minimum)
+        if not text.lines:
+            raise SummarizerFailed("the summaries of this period say nothing")
+        return text
 
-    def _shorten_parts(
-        self, long: Sequence[_Reading]
-    ) -> dict[datetime, list[MemoryRecord]]:
-        """Return the summaries of each period's parts in their order, by its beginning."""
-        asked = [
-            ((work, part[0]), part)
-            for work, memories in long
-            for part in _parts(memories)
-        ]
-        shortened = self._summarize_parts(asked)
-        order: dict[datetime, list[str]] = {work.period.begins: [] for work, _ in long}
-        for (work, first), _ in asked:
-            order[work.period.begins].append(first.id)
-        return {
-            begins: [shortened[begins][id] for id in ids]
-            for begins, ids in order.items()
-            if len(shortened.get(begins, ())) == len(ids)
-        }
-
-    def _summarize_parts(
-        self, asked: Sequence[_Part]
-    ) -> dict[datetime, dict[str, MemoryRecord]]:
-        """Summarize parts; by their period's beginning and first memory, without failed periods."""
-        found: dict[datetime, dict[str, MemoryRecord]] = {
-            work.period.begins: {} for (work, _), _ in asked
-        }
-        expected = sum(_chars(memories) for _, memories in asked) // GROUP_CHARS
-        each = self._summarizer.summarize_each(
-            self._while_permitted(asked), expected=expected
-        )
-        for (work, first), outcome in each:
-            begins = work.period.begins
-            if isinstance(outcome, Exception):
-                if found.pop(begins, None) is not None:
-                    self._fail(work, outcome)
-            elif begins in found:
-                found[begins][first.id] = _shorter(first, outcome)
-        return found
-
-    def _while_permitted(self, asked: Iterable[_Part]) -> Iterator[_Part]:
-        for key, memories in asked:
-            if not self._context.may_continue():
-                return
-            self._context.meter.count_read(memories)
-            yield key, memories
-
-    def _finish(self, work: _Work, summary: Summary) -> None:
-        episode = self._episode(work, summary)
+    def _finish(self, work: _Work, rolled_up: RollupText) -> None:
+        episode = self._episode(work, rolled_up)
         entry = LogEntry(
             cycle=self._context.id,
             created_at=episode.created_at,
             session=episode.session,
             source=episode.source,
             trigger=self._context.trigger,
-            status=GroupStatus.VERBATIM
-            if summary.summarizer == VERBATIM
-            else GroupStatus.PROMOTED,
+            status=GroupStatus.PROMOTED,
             items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
             episode=episode.id,
-            summarizer=summary.summarizer,
-            summary_preview=preview(summary.text),
+            summarizer=episode.summarizer,
+            summary_preview=preview(episode.content),
             duration_s=time.monotonic() - work.started,
             chars_before=sum(len(member.content) for member in work.members),
-            chars_after=len(summary.text),
-            fallback_reason=summary.fallback_reason or None,
+            chars_after=len(episode.content),
             level=episode.level,
         )
         members = {member.id: member.content for member in work.members}
-        try:
-            self._store.rollups.write(
-                Rollup(episode, entry, members, summary.index_terms)
+        self._store.rollups.write(
+            Rollup(episode, entry, members, rolled_up.index_terms)
+        )
+        self.reports.append(
+            period_report(
+                work.period,
+                entry.status,
+                episode=episode.id,
+                chars=entry.chars_after,
             )
-        except MnemosynedError as error:
-            self._fail(work, error)
-        else:
-            self.reports.append(
-                period_report(
-                    work.period,
-                    entry.status,
-                    episode=episode.id,
-                    chars=entry.chars_after,
-                )
-            )
+        )
 
-    def _episode(self, work: _Work, summary: Summary) -> Episode:
+    def _episode(self, work: _Work, rolled_up: RollupText) -> Episode:
         now = self._context.clock.now()
         members, period = work.members, work.period
         sessions = {member.session for member in members}
         sources = {member.source for member in members}
         return Episode(
             id=work.existing or new_id(now),
-            content=summary.text,
+            content=rolled_up.text,
             created_at=now,
             session=sessions.pop() if len(sessions) == 1 else "",
             source=sources.pop() if len(sources) == 1 else None,
@@ -271,7 +162,7 @@ class RollupRun:
             item_count=sum(member.item_count for member in members),
             covers_from=min(member.covers_from for member in members),
             covers_until=max(member.covers_until for member in members),
-            summarizer=summary.summarizer,
+            summarizer=BY_RULE,
             summary_of=tuple(member.id for member in members),
             period_from=period.begins,
         )
@@ -345,44 +236,26 @@ def period_report(
     )
 
 
-def shortened(
-    memories: Sequence[MemoryRecord], summarizer: Summarizer
-) -> Sequence[MemoryRecord]:
-    """Shorten the summaries of a period part by part until they can be read at once."""
-    while _chars(memories) > CHARS_MAX:  # ends, as each round shrinks them
-        shorter = [
-            _shorter(part[0], summarizer.summarize(part)) for part in _parts(memories)
-        ]
-        if _chars(shorter) > _chars(memories) * SHRINK_MIN:
-            break
-        memories = shorter
-    return memories
+def compose(
+    members: Sequence[Episode],
+    terms: Mapping[str, str],
+    level: Level,
+    *,
+    minimum: int,
+) -> RollupText:
+    """Compose the text of a period from its summaries, oldest first, and their index terms.
 
-
-def as_memory(episode: Episode) -> MemoryRecord:
-    """Return a summary as summarizers read it."""
-    return MemoryRecord(
-        id=episode.id,
-        content=episode.content,
-        created_at=episode.covers_from,
-        session=episode.session,
-        source=episode.source,
-    )
-
-
-def _parts(memories: Sequence[MemoryRecord]) -> list[Sequence[MemoryRecord]]:
-    """Split memories into runs that are summarized at once."""
-    sizes = [len(memory.content) for memory in memories]
-    return [memories[begin:end] for begin, end in parts(sizes, chars_max=CHARS_MAX)]
-
-
-def _shorter(first: MemoryRecord, summary: Summary) -> MemoryRecord:
-    """Return the summary of a part as a memory, with the id of the part's first memory.
-
-    Parts that shared an id would count as one memory wherever memories are read by id.
+    A summary that only says that there is nothing to say has no line, unless all do.
     """
-    return replace(first, content=summary.text)
-
-
-def _chars(memories: Sequence[MemoryRecord]) -> int:
-    return sum(len(memory.content) for memory in memories)
+    silent = {UNSPOKEN, WORDLESS}
+    if silent.issuperset(member.content for member in members):
+        silent = set()
+    sources = [
+        RollupSource(
+            text="" if member.content in silent else member.content,
+            index_terms=terms.get(member.id, ""),
+            begins=member.period_from or member.covers_from,
+        )
+        for member in members
+    ]
+    return compose_rollup(sources, level=level, minimum=minimum)

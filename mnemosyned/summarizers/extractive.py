@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
+from mnemosyned.domain.consolidation import BY_RULE
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
@@ -18,7 +19,7 @@ REASON = "no model is configured; sentences are selected by rule"
 class ExtractiveSummarizer(Summarizer):
     """Summarizer by selection, used without a model."""
 
-    name = "aaak"
+    name = BY_RULE
 
     def __init__(
         self, *, ratio: float = RATIO, reason: str = REASON, zone: tzinfo = UTC

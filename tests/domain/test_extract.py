@@ -241,7 +241,7 @@ def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
     lines = extract(memories, ratio=RATIO).lines
 
     assert (
-        lines[0] == "Decision: the archive moves to Malmö on 4 May with the Rask lorry…"
+        lines[0] == "Decision: the archive moves to Malmö on 4 May with the Rask lorry."
     )
 
 

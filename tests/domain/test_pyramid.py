@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import Detail, DetailKind
-from mnemosyned.domain.rollup import Child, Level, begin_of, end_of, parts, periods
+from mnemosyned.domain.rollup import Child, Level, begin_of, end_of, periods
 
 
 def child(date: str, **changes: object) -> Child:
@@ -119,15 +119,3 @@ def test_the_ends_of_time_have_periods_too(level: Level, moment: datetime) -> No
     begins = begin_of(level, moment)
 
     assert begins <= moment <= end_of(level, begins)
-
-
-@given(st.lists(st.integers(0, 50), max_size=30))
-def test_parts_cover_everything_and_keep_to_their_size(lengths: list[int]) -> None:
-    found = parts(lengths, chars_max=60)
-
-    assert [at for begin, end in found for at in range(begin, end)] == list(
-        range(len(lengths))
-    )
-    assert all(
-        end - begin == 1 or sum(lengths[begin:end]) <= 60 for begin, end in found
-    )

@@ -1,6 +1,5 @@
 """Episodes fold into days, days into weeks, weeks into months; late arrivals open them again."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,16 +12,13 @@ from mnemosyned.domain.consolidation import (
     GroupStatus,
     Trigger,
 )
-from mnemosyned.domain.memory import MemoryRecord, Tier
-from mnemosyned.domain.ports.models import Summary
+from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.domain.summary import chunking as windows
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.memories import Expand, Recall
-from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.sleep import Sleep
 
 
@@ -69,7 +65,7 @@ def test_a_day_that_is_not_over_waits(
     assert (report.promoted, report.rolled_up) == (3, 0)
 
 
-def test_every_level_is_written_by_the_summarizer_and_lower_ones_remain(
+def test_the_upper_levels_are_composed_by_rule_and_lower_ones_remain(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     for day in range(35):
@@ -79,11 +75,11 @@ def test_every_level_is_written_by_the_summarizer_and_lower_ones_remain(
 
     assert [len(level(store, number)) for number in range(4)] == [105, 35, 5, 1]
     (month,) = level(store, 3)
-    assert (month.item_count, month.summarizer) == (35 * 9, "fake")
+    assert (month.item_count, month.summarizer) == (35 * 9, "aaak")
     assert len(store.memories.originals(month.id)) == 35 * 9
 
 
-def test_one_or_two_episodes_are_carried_up_word_for_word(
+def test_a_day_has_a_line_for_each_episode_and_asks_no_model(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
 ) -> None:
     a_day(store, 0, episodes=2)
@@ -91,8 +87,7 @@ def test_one_or_two_episodes_are_carried_up_word_for_word(
     sleep(cycle, clock, day=0)
 
     (day,) = level(store, 1)
-    assert day.content == "\n\n".join(one.content for one in level(store, 0))
-    assert day.summarizer == "verbatim"
+    assert day.content.split("\n") == [one.content for one in level(store, 0)]
     assert len(summarizer.calls) == 2
 
 
@@ -137,62 +132,24 @@ def test_a_month_is_over_with_the_last_week_that_begins_in_it(
     assert keys(late) == ["2026-04-05", "2026-W14", "2026-03"]
 
 
-class Thirds(FakeSummarizer):
-    """Keeps a third of the words, and notes how much it was given at once."""
-
-    sizes: tuple[int, ...] = ()
-
-    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        words = " ".join(one.content for one in memories)
-        self.sizes += (len(words),)
-        return Summary(text=words[: len(words) // 3], summarizer=self.name)
-
-
-def test_a_very_long_day_is_shortened_part_by_part(
+def test_a_very_long_day_keeps_to_a_readable_size(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    thirds = Thirds()
-    cycle.lease.replace(thirds)
     for at in range(30):
         words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
-        remember_batch(store, *[replace(one, content="word " * 1_000) for one in words])
+        text = f"Ticket {at}-{{}} about the pump was closed by Ada. ".format
+        remember_batch(
+            store,
+            *[replace(one, content="".join(map(text, range(60)))) for one in words],
+        )
 
     report = sleep(cycle, clock, day=0)
 
     (day,) = level(store, 1)
     assert (report.rolled_up, day.item_count) == (1, 90)
-    assert len(day.content) <= 24_000 / 3
-    assert max(thirds.sizes) <= 25_000
-
-
-class Windowed(Thirds):
-    """A model with a window, for which a long summary is read in pieces, by its id."""
-
-    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        windows.split_to_fit(
-            memories, count_tokens=lambda piece: len(piece.text) // 4, tokens_max=900
-        )
-        words = " ".join(one.content for one in memories)
-        return Summary(text=words[: len(words) * 2 // 3], summarizer=self.name)
-
-
-def test_a_very_long_day_is_shortened_by_a_model_of_long_answers(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    cycle.lease.replace(Windowed())
-    for at in range(30):
-        words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
-        remember_batch(
-            store, *[replace(one, content=f"{one.id} {at} " * 500) for one in words]
-        )
-
-    report = sleep(cycle, clock, day=0)
-    rewritten = service.call(Forget("m00"))
-
-    (day,) = level(store, 1)
-    assert [row.error for row in store.sleep.log(limit=99) if row.error] == []
-    assert (report.failed, report.rolled_up, rewritten.episodes_rewritten) == (0, 1, 1)
-    assert (day.item_count, day.summarizer) == (89, "fake")
+    assert len(day.content) <= 12_000
+    assert len(day.content.split("\n")) <= len(level(store, 0))
+    assert day.content.endswith("by Ada.")
 
 
 # ------------------------------------------------------------ late arrivals

@@ -9,7 +9,6 @@ import pytest
 from support.fakes import FakeClock
 
 from mnemosyned import Memory
-from mnemosyned.sleep import rollup as fold
 from mnemosyned.verbs.memories import Remember
 
 MONDAY = datetime(2026, 3, 2, 7, tzinfo=UTC)
@@ -89,7 +88,7 @@ def test_a_rewritten_summary_has_no_trace_of_what_was_forgotten(
 
 
 def day_of(database: Path, *, said: bool) -> str:
-    """The summary of a day too long to be read at once, with one memory forgotten or never said."""
+    """The summary of a long day, with one memory forgotten or never said."""
     clock = FakeClock(MONDAY + timedelta(days=3))
     memories = [
         Remember(
@@ -114,14 +113,8 @@ def day_of(database: Path, *, said: bool) -> str:
         assert episode
         day = memory.get(episode.parent or "").episode
         assert day
-        below = memory.expand(day.id, depth=1).summaries
-        assert sum(len(one.content) for one in below) > fold.CHARS_MAX
         return day.content
 
 
-def test_a_long_day_is_rewritten_in_parts_as_it_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fold, "CHARS_MAX", 2_000)
-
+def test_a_long_day_is_rewritten_as_it_was_written(tmp_path: Path) -> None:
     assert day_of(tmp_path / "a.db", said=True) == day_of(tmp_path / "b.db", said=False)

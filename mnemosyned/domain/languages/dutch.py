@@ -28,4 +28,10 @@ DUTCH = Language(
         "november",
         "december",
     ),
+    backward_heads="""
+        hij zij ze dit dat deze daarom daarna omdat want toen anders
+    """,
+    connectives="en maar dus dan ook",
+    openers="nou oh ja nee ok oké",
+    courtesies="hallo hoi dag bedankt dank groetjes groeten",
 )

@@ -69,4 +69,21 @@ ENGLISH = Language(
             r"|arranged|agreed)\w+[^\We]ed"
         ),
     ),
+    backward_heads="""
+        he she it they this that these those there his her hers its their theirs him them
+        he's she's it's they're that's there's he'd she'd it'd they'd he'll she'll it'll they'll
+        they've that'd that'll there'd there're because which whose whereas otherwise
+        therefore thus hence instead too himself herself itself themselves
+    """,
+    connectives="and but so then also",
+    openers="""
+        well oh ah aw yeah yes yep yup no nope ok okay wow hey hi haha anyway anyways
+        actually honestly plus now right sure absolutely definitely totally exactly
+        lol hmm um uh btw basically hello gosh man thanks cool nice great sorry good agreed
+    """,
+    courtesies="""
+        hi hey hello morning thanks thank bye goodbye welcome congrats congratulations cheers
+        goodnight sorry yay wow cool nice awesome great perfect ok okay sure noted understood
+        good happy
+    """,
 )

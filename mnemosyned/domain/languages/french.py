@@ -110,4 +110,13 @@ FRENCH = Language(
         soon="demain prochain prochaine",
         past="était|étaient|avait|avaient|s['’]est|a dit|a écrit|ai fait",
     ),
+    backward_heads="""
+        il elle ils elles ce cela ça c'est c'était cette ces celui celle ceux celles
+        lui leur leurs parce ensuite
+    """,
+    connectives="et mais donc alors puis aussi",
+    openers="bon bah ben oui non ok bref",
+    courtesies="""
+        bonjour salut bonsoir merci coucou bisous cordialement super parfait désolé désolée
+    """,
 )

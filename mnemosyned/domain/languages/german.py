@@ -110,4 +110,15 @@ GERMAN = Language(
         soon="morgen übermorgen nächste nächsten nächster nächstes kommende kommenden",
         past=r"war|waren|hatte|hatten|wurde|wurden|passiert|ge\w{2,}(?:t|en)|\w+ge\w{2,}(?:t|en)",
     ),
+    backward_heads="""
+        er sie es dies dieser diese dieses diesem diesen ihr ihre sein seine deren
+        dessen davon dafür damit dabei darum deshalb deswegen daher weil denn sondern
+        außerdem danach sonst trotzdem
+    """,
+    connectives="und aber also dann auch",
+    openers="naja ach oh ja nein ok okay genau übrigens eigentlich",
+    courtesies="""
+        hallo moin servus danke dankeschön tschüss guten gute schöne schönen liebe lieber
+        super prima klar gerne gern verstanden bitte grüße gruß
+    """,
 )

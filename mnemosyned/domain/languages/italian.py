@@ -96,4 +96,11 @@ ITALIAN = Language(
         soon="domani dopodomani prossimo prossima",
         past="era|erano|aveva|ha detto|ha scritto|ho fatto|successo",
     ),
+    backward_heads="""
+        lui loro questo questa questi queste quello quella quelli quelle ciò perché
+        quindi inoltre
+    """,
+    connectives="e ma allora poi anche",
+    openers="beh oh sì no ok dunque",
+    courtesies="ciao grazie buongiorno buonasera saluti perfetto",
 )

@@ -115,3 +115,12 @@ class Language:
     """Words for each number, from one."""
     times: TimeGrammar | None = field(default=None)
     order: OrderWords | None = field(default=None)
+    backward_heads: str = ""
+    """First words of a sentence that needs the one before it: pronouns and demonstratives. Leave out
+    words that are also names or articles."""
+    connectives: str = ""
+    """First words that join a sentence to the one before it, which it can do without: "but"."""
+    openers: str = ""
+    """First words that it can do without where a comma follows: "well"."""
+    courtesies: str = ""
+    """First words of a short sentence that is a greeting, thanks or applause."""

@@ -28,4 +28,10 @@ PORTUGUESE = Language(
         "novembro",
         "dezembro",
     ),
+    backward_heads="""
+        ele eles ela elas isso isto esse essa esses essas este esta porque além
+    """,
+    connectives="e mas então depois também",
+    openers="bem oh sim não ok",
+    courtesies="olá oi obrigado obrigada tchau abraços",
 )

@@ -110,4 +110,13 @@ SPANISH = Language(
         soon="mañana próximo próxima viene",
         past="era|eran|fue|fueron|había|pasó|hice|hizo|dijo|escribió",
     ),
+    backward_heads="""
+        él ellos ellas eso esto ese esa esos esas este estos estas aquello porque
+        después además así
+    """,
+    connectives="y pero entonces luego también",
+    openers="pues bueno oh sí no vale claro",
+    courtesies="""
+        hola gracias buenos buenas adiós saludos perfecto genial vale claro qué
+    """,
 )
