@@ -10,17 +10,25 @@ from mnemosyned.domain.dates import relative
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.clauses import shortened
-from mnemosyned.domain.summary.keywords import Vocabulary, select_keywords
+from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
+from mnemosyned.domain.summary.records import (
+    RecordLine,
+    RecordSummary,
+    summarize_records,
+)
 from mnemosyned.domain.summary.selection import Selection
 from mnemosyned.domain.summary.statements import Statement, StatementReader
 from mnemosyned.domain.text.sentence_marks import UNSPACED_ENDS
 from mnemosyned.domain.text.tokenizer import tokens
 
 CHARS_MIN = 160
+RECORD_CHARS_MIN = 280
+"""Room of a small group with records, whose lines are long: they stand for several."""
 CHARS_MAX = 12_000
 TERMS_SHARE = 0.16
 """Index terms, as a share of the characters of the sources."""
 TERMS_CHARS_MIN = 160
+RECORD_SHARE_MAX = 0.8
 LINE_CHARS_MAX = 400
 """Characters of a line from which the next sentence of its memory begins another."""
 FALLBACK_TRIES_MAX = 20
@@ -55,12 +63,21 @@ def extract(
     room = min(size, max(int(size * ratio), CHARS_MIN), CHARS_MAX)
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
     reader = StatementReader(zone=zone, several=len(roles) > 1)
-    reader.read(memories)
+    records = summarize_records(memories, zone=zone)
+    if records.lines:
+        room = max(room, min(RECORD_CHARS_MIN, int(size * RECORD_SHARE_MAX)))
+    _read(memories, records, reader)
     reader.known.discount(roles)
     kept = _selected(reader.statements, reader.known, chars_max=room + 1)
+    days = _days(memories, zone)
     covered = {stem for statement in kept for stem in statement.stems}
-    terms = _index_terms(memories, reader.known, covered, zone)
-    return Extract(tuple(_render_lines(kept)), terms)
+    covered.update([token.stem for token in tokens(days)])
+    room = terms_room(memories) - len(days)
+    of_records = _terms_of_records(records, chars_max=room // 2)
+    room -= sum(len(term) + len(SEPARATOR) for term in of_records)
+    of_prose = select_keywords(reader.known, covered=covered, chars_max=room)
+    terms = dict.fromkeys((days, *of_prose, *of_records)) if memories else ()
+    return Extract(tuple(_render_lines(kept)), tuple(terms))
 
 
 def terms_room(memories: Sequence[MemoryRecord]) -> int:
@@ -69,20 +86,42 @@ def terms_room(memories: Sequence[MemoryRecord]) -> int:
     return min(max(int(size * TERMS_SHARE), TERMS_CHARS_MIN), CHARS_MAX)
 
 
-def _index_terms(
-    memories: Sequence[MemoryRecord], known: Vocabulary, covered: set[str], zone: tzinfo
-) -> tuple[str, ...]:
-    """Return the days of a group, in words that questions use, and what the lines leave out."""
+def _read(
+    memories: Sequence[MemoryRecord], records: RecordSummary, reader: StatementReader
+) -> None:
+    """Read prose and the lines that stand for records, in the order of the memories."""
+    lines_at: dict[int, list[RecordLine]] = {}
+    for line in records.lines:
+        lines_at.setdefault(line.position, []).append(line)
+    prose = set(map(id, records.prose))
+    for index, memory in enumerate(memories):
+        for line in lines_at.get(index, ()):
+            reader.read_record(line)
+        if id(memory) in prose:
+            reader.read(index, memory)
+
+
+def _terms_of_records(records: RecordSummary, *, chars_max: int) -> tuple[str, ...]:
+    """Return the terms of records that fit, those of the first lines first."""
+    terms: dict[str, None] = {}
+    for line in records.lines:
+        for term in line.index_terms:
+            chars_max -= len(term) + len(SEPARATOR)
+            if chars_max < 0:
+                return tuple(terms)
+            terms[term] = None
+    return tuple(terms)
+
+
+def _days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
+    """Return the days of a group, in words that questions use."""
     if not memories:
-        return ()
+        return ""
     first, last = (
         in_zone(memory.created_at, zone).date()
         for memory in (memories[0], memories[-1])
     )
-    days = relative.format_period(first, last)
-    covered.update([token.stem for token in tokens(days)])
-    room = terms_room(memories) - len(days)
-    return (days, *select_keywords(known, covered=covered, chars_max=room))
+    return relative.format_period(first, last)
 
 
 def _selected(

@@ -339,7 +339,8 @@ def _read(
         for speech in _speeches(text, sources[position].begins, speakers)
     ]
     reader = StatementReader(zone=UTC, several=True)
-    reader.read([speech for _, speech in said])
+    for index, (_, speech) in enumerate(said):
+        reader.read(index, speech)
     reader.known.discount(speakers)
     lines = [_Line(label_of(level, source.begins)) for source in sources]
     for statement in reader.statements:

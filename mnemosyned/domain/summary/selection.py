@@ -29,7 +29,7 @@ class SelectionWeights:
 
 
 HEADS_MAX = 12
-"""Sentences that are shortened, as each takes time to cut."""
+"""Sentences that may be shortened, as each takes time to cut."""
 
 WEIGHTS = SelectionWeights()
 
@@ -65,16 +65,17 @@ class Selection:
         """
         heap = sorted([(-self.value(statement), statement.at) for statement in pool])
         heap = heap[: self._weights.statements_max]
-        heads: dict[int, Statement] = {}
+        heads: dict[int, Statement | None] = {}
         while heap:
             stale, at = heappop(heap)
             if at in self.kept:
                 continue
             statement = heads.get(at) or self._statements[at]
             if self.cost(statement) > self.room:
-                head = self._head(statement) if len(heads) < HEADS_MAX else None
-                if head and at not in heads:
-                    heads[at] = head
+                if at in heads or len(heads) >= HEADS_MAX:
+                    continue
+                head = heads[at] = self._head(statement)
+                if head:
                     heappush(heap, (-self.value(head), at))
                 continue
             gain = -self.value(statement)

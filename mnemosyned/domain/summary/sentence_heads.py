@@ -123,8 +123,6 @@ def _without_first(sentence: str) -> str:
 
 def is_courtesy(words: Sequence[str]) -> bool:
     """Tell whether a sentence of these words, in lower case, is a greeting, thanks or applause."""
-    if len(words) > COURTESY_WORDS_MAX:
-        return False
     if words[0] not in COURTESIES and _SIGN_OFFS.isdisjoint(words):
         return False
     return not any(map(str.isdigit, "".join(words)))

@@ -13,7 +13,9 @@ from mnemosyned.domain.dates.names import WEEKDAYS
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import Vocabulary
+from mnemosyned.domain.summary.records import RecordLine
 from mnemosyned.domain.summary.sentence_heads import (
+    COURTESY_WORDS_MAX,
     is_courtesy,
     is_personal,
     leans_back,
@@ -49,11 +51,11 @@ class StatementWeights:
     too ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
     vague: float = 0.6
     """Factor of a sentence that begins with what somebody does to "it" or "them"."""
-    vague_words: int = 4
-    """Words at the beginning in which such a pronoun makes it vague."""
     reaction: float = 0.6
     """Factor of a sentence that is about the one spoken to, or a short exclamation."""
     exclamation_words: int = 8
+    record: float = 0.6
+    """Factor of a line for records, to which its worth is added."""
 
 
 WEIGHTS = StatementWeights()
@@ -61,6 +63,8 @@ WEIGHTS = StatementWeights()
 CHAIN_MAX = 2
 """Sentences that one may lean on in turn; a longer chain is a story of its own."""
 WORDS_MIN = 3
+EARLY_WORDS = 4
+"""Words at the beginning in which a pronoun stands for something unnamed."""
 EXACT_SHARE_MAX = 0.75
 """Share of exact values above which a sentence is a row of them."""
 
@@ -130,12 +134,8 @@ class StatementReader:
         self._weights = weights
         self._seen: set[str] = set()
 
-    def read(self, memories: Sequence[MemoryRecord]) -> None:
-        """Read all sentences of the memories."""
-        for index, memory in enumerate(memories):
-            self._read_memory(index, memory)
-
-    def _read_memory(self, index: int, memory: MemoryRecord) -> None:
+    def read(self, index: int, memory: MemoryRecord) -> None:
+        """Read the sentences of a memory; `index` is its place in the group."""
         said = None
         if relative.may_have_relative_dates(memory.content):
             said = in_zone(memory.created_at, self._zone)
@@ -148,16 +148,26 @@ class StatementReader:
                 before = None
                 continue
             self._seen.add(key)
-            text = sentence
+            text = _plain(sentence, starts_line=starts_line)
             if said:
-                text = relative.annotate_relative_dates(sentence, said)
-            if "**" in text:
-                text = text.replace("**", "") or text
-            bullet = starts_line and _BULLET.match(text)
-            if bullet:
-                text = text[bullet.end() :] or text
+                text = relative.annotate_relative_dates(text, said)
             self._add((text, starts_line, prose), origin, before)
             before = len(self.statements) - 1
+
+    def read_record(self, line: RecordLine) -> None:
+        """Read a line that stands for memories that are no prose, as one statement."""
+        words = tokens(line.text)
+        statement = Statement(
+            len(self.statements),
+            line.position,
+            "",
+            line.text,
+            starts_line=True,
+            stems=self.known.add(words),
+            emphasis=self._weights.record + line.worth,
+            readable=True,
+        )
+        self.statements.append(statement)
 
     def _last_of(self, role: str) -> int | None:
         """Return the position of the sentence before, where the same speaker goes on."""
@@ -172,23 +182,23 @@ class StatementReader:
         stamp = _STAMP.match(text) if starts_line else None
         words = tokens(text[stamp.end() :] if stamp else text)
         stems = self.known.add(words)
-        lower = [word.surface.lower() for word in words]
+        early = [word.surface.lower() for word in words[:EARLY_WORDS]]
         kinds = [word.kind for word in words]
         weight = origin.weight * _form(text, words, kinds, weights)
         if stamp:
             weight *= weights.listing
-        readable = prose and _says_something(text, lower, kinds)
+        readable = prose and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
-            leaning = may_lean_back(lower[0])
-            if may_be_opener(lower[0]):
+            leaning = may_lean_back(early[0])
+            if may_be_opener(early[0]):
                 text = without_opener(text)
                 leaning = True
-            weight *= _bearing(text, lower, weights)
+            weight *= _bearing(text, words, early, weights)
             if leaning and leans_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
-        named = self._several or not _FIRST_PERSON.isdisjoint(lower)
+        named = self._several or is_first_person(words)
         self.statements.append(
             Statement(
                 len(self.statements),
@@ -240,9 +250,18 @@ def _sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
         yield sentence, starts_line, not (fenced or fence or fragment or cut)
 
 
+def _plain(sentence: str, *, starts_line: bool) -> str:
+    """Return a sentence without a bullet and marks of emphasis."""
+    text = sentence
+    if "**" in text:
+        text = text.replace("**", "") or sentence
+    bullet = starts_line and _BULLET.match(text)
+    return text[bullet.end() :] or text if bullet else text
+
+
 def is_first_person(words: Sequence[Token]) -> bool:
     """Tell whether words speak of their speaker."""
-    return not _FIRST_PERSON.isdisjoint([word.surface.lower() for word in words])
+    return not _FIRST_PERSON.isdisjoint(_lower(words))
 
 
 def with_speaker(memory: MemoryRecord) -> str:
@@ -255,19 +274,26 @@ def with_speaker(memory: MemoryRecord) -> str:
 
 
 def _says_something(
-    text: str, lower: Sequence[str], kinds: Sequence[TokenKind]
+    text: str, words: Sequence[Token], kinds: Sequence[TokenKind]
 ) -> bool:
     """Whether a sentence is more than a greeting, a remark in brackets, a heading or numbers."""
-    if not lower or text[-1] in _HEADING_ENDS or text[0] in "|([{<*_":
+    if not words or text[-1] in _HEADING_ENDS or text[0] in "|([{<*_":
         return False
-    if is_courtesy(lower) or _is_bare_list(text, kinds):
+    count = len(words)
+    if count <= COURTESY_WORDS_MAX and is_courtesy(_lower(words)):
         return False
     if not text.isascii():
-        return any(map(str.isalpha, text))
+        return any(map(str.isalpha, text)) and not _is_bare_list(text, kinds)
+    if count < WORDS_MIN:
+        return count > 1 and not VALUES.isdisjoint(kinds)
+    if EXACT_KINDS.isdisjoint(kinds):
+        return not _is_bare_list(text, kinds)
     exact = sum([kind in EXACT_KINDS for kind in kinds])
-    if len(kinds) < WORDS_MIN:
-        return len(kinds) > 1 and not VALUES.isdisjoint(kinds)
-    return exact <= len(kinds) * EXACT_SHARE_MAX
+    return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
+
+
+def _lower(words: Sequence[Token]) -> list[str]:
+    return [word.surface.lower() for word in words]
 
 
 def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
@@ -280,14 +306,16 @@ def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
     return all(part.count(" ") < _LIST_WORDS_MAX for part in parts)
 
 
-def _bearing(text: str, lower: Sequence[str], weights: StatementWeights) -> float:
+def _bearing(
+    text: str, words: Sequence[Token], early: Sequence[str], weights: StatementWeights
+) -> float:
     """Return the factor of a sentence that is about something unnamed, or about the listener."""
-    if lower[0] in _ADDRESSING:
+    if early[0] in _ADDRESSING:
         return weights.reaction
-    if not _PRONOUNS.isdisjoint(lower[1 : weights.vague_words]):
+    if not _PRONOUNS.isdisjoint(early[1:]):
         return weights.vague
-    short = len(lower) <= weights.exclamation_words
-    if short and text.endswith("!") and _FIRST_PERSON.isdisjoint(lower):
+    short = text[-1] == "!" and len(words) <= weights.exclamation_words
+    if short and not is_first_person(words):
         return weights.reaction
     return 1.0
 

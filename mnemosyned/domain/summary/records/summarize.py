@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any
@@ -31,6 +32,9 @@ LEFT_OVER_WORTH = 0.2
 CONTENT_CHARS_MAX = 400_000
 """Longer memories are prose to these rules; extraction cuts them to sentences."""
 
+_SIGN = re.compile(r"[\d:{\[$#<>|]")
+"""A sign of which each record of one line has one."""
+
 RULES: tuple[Rule[Any], ...] = (
     MAILS,
     COMMITS,
@@ -52,9 +56,14 @@ def summarize_records(
     """Summarize the memories that are records, and return the others as prose."""
     taken: dict[int, list[Reading[Any]]] = {}
     prose: list[MemoryRecord] = []
+    readers = [(index, rule.read) for index, rule in enumerate(RULES)]
     for position, memory in enumerate(memories):
-        for index, rule in enumerate(RULES):
-            if (value := _read(rule, memory)) is not None:
+        if not _may_be_record(memory.content):
+            prose.append(memory)
+            continue
+        for index, read in readers:
+            value = read(memory)
+            if value is not None:
                 readings = taken.setdefault(index, [])
                 readings.append(Reading(position, memory, value))
                 break
@@ -69,11 +78,11 @@ def summarize_records(
     return RecordSummary(tuple(lines), tuple(prose))
 
 
-def _read(rule: Rule[Any], memory: MemoryRecord) -> object | None:
-    if len(memory.content) > CONTENT_CHARS_MAX:
-        return None
-    value: object | None = rule.read(memory)
-    return value
+def _may_be_record(content: str) -> bool:
+    """Whether any rule may take it: several lines, or a sign that all records have."""
+    if len(content) > CONTENT_CHARS_MAX:
+        return False
+    return "\n" in content or _SIGN.search(content) is not None
 
 
 def _position(line: RecordLine) -> int:
