@@ -69,14 +69,14 @@ def extract(
     _read(memories, records, reader)
     reader.known.discount(roles)
     kept = _selected(reader.statements, reader.known, chars_max=room + 1)
-    days = _days(memories, zone)
+    days = _days(memories, zone) if size > room else ""
     covered = {stem for statement in kept for stem in statement.stems}
     covered.update([token.stem for token in tokens(days)])
     room = terms_room(memories) - len(days)
     of_records = _terms_of_records(records, chars_max=room // 2)
     room -= sum(len(term) + len(SEPARATOR) for term in of_records)
     of_prose = select_keywords(reader.known, covered=covered, chars_max=room)
-    terms = dict.fromkeys((days, *of_prose, *of_records)) if memories else ()
+    terms = dict.fromkeys(filter(None, (days, *of_prose, *of_records)))
     return Extract(tuple(_render_lines(kept)), tuple(terms))
 
 
