@@ -295,3 +295,25 @@ def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("recall goes by words alone") == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "short"),
+    [
+        ("boiler pressure", "boiler pressure is 1.6 bar"),
+        ("who has the ladder", "Jonas has the ladder"),
+        ("tire pressure winter", "winter tire pressure 2.6"),
+    ],
+)
+def test_a_short_message_is_not_drowned_by_long_ones_that_repeat_its_words(
+    service: MemoryService, question: str, short: str
+) -> None:
+    keep(service, "short", short)
+    filler = "the meeting went on and nobody could say why it took so long"
+    for number in range(15):
+        lines = [f"{filler} about the {question}." for _ in range(12 + number)]
+        keep(service, f"long{number}", f"Report {number}. {' '.join(lines)}")
+    for number in range(60):
+        keep(service, f"other{number}", f"{filler}, part {number}. " * 4)
+
+    assert recall(service, question)[0].id == "short"

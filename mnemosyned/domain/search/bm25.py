@@ -66,7 +66,7 @@ class Reader:
         self._most = tuple(idf * (self._weights.k1 + 1) for idf in self.idf)
         forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
-            for form in _forms(number, word, weights):
+            for form in _forms(number, word, corpus.compounds.get(word, ()), weights):
                 forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
         self._forms = [(start, _Known(among)) for start, among in forms.items()]
         self._speakers: dict[str, float] = {}
@@ -167,7 +167,9 @@ class Reader:
         return counts, where
 
 
-def _forms(number: int, word: str, weights: Bm25Weights) -> list[_Form]:
+def _forms(
+    number: int, word: str, compounds: Sequence[str], weights: Bm25Weights
+) -> list[_Form]:
     tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []
@@ -178,6 +180,9 @@ def _forms(number: int, word: str, weights: Bm25Weights) -> list[_Form]:
         forms += [
             _Form(number, (kin,), (stem(kin),), other) for kin in other_forms(tokens[0])
         ]
+    for compound in compounds:
+        parts = tuple(WORD.findall(fold_case(compound)))
+        forms.append(_Form(number, parts, tuple(map(stem, parts)), other))
     return forms
 
 

@@ -117,6 +117,12 @@ class Corpus:
     average_chars: float = 100.0
     frequencies: Mapping[str, int] = field(default_factory=dict)
     """For each word of the question, in how many memories it stands; an estimate will do."""
+    compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For some words, forms joined or split that memories have: `wi fi` for `wifi`."""
+
+    def forms(self, terms: Terms, word: str) -> tuple[str, ...]:
+        """Return all forms of a word to search for."""
+        return (*terms.forms(word), *self.compounds.get(word, ()))
 
     def idf(self, word: str) -> float:
         """How telling a word is: never nothing, as in a young memory every word is common."""

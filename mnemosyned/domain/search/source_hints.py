@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mnemosyned.domain.text.stemming import WORD, fold_case, stem
-from mnemosyned.domain.text.terms import Terms, is_stop_word
+from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.vague_words import is_stop_word
 from mnemosyned.domain.text.word_cache import clear_on_forget
 
 _CALLED = (

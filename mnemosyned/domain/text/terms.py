@@ -8,13 +8,11 @@ from itertools import islice
 from string import ascii_letters
 
 from mnemosyned.domain.text.accent_variants import accent_variants
-from mnemosyned.domain.text.foreign_stopwords import (
-    FOREIGN_STOP_WORDS,
-    foreign_stop_words,
-)
+from mnemosyned.domain.text.compounds import joins
+from mnemosyned.domain.text.foreign_stopwords import foreign_stop_words
 from mnemosyned.domain.text.irregular_forms import other_forms
-from mnemosyned.domain.text.stemming import WORD, fold_case, stem
-from mnemosyned.domain.text.stopwords import COMMON_WORDS, FUNCTION_WORDS, STOP_WORDS
+from mnemosyned.domain.text.stemming import WORD, fold_case
+from mnemosyned.domain.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TERMS_MAX = 48
 """Terms of a question; each further one costs time and adds little."""
@@ -33,8 +31,6 @@ _CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _WORD = re.compile(r"\w+")
 _EDGES = re.compile(r"^\W+|\W+$")
-_STOPPED = STOP_WORDS | frozenset(map(fold_case, FOREIGN_STOP_WORDS))
-_VAGUE = _STOPPED | COMMON_WORDS
 _POSSESSIVE = re.compile(r"['’]s?$", re.IGNORECASE)
 
 
@@ -47,6 +43,8 @@ class Terms:
     `casefold` replaces), and codes such as `QX-48213`, which match only as phrases."""
     grams: tuple[str, ...]
     """Character pairs of scripts without spaces."""
+    joins: tuple[tuple[str, str], ...] = ()
+    """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
 
     def forms(self, word: str) -> tuple[str, ...]:
         """Return the forms of a word to search for, such as `bought` for `buy`."""
@@ -64,7 +62,7 @@ def terms(text: str) -> Terms:
     grams = tuple(dict.fromkeys(_pairs(text)))[:TERMS_MAX]
     if not content and not grams:
         content = list(words.values())
-    return Terms(tuple(content[:TERMS_MAX]), grams)
+    return Terms(tuple(content[:TERMS_MAX]), grams, joins(text, content))
 
 
 def _words(text: str) -> dict[str, str]:
@@ -83,17 +81,8 @@ def content_terms(text: str) -> Terms:
     return Terms(
         tuple(word for word in parsed.words if word.lower() not in STOP_WORDS),
         parsed.grams,
+        parsed.joins,
     )
-
-
-def is_stop_word(word: str) -> bool:
-    """Tell whether a folded word has no content of its own, in any language."""
-    return word in _STOPPED
-
-
-def is_vague(word: str) -> bool:
-    """Tell whether a folded word, or its stem, is too common to identify a memory."""
-    return not _VAGUE.isdisjoint((word, stem(word)))
 
 
 def grams(text: str) -> str:

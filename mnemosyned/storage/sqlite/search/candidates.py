@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from mnemosyned.domain.search.candidates import (
     PAIR,
@@ -22,6 +22,7 @@ from mnemosyned.domain.search.candidates import (
     strongest,
 )
 from mnemosyned.domain.search.query import Corpus
+from mnemosyned.domain.text.compounds import splits
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.storage.sqlite.search.filters import SqlFilter
 
@@ -37,6 +38,8 @@ STRETCHES_MAX, GAP_MIN = 16, 1_000
 SAMPLE = 5_000
 """A term's frequency is counted up to here, and estimated beyond."""
 FREQUENCIES_KEPT_MAX = 5_000
+SPLIT_ROWS_MAX = 100
+"""A word in more memories than this is no other way to write two."""
 GROWTH = 1.2
 """A frequency is looked up anew when the table has grown by this factor."""
 
@@ -51,49 +54,103 @@ def any_of(terms: Iterable[str]) -> str:
     return " OR ".join(map(quoted, terms))
 
 
+class _Known(NamedTuple):
+    """What was found of a word."""
+
+    frequency: int
+    memories: int
+    """All memories there were then."""
+    compounds: tuple[str, ...] = ()
+
+    def holds(self, count: int) -> bool:
+        """Tell whether it is still true: a word that was not found may be in the next memory."""
+        if not self.frequency:
+            return count == self.memories
+        return self.memories <= count <= self.memories * GROWTH
+
+
 class Frequencies:
     """In how many memories a word stands, kept for the next question, from any thread."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, int]] = {}
+        self._known: dict[str, _Known] = {}
 
     def of(
         self, connection: sqlite3.Connection, terms: Terms, count: int
-    ) -> tuple[dict[str, int], dict[str, set[int]]]:
-        """The frequency of each word, an estimate where it is common.
+    ) -> tuple[Corpus, dict[str, set[int]]]:
+        """Return the frequency of each word, an estimate where it is common, and its compounds.
 
         And all rows of those that had to be looked up, where they are not too many.
         """
         frequencies: dict[str, int] = {}
+        compounds: dict[str, tuple[str, ...]] = {}
         rows: dict[str, set[int]] = {}
+        joins = self._joins(connection, terms, count)
         for word in terms.words:
             known = self._known.get(word.lower())
-            if known and known[1] <= count <= known[1] * GROWTH:
-                frequencies[word] = known[0]
-                continue
-            found = _rows(connection, any_of(terms.forms(word)), limit=SAMPLE)
-            frequencies[word] = len(found)
-            if len(found) < SAMPLE:
-                rows[word] = found
-            else:
-                (newest,) = connection.execute(
-                    "SELECT max(rowid) FROM memory_fts_docsize"
-                ).fetchone()
-                frequencies[word] = min(
-                    count, SAMPLE * newest // max(1, newest - min(found) + 1)
-                )
-            if found:  # else it is looked for again: the next memory may have it
-                self._keep(word.lower(), frequencies[word], count)
-        return frequencies, rows
+            if known is None or not known.holds(count):
+                known, found = _looked_up(connection, terms, word, count)
+                self._keep(word.lower(), known)
+                if len(found) < SAMPLE and word not in joins:
+                    rows[word] = found
+            frequencies[word] = known.frequency
+            if forms := (*known.compounds, *joins.get(word, ())):
+                compounds[word] = forms
+                frequencies[word] = max(1, known.frequency)
+        return Corpus(frequencies=frequencies, compounds=compounds), rows
 
     def clear(self) -> None:
         """Drop all words: one of them may have been forgotten."""
         self._known.clear()
 
-    def _keep(self, word: str, frequency: int, count: int) -> None:
+    def _joins(
+        self, connection: sqlite3.Connection, terms: Terms, count: int
+    ) -> dict[str, list[str]]:
+        """Return the joined forms of a question's neighbors that some memory has, by word."""
+        joins: dict[str, list[str]] = {}
+        for word, joined in terms.joins:
+            known = self._known.get(f"+{joined.lower()}")
+            if known is None or not known.holds(count):
+                known = _Known(int(_has(connection, joined)), count)
+                self._keep(f"+{joined.lower()}", known)
+            if known.frequency:
+                joins.setdefault(word, []).append(joined)
+        return joins
+
+    def _keep(self, word: str, known: _Known) -> None:
         if len(self._known) >= FREQUENCIES_KEPT_MAX:
             self._known.clear()
-        self._known[word] = (frequency, count)
+        self._known[word] = known
+
+
+def _looked_up(
+    connection: sqlite3.Connection, terms: Terms, word: str, count: int
+) -> tuple[_Known, set[int]]:
+    """Return what the index has of a word, and its newest rows."""
+    found = _rows(connection, any_of(terms.forms(word)), limit=SAMPLE)
+    compounds: tuple[str, ...] = ()
+    if len(found) <= SPLIT_ROWS_MAX and (parts := splits(word)):
+        compounds = _existing(connection, parts)
+    if compounds:
+        found |= _rows(connection, any_of(compounds), limit=SAMPLE)
+    frequency = len(found)
+    if frequency >= SAMPLE:
+        (newest,) = connection.execute(
+            "SELECT max(rowid) FROM memory_fts_docsize"
+        ).fetchone()
+        frequency = min(count, SAMPLE * newest // max(1, newest - min(found) + 1))
+    return _Known(frequency, count, compounds), found
+
+
+def _existing(connection: sqlite3.Connection, forms: Sequence[str]) -> tuple[str, ...]:
+    """Return the forms that some memory has."""
+    if not _has(connection, *forms):
+        return ()
+    return tuple(form for form in forms if _has(connection, form))
+
+
+def _has(connection: sqlite3.Connection, *forms: str) -> bool:
+    return bool(_rows(connection, any_of(forms), limit=1))
 
 
 def _rows(connection: sqlite3.Connection, match: str, *, limit: int) -> set[int]:
@@ -190,7 +247,7 @@ class _Words:
         self._connection = connection
         self._words = words
         self._frequencies = corpus.frequencies
-        self._asked = {word: f"({any_of(terms.forms(word))})" for word in words}
+        self._asked = {word: f"({any_of(corpus.forms(terms, word))})" for word in words}
         self._worth = {word: corpus.idf(word) for word in words}
         self._select = (
             f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "

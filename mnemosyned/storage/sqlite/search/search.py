@@ -79,7 +79,7 @@ def search(
             mentioning=timed.mentioning,
             summary=timed.summary if stock.slept else None,
         )
-    episodes = _episode_scores(connection, query, limits.total)
+    episodes = _episode_scores(connection, query, stock.corpus, limits.total)
     above = ancestors(connection, _met(memories, episodes))
     return SearchCandidates(
         memories,
@@ -157,10 +157,10 @@ def _stock(
     working, archived = counts[Tier.WORKING], counts[Tier.ARCHIVE]
     count = working[0] + archived[0]
     known, rows = frequencies.of(connection, query.terms, count)
-    corpus = Corpus(
+    corpus = replace(
+        known,
         count=count,
         average_chars=(working[1] + archived[1]) / max(1, count),
-        frequencies=known,
     )
     return _Stock(corpus, slept=archived[0] > 0, states=bool(totals[0][3]), rows=rows)
 
@@ -234,10 +234,12 @@ def _gram_scores(
 
 
 def _episode_scores(
-    connection: sqlite3.Connection, query: Query, limit: int
+    connection: sqlite3.Connection, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
     narrow = episode_filter(query)
-    forms = [form for word in query.terms.words for form in query.terms.forms(word)]
+    forms = [
+        form for word in query.terms.words for form in corpus.forms(query.terms, word)
+    ]
     found: dict[int, float] = {}
     if forms:
         found = scored(connection, "episode_fts", any_of(forms), narrow, limit=limit)

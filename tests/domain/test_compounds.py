@@ -1,0 +1,55 @@
+"""The joined and split forms of words that may be compounds."""
+
+import pytest
+
+from mnemosyned.domain.text.compounds import JOINS_MAX, joins, splits
+from mnemosyned.domain.text.terms import terms
+
+
+@pytest.mark.parametrize(
+    ("word", "split"),
+    [("wifi", "wi fi"), ("oncall", "on call"), ("checkin", "check in")],
+)
+def test_a_word_may_be_two(word: str, split: str) -> None:
+    assert split in splits(word)
+
+
+@pytest.mark.parametrize(
+    "word", ["cat", "x86", "often", "without", "a" * 17, "", "QX-4"]
+)
+def test_short_long_and_common_words_and_codes_are_not_split(word: str) -> None:
+    assert splits(word) == ()
+
+
+def test_a_split_has_no_function_word() -> None:
+    assert "of fice" not in splits("office")
+
+
+@pytest.mark.parametrize(
+    ("question", "joined"),
+    [
+        ("Wi-Fi", "WiFi"),
+        ("who is on call?", "oncall"),
+        ("late check in", "checkin"),
+        ("the file server", "fileserver"),
+    ],
+)
+def test_neighbors_may_be_one_word(question: str, joined: str) -> None:
+    assert joined in [form for _, form in terms(question).joins]
+
+
+def test_a_join_belongs_to_a_word_that_is_searched_for() -> None:
+    question = terms("who is on call for the file server")
+
+    assert {word for word, _ in question.joins} <= set(question.words)
+
+
+@pytest.mark.parametrize("question", ["the call", "QX-48213", "call 42"])
+def test_articles_and_numbers_are_joined_with_nothing(question: str) -> None:
+    assert terms(question).joins == ()
+
+
+def test_the_joins_of_a_question_are_few() -> None:
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+    assert len(joins(" ".join(words), words)) <= JOINS_MAX
