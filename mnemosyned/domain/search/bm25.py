@@ -111,6 +111,7 @@ class Reader:
 
     def _alone(self, term: int, count: int) -> float:
         """The score of a term in a stretch that stood alone."""
+        count = min(count, self._weights.repeats_max)
         return self._most[term] * count / (count + self._stretch_saturation)
 
     def _passage(self, where: Mapping[int, Sequence[int]]) -> Mapping[int, int]:

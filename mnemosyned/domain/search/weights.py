@@ -25,6 +25,11 @@ class Bm25Weights:
     A page that answers in one sentence must not lose to a line that has half of the words: on
     records of mixed length .99 of the questions have a hit among ten, .90 without.
     """
+    repeats_max: int = 2
+    """A passage that repeats a word more often says no more of it than this.
+
+    Else a page that has a word in every line ranks above the message that says it in ten words.
+    """
     passage_chars_min: int = 110
     """Least length of a passage; else it is the average length of a memory."""
 
