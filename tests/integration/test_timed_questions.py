@@ -162,3 +162,14 @@ def test_a_question_without_a_time_is_ranked_by_its_words_alone(month: Memory) -
     hits = month.recall("speakers for the children's tour", asked_at=NOW, explain=True)
 
     assert all("time" not in (hit.explanation or {}) for hit in hits)
+
+
+def test_a_source_named_in_passing_does_not_list_its_records(month: Memory) -> None:
+    first = month.recall(
+        "In the mail of October, which two people were named as speakers for the tour "
+        "that the museum offers children in December",
+        asked_at=NOW,
+    ).hits[0]
+
+    content = first.lines[0].content if first.lines else first.content
+    assert "speakers" in content.lower()

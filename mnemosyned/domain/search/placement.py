@@ -38,6 +38,10 @@ class PlacementWeights:
     """A longer time has much that shares a word with any question."""
     longest: timedelta = timedelta(days=100)
     """A time above this is preferred, and comes first for no word."""
+    few_words: int = 4
+    """A subject of more words asks for one event, and its source is but one of its words."""
+    many_words_share: float = 0.75
+    """Share of the best match's words that a memory needs then to come before it."""
     long_share: float = 0.5
     """Share of the best match's words that a memory of a long time needs to come before it."""
 
@@ -88,11 +92,16 @@ class _Relevance(NamedTuple):
 def _bonus(relevance: _Relevance, query: Query, weights: PlacementWeights) -> float:
     """Return what a memory of the time gains, as a share of the best score."""
     longest = max(span.until - span.since for span in query.spans)
+    words = len(query.subject.words) if query.subject else 0
     least = weights.long_share if longest > weights.long else _EPSILON
-    is_selected = relevance.is_asked or relevance.is_mention
+    if words > weights.few_words:
+        least = weights.many_words_share
+    is_of_subject = not words or relevance.subject >= max(least, weights.long_share)
+    is_asked = relevance.is_asked and is_of_subject and words <= weights.few_words
+    is_selected = is_asked or (relevance.is_mention and is_of_subject)
     if not is_selected and (relevance.subject < least or longest > weights.longest):
         return 0.0
-    from_source = weights.source + relevance.subject if relevance.is_asked else 0.0
+    from_source = weights.source + relevance.subject if is_asked else 0.0
     return 1.0 + from_source + weights.mention * relevance.is_mention
 
 

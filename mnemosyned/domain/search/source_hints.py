@@ -91,7 +91,7 @@ def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
             word
             for word in _words(text)
             if strict.get(stem(word)) not in asked.kinds
-            and word not in _handling()
+            and stem(word) not in _handling()
             and not is_stop_word(word)
         )
     )
@@ -103,7 +103,7 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _handling() -> frozenset[str]:
-    return frozenset(map(fold_case, _HANDLING))
+    return frozenset(stem(fold_case(word)) for word in _HANDLING)
 
 
 @lru_cache(maxsize=1)
