@@ -4,30 +4,42 @@
     python tests/bench/bench_summaries.py --data … --model file.gguf --sessions 5
 
 An answer is retained if every content word of it (stop words removed, Porter-stemmed) occurs in
-the episodes of its evidence sessions taken together. A model is named by `--model`, `--endpoint` or `--config`;
-what else it needs comes from the MNEMOSYNE_LLM_… variables, as for the daemon.
+the episodes of its evidence sessions taken together. Readability is judged by `readability.py`, over
+the episodes, days, weeks and months that a real memory writes. A model is named by `--model`,
+`--endpoint` or `--config`; what else it needs comes from the MNEMOSYNE_LLM_… variables, as for the
+daemon.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.model_summaries import first_sessions, hold_useless, score
+from bench.readability import total
 from bench.report import Report
 from bench.retention import Conversation, Render, Session, characters, load, retention
+from bench.summary_levels import (
+    LEVELS,
+    demo_week,
+    hand_made_year,
+    judged,
+    locomo,
+    technical_talks,
+)
 
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.summarizers.extractive import RATIO, ExtractiveSummarizer
+from mnemosyned.verbs.memories import Remember
 
 SEEDS = 20
+FAULTS_SHOWN_MAX = 12
 TUNED_ON = 5
 
 
@@ -57,17 +69,6 @@ def budget(session: Session) -> int:
     return int(characters(session) * RATIO)
 
 
-def whole(session: Session, text: str) -> int:
-    """Characters of the summary that are complete sentences of the sources."""
-    bare = re.sub(r" \((?:about )?(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4}\)", "", text)
-    return sum(
-        len(sentence)
-        for one in session
-        for sentence, _ in sentences(one.content)
-        if sentence in bare
-    )
-
-
 def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
     summarizer = ExtractiveSummarizer()
 
@@ -87,11 +88,9 @@ def measure(conversations: Sequence[Conversation]) -> dict[str, float]:
         len(text) / characters(session)
         for text, session in zip(texts, sessions, strict=True)
     ]
-    sentence_chars = sum(map(whole, sessions, texts))
     return {
         "compression": kept / sum(map(characters, sessions)),
         "compression_max": max(ratios),
-        "whole_sentences": sentence_chars / kept,
         "with_terms": sum(len(searched(session)) for session in sessions)
         / sum(map(characters, sessions)),
         "retention": retention(conversations, ours),
@@ -112,14 +111,38 @@ def hold(report: Report, part: str, figures: dict[str, float]) -> None:
         report.figure(f"{part}/{name}", value)
     better = max(figures["retention_lead"], figures["retention_random"])
     report.bar(f"largest size, {part}", figures["compression_max"], "<=", 0.35)
-    report.bar(f"whole sentences, {part}", figures["whole_sentences"], ">=", 0.5)
-    report.bar(f"retention, {part}", figures["retention"], ">=", 0.54)
+    report.bar(f"retention of the text, {part}", figures["retention"], ">=", 0.48)
+    with_terms = figures["retention_with_terms"]
+    report.bar(f"retention with index terms, {part}", with_terms, ">=", 0.6)
     report.bar(
         f"retention over the better baseline, {part}",
         figures["retention"] / better,
         ">=",
-        1.8,
+        1.7,
     )
+
+
+def readable(
+    report: Report, part: str, sets: Iterable[Sequence[Remember]], *, held: bool = True
+) -> None:
+    """Report how readable the summaries of every level are, and hold them to the bars."""
+    levels = judged(sets)
+    for name, level in zip(LEVELS, levels, strict=True):
+        for figure, value in level.figures().items():
+            report.figure(f"{part}, {name}/{figure}", value)
+    rows: list[list[object]] = [
+        [line] for line in total(levels).faults[:FAULTS_SHOWN_MAX]
+    ]
+    if rows:
+        report.table(f"Lines at fault, {part}", ["line"], rows)
+    if held:
+        figures = total(levels).figures()
+        report.bar(f"whole lines, {part}", figures["whole"], ">=", 0.95)
+        report.bar(f"dangling heads, {part}", figures["dangling"], "<=", 0.03)
+        report.bar(f"lists of bare values, {part}", figures["bare_lists"], "<=", 0)
+        report.bar(
+            f"summaries of 60 % of those below, {part}", figures["shrunk"], ">=", 1
+        )
 
 
 def by_rule(report: Report, conversations: Sequence[Conversation]) -> None:
@@ -127,6 +150,10 @@ def by_rule(report: Report, conversations: Sequence[Conversation]) -> None:
     hold(report, "1-5 (tuned on)", measure(conversations[:TUNED_ON]))
     hold(report, "6-10 (held out)", measure(conversations[TUNED_ON:]))
     hold(report, "all", measure(conversations))
+    readable(report, "LoCoMo", locomo(conversations))
+    readable(report, "the demo's week", demo_week())
+    readable(report, "the hand-made year", hand_made_year())
+    readable(report, "technical talks", technical_talks(), held=False)
     hold_useless(report, conversations)
 
 

@@ -78,7 +78,7 @@ class Readability:
         below = "\n".join(sources)
         known = _squeezed(below)
         for line in filter(None, map(str.strip, text.split("\n"))):
-            self._add_line(line, known)
+            self._add_line(line, known, sources)
         self.chars += len(text)
         self.repeated += sum(
             len(sentence)
@@ -91,12 +91,12 @@ class Readability:
             self.shrinkable += 1
             self.shrunk += len(text) <= size * SHRINK_TO
 
-    def _add_line(self, line: str, known: str) -> None:
+    def _add_line(self, line: str, known: str, sources: Sequence[str]) -> None:
         core = statement(line)
         whole, dangling, bare = (
             is_whole(core, known),
             is_dangling(core),
-            is_bare_list(core),
+            is_bare_list(core) and not is_whole_line(core, sources),
         )
         self.lines += 1
         self.whole += whole
@@ -180,8 +180,13 @@ def is_bare_list(core: str) -> bool:
         return False
     words = core.lower().split()
     function = sum(word.strip(".,;:!?()") in FUNCTION_WORDS for word in words)
-    short = sum(len(part.split()) <= 3 for part in parts)
-    return function <= 0.1 * len(words) and short >= 0.8 * len(parts)
+    short = all(len(part.split()) <= 3 for part in parts)
+    return short and function <= 0.1 * len(words)
+
+
+def is_whole_line(core: str, sources: Sequence[str]) -> bool:
+    """Whether a line is all that a source says, as an entry of a calendar may be."""
+    return any(core == statement(source.strip()) for source in sources)
 
 
 def _squeezed(text: str) -> str:

@@ -72,7 +72,7 @@ ENGLISH = Language(
     backward_heads="""
         he she it they this that these those there his her hers its their theirs him them
         he's she's it's they're that's there's he'd she'd it'd they'd he'll she'll it'll they'll
-        they've that'd that'll there'd there're because which whose whereas otherwise
+        they've that'd that'll there'd there're because or nor which whose whereas otherwise
         therefore thus hence instead too himself herself itself themselves
     """,
     connectives="and but so then also",

@@ -277,7 +277,7 @@ def _says_something(
     text: str, words: Sequence[Token], kinds: Sequence[TokenKind]
 ) -> bool:
     """Whether a sentence is more than a greeting, a remark in brackets, a heading or numbers."""
-    if not words or text[-1] in _HEADING_ENDS or text[0] in "|([{<*_":
+    if not words or text[-1] in _HEADING_ENDS or text[0] in "|([{<*_" or _is_torn(text):
         return False
     count = len(words)
     if count <= COURTESY_WORDS_MAX and is_courtesy(_lower(words)):
@@ -290,6 +290,12 @@ def _says_something(
         return not _is_bare_list(text, kinds)
     exact = sum([kind in EXACT_KINDS for kind in kinds])
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
+
+
+def _is_torn(text: str) -> bool:
+    """Whether a quotation, a piece of code or a remark in brackets goes on beyond it."""
+    torn = text.count('"') % 2 or text.count("`") % 2
+    return bool(torn) or text.count("(") > text.count(")")
 
 
 def _lower(words: Sequence[Token]) -> list[str]:
