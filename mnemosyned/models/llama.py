@@ -111,6 +111,10 @@ class LlamaModel(TextModel):
     def context_tokens(self) -> int:
         return self._ask(None).number
 
+    @property
+    def parameters(self) -> int:
+        return self._ask(None).parameters
+
     def count_tokens(self, text: str) -> int:
         return self._ask(CountTokens(text)).number
 

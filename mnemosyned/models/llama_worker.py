@@ -18,6 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from mnemosyned.models.frames import read_frame, write_frame
+from mnemosyned.models.llama_answer import answer_of, parameters_of
 
 CONTEXT_TOKENS = 4096
 """Default window; the file's own where that is smaller."""
@@ -55,7 +56,7 @@ class CountTokens(msgspec.Struct, frozen=True, tag=True):
 
 
 class Complete(msgspec.Struct, frozen=True, tag=True):
-    """Request to complete a conversation."""
+    """Request to complete a conversation; a last message of the assistant is gone on from."""
 
     messages: list[dict[str, str]]
     max_tokens: int
@@ -85,6 +86,8 @@ class Reply(msgspec.Struct, frozen=True):
     number: int = 0
     vectors: list[bytes] = []
     """Unit vectors in half precision, little-endian."""
+    parameters: int = 0
+    """Weights of the model that was loaded."""
     failure: Failure | None = None
     detail: str = ""
     """Sizes, or the name of an error; never its message, which may quote a memory."""
@@ -142,13 +145,19 @@ class Engine:
         """Size of the window."""
         return int(self._llama.n_ctx())
 
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return parameters_of(self._llama)
+
     def _complete(self, request: Complete) -> str:
         messages = [
             {**message, "content": self._disarm(message["content"])}
             for message in request.messages
         ]
         try:
-            completion = self._llama.create_chat_completion(
+            return answer_of(
+                self._llama,
                 messages,
                 max_tokens=request.max_tokens,
                 temperature=request.temperature,
@@ -160,7 +169,6 @@ class Engine:
                 detail = f"{tokens[1]} of {self.context_tokens}" if tokens else ""
                 raise RequestFailed(Failure.OVER_WINDOW, detail) from error
             raise
-        return str(completion["choices"][0]["message"]["content"] or "").strip()
 
     def _disarm(self, text: str) -> str:
         """Split control tokens that a memory may quote, so that they are read as words."""
@@ -169,6 +177,8 @@ class Engine:
 
 class Encoder:
     """Embedding model in llama.cpp; pooled by the mean where the file does not say how."""
+
+    parameters = 0
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
         self.context_tokens = min(_window(llama_cpp, load), EMBEDDING_TOKENS)
@@ -343,7 +353,7 @@ def _serve(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
                 if request.embedding
                 else Engine(llama_cpp, request)
             )
-            return Reply(number=engine.context_tokens)
+            return Reply(number=engine.context_tokens, parameters=engine.parameters)
         if engine is None:
             raise RequestFailed(Failure.OTHER, "not loaded")
         return engine.answer(request)

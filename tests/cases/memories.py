@@ -367,6 +367,8 @@ class Failing:
     name = "failing"
     accepted = retried = rejected = 0
     context_tokens = 2_048
+    parameters = 0
+    sentences = (0, 0)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         raise ModelUnavailable(f"no model for {len(memories)} memories")

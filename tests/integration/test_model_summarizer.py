@@ -23,6 +23,7 @@ class ScriptedModel:
     """Answers from a script, or by a function of the prompt, and keeps what it was asked."""
 
     name = "scripted"
+    parameters = 0
 
     def __init__(
         self,

@@ -289,6 +289,7 @@ def _metadata(
     texts = {
         "general.architecture": "llama",
         "general.name": "tiny",
+        "general.size_label": "1B",  # it plays a model that follows a whole prompt
         "tokenizer.ggml.model": "llama",
         "tokenizer.chat_template": TEMPLATE,
     }

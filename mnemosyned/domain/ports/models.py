@@ -25,6 +25,8 @@ class Summary:
     """Name of the implementation that wrote it, for the log."""
     fallback_reason: str = ""
     """Why a fallback wrote it, empty where the summarizer in force did."""
+    model_share: float = 0.0
+    """Share of the text's characters that a model wrote; rules wrote the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,11 @@ class TextModel(Protocol):
         """The size of its window, prompt and answer together. Raises `SummarizerFailed`."""
         ...
 
+    @property
+    def parameters(self) -> int:
+        """How many weights it has; 0 where that is unknown. Raises `SummarizerFailed`."""
+        return 0
+
     def count_tokens(self, text: str) -> int:
         """How many tokens of the window a text takes, by the model's own count or an upper bound.
 
@@ -63,6 +70,9 @@ class TextModel(Protocol):
         temperature: float,
     ) -> str:
         """The answer to a conversation of role and content. Raises `SummarizerFailed`.
+
+        To a model run here the last message may be an assistant's: the opening of the answer,
+        which is then one sentence.
 
         Whatever the model does, this returns or raises within its configured time limit.
         """
@@ -99,6 +109,10 @@ class SummarizerStatus:
     """Groups of which no answer of the model was kept."""
     fallbacks: int = 0
     """Summaries by rule in the place of the model's, for whatever reason."""
+    sentences: int = 0
+    """Sentences that a small model wrote."""
+    sentences_kept: int = 0
+    """Those of them that stand in summaries."""
 
 
 class Summarizer(Protocol):
