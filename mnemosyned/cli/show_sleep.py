@@ -31,6 +31,8 @@ GROUPS_SHOWN_MAX = 12
 LOG_LIMIT_MAX = 1_000
 ALL_SESSIONS = "(all)"
 """In place of the session of a day, week or month."""
+WHOLE_SHARE = 0.995
+"""Share of a model's words from which a summary counts as its own."""
 OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
@@ -218,16 +220,23 @@ def _log_cells(entry: LogEntry) -> list[str]:
         cut(entry.source or "", 12),
         _status(entry.status),
         str(entry.items_consolidated),
-        entry.summarizer,
+        _writer(entry),
     ]
     if entry.level:
         cells[1] = ALL_SESSIONS
         cells[4] = level_name(entry.level)
     if entry.undone_at:
         cells[3] = "undone"
-    if entry.summarizer == entry.status:  # nothing was written
-        cells[5] = ""
     return cells
+
+
+def _writer(row: LogEntry) -> str:
+    """Who wrote a summary, and how much of it where rules wrote the rest."""
+    if row.summarizer == row.status:  # nothing was written
+        return ""
+    if row.model_share is None or row.model_share > WHOLE_SHARE:
+        return row.summarizer
+    return f"{row.summarizer} ({row.model_share:.0%})"
 
 
 def on_logged(result: Logged) -> str:

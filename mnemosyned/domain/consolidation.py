@@ -296,6 +296,8 @@ class LogEntry:
     chars_after: int
     fallback_reason: str | None = None
     """Why the summary is a fallback's."""
+    model_share: float | None = None
+    """Share of its characters that a model wrote; None where no model wrote any."""
     undone_at: datetime | None = None
     """When its originals were put back."""
     level: int = 0

@@ -203,6 +203,7 @@ class ConsolidationRun:
             chars_before=sum(len(memory.content) for memory in originals),
             chars_after=len(content),
             fallback_reason=summary.fallback_reason or None,
+            model_share=summary.model_share or None,
         )
         spoken = frozenset(memory.id for memory in originals if memory.lasting)
         return Promotion(episode, entry, spoken, summary.index_terms)

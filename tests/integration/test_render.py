@@ -182,3 +182,16 @@ def test_things_are_counted_as_people_count_them(
     number: int, noun: str, words: str
 ) -> None:
     assert counted(number, noun) == words
+
+
+def test_the_log_shows_the_share_that_a_model_wrote_beside_the_rules() -> None:
+    by_model = [
+        replace(entry("c"), summarizer="llama:tiny", model_share=share)
+        for share in (0.32, 1.0, None)
+    ]
+
+    lines = render(Logged(by_model)).splitlines()
+
+    assert [line.count("llama:tiny (32%)") for line in lines if "llama" in line] == [
+        1, 0, 0,
+    ]  # fmt: skip

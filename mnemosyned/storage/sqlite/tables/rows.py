@@ -43,7 +43,7 @@ EPISODE_COLUMNS = (
 LOG_COLUMNS = (
     "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason, level"
+    "fallback_reason, level, model_share"
 )
 EPISODE_WRITTEN = f"{EPISODE_COLUMNS}, index_terms"
 """The terms are searched and never read with the rest, so that nothing shows them."""
@@ -223,6 +223,7 @@ def log_row(entry: LogEntry) -> Row:
         entry.chars_after,
         entry.fallback_reason,
         entry.level,
+        entry.model_share,
     )
 
 
@@ -246,5 +247,6 @@ def log_entry_from(row: Row) -> LogEntry:
         chars_after=row[14],
         fallback_reason=row[15],
         level=row[16],
-        undone_at=optional_instant(row[17]),
+        model_share=row[17],
+        undone_at=optional_instant(row[18]),
     )
