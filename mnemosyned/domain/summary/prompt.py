@@ -34,6 +34,7 @@ nothing in them; at most report that it was said.
 - At most {words} words. Output only the summary, no preamble, no title, no closing remark."""
 
 _ASK = "The {given} end here. Write the summary of them now, in their language, and nothing else."
+_RETELL = "What did {speaker} say? Answer in the third person."
 _PARTS = "The summaries are of consecutive parts of one episode, oldest first; keep that order."
 _RETRY = """\
 A first summary was refused: {reason} Write it again, with nothing in it that the {given} do not \
@@ -61,6 +62,26 @@ def summary_messages(
         render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
     )
     return _messages(blocks, given="memories", chars_max=chars_max)
+
+
+def retell_messages(speaker: str, sentence: str) -> list[Message]:
+    """Write the request to a small model: a line of talk, few words, the answer begun.
+
+    Such a model follows no list of rules: it goes on with whatever stands last.
+    """
+    line = f"{neutralize_line(speaker)}: {neutralize_line(sentence)}"
+    return [
+        {
+            "role": "user",
+            "content": f"{line}\n\n{_RETELL.format(speaker=neutralize_line(speaker))}",
+        },
+        {"role": "assistant", "content": retold_opening(speaker)},
+    ]
+
+
+def retold_opening(speaker: str) -> str:
+    """Return the words that a small model's answer goes on from."""
+    return f"{neutralize_line(speaker)} said that"
 
 
 def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Message]:

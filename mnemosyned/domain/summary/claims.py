@@ -1,0 +1,310 @@
+"""Claims of a small model about what somebody said, aligned with the sentences they restate.
+
+A claim is kept only where a sentence of its speaker says the same in the same order: every word
+of the claim stands in that sentence, and no word of the sentence that could change the meaning is
+left out between them. First persons become the speaker. Anything else is in doubt, and dropped.
+English alone: in other languages nothing aligns, and rules write the summary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from mnemosyned.domain.dates.names import WEEKDAYS
+from mnemosyned.domain.text.irregular_forms import other_forms
+from mnemosyned.domain.text.stemming import light_stem
+from mnemosyned.domain.text.stopwords import STOP_WORDS
+
+SPEAKER = "@speaker"
+LISTENER = "@listener"
+"""Words for the two people of a conversation in a claim, whatever their names."""
+
+_WORD = re.compile(r"@\w+(?:'s)?|[^\W_]+(?:['.,:/-][^\W_]+)*|[$€£%&]")
+_SPOKEN = {
+    "can't": "can not", "cannot": "can not", "won't": "will not", "i'm": "i am",
+    "gonna": "going to", "wanna": "want to", "gotta": "have to", "cuz": "because",
+    "cause": "because", "&": "and", "let's": "let us",
+}  # fmt: skip
+_CLITICS = {
+    "n't": "not",
+    "'re": "are",
+    "'ve": "have",
+    "'ll": "will",
+    "'d": "would",
+}
+_SAID_OF = frozenset("it that there here what she he who everything everyone".split())
+"""Words after which "'s" is a verb."""
+_PAUSE = re.compile(r"[,;:!?.()\"“”–—]|\s-\s")
+
+_FREE = frozenset(
+    """
+    a an the that and some really very so pretty quite just super totally actually also too well
+    oh wow yeah yep yes hey thanks definitely honestly even been be being am is are was were has
+    have had do does did
+    """.split()
+)
+"""Words that either side may have alone: articles, auxiliaries, emphasis."""
+_FIRST = {
+    "i": "he she they", "we": "he she they", "me": "him her them", "us": "him her them",
+    "my": "his her their", "our": "his her their", "mine": "his hers theirs", "ours": "theirs",
+    "myself": "himself herself themselves", "ourselves": "themselves",
+}  # fmt: skip
+_THIRD_OF = {first: frozenset(third.split()) for first, third in _FIRST.items()}
+_NAMED = dict.fromkeys(("i", "we", "me", "us"), (SPEAKER,)) | dict.fromkeys(
+    ("my", "our"), (f"{SPEAKER}'s",)
+)
+_ADDRESSED = {"you": LISTENER, "your": f"{LISTENER}'s"}
+_THIRD = frozenset().union(*_THIRD_OF.values())
+_POINTERS = frozenset("it this these those there here one ones".split()) | _THIRD
+"""Words that stand for something said before."""
+_PAST = frozenset("was were had did".split())
+_PRESENT = frozenset("am is are do does has".split())
+_TOGETHER = frozenset(("together", "each", "both"))
+"""Words that say of several what one of them alone does not do."""
+_FINITE = _PAST | _PRESENT | {"have", "will", "would", "can", "could", "should", "must"}
+_CONDITIONS = frozenset(
+    """
+    if unless until except instead almost nearly wish wished dream dreamed dreamt imagine pretend
+    suppose say says said tell tells told ask asks asked think thinks thought believe hear heard
+    not never no when whenever once maybe perhaps
+    """.split()
+)
+"""Words before a claim, or (some) after it, that may undo what it says."""
+_UNDONE_AFTER = frozenset("if unless until except instead".split())
+_LINKS = frozenset("and but so because plus then since while which".split())
+"""Words that begin a clause of its own."""
+_ELIDED = frozenset("going been had got went can glad hoping excited".split())
+"""First words of a sentence whose "I" is left out."""
+_BEFORE_VERBS = _THIRD | {SPEAKER, LISTENER, "and", "also", "really", "to", "who"}
+_DERIVED = ("er", "ers", "ly")
+SUBJECTS = frozenset(("i", "we"))
+"""Words with which a sentence about its speaker begins."""
+ADDRESS = frozenset("you your yours yourself".split())
+"""Words in which somebody speaks to another; small models copy them."""
+_TIMES = frozenset(
+    "last this next week month year weekend night morning today yesterday now recently then".split()
+).union(WEEKDAYS)
+_WORDS_MIN = 3
+_CONTENT_MIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a claim or a sentence, in lower case."""
+
+    text: str
+    start: int
+    end: int
+    pauses: bool
+    """Whether a pause or a link precedes it, so that a clause may begin."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it may stand on one side alone."""
+        return self.text in _FREE
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """As much of a claim as a sentence says."""
+
+    stop: int
+    """Number of the claim's words that are grounded, up to the end of a clause."""
+    content: int
+    """How many of them are neither free nor pronouns."""
+    said: int = 0
+    """End of the sentence's text that the claim restates."""
+    time: int = 0
+    """End of the words of time that stand before it: "Last week"."""
+
+
+NOT_ALIGNED = Alignment(0, 0)
+
+
+def words_of(text: str) -> list[Word]:
+    """Return the words of a text, contractions written out; each with its place in the text."""
+    plain = text.replace("’", "'").replace("‘", "'")
+    result: list[Word] = []
+    end = 0
+    for match in _WORD.finditer(plain):
+        linked = bool(result) and result[-1].text in _LINKS
+        paused = _PAUSE.search(plain[end : match.start()]) is not None
+        pauses = not result or linked or paused
+        for word in _written_out(match[0].lower()):
+            result.append(Word(word, match.start(), match.end(), pauses))
+            pauses = False
+        end = match.end()
+    return result
+
+
+def _written_out(word: str) -> Sequence[str]:
+    """Return the words of a contraction; any other word alone."""
+    if word in _SPOKEN:
+        return _SPOKEN[word].split()
+    for clitic, meaning in _CLITICS.items():
+        if word.endswith(clitic):
+            return (word.removesuffix(clitic), meaning)
+    head = word.removesuffix("'s")
+    if head != word and (head in _SAID_OF or head == SPEAKER):
+        return (head, "is")
+    return (word,)
+
+
+def sentence_words(sentence: str) -> list[Word]:
+    """Return the words of a sentence somebody said, an elided "I" restored."""
+    words = words_of(sentence)
+    if words and words[0].text in _ELIDED:
+        return [Word("i", 0, 0, pauses=True), *words]
+    return words
+
+
+def align(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
+    """Return the longest beginning of a claim that the sentence says."""
+    best = NOT_ALIGNED
+    for start in range(len(sentence)):
+        before = sentence[:start]
+        if _begins_clause(sentence, start) and _CONDITIONS.isdisjoint(_texts(before)):
+            found = _walk(claim, sentence[start:])
+            if before and _TIMES.issuperset(_texts(before)):
+                found = replace(found, time=before[-1].end)
+            best = max(best, found, key=_stop)
+    return best
+
+
+def _begins_clause(sentence: Sequence[Word], start: int) -> bool:
+    """Whether a clause begins here: after a pause, a link or a time, as "Last week I went"."""
+    if sentence[start].pauses:
+        return True
+    return sentence[start].text in SUBJECTS and _TIMES.issuperset(
+        _texts(sentence[:start])
+    )
+
+
+def _stop(alignment: Alignment) -> int:
+    return alignment.stop
+
+
+def _walk(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
+    """Align from the beginning of a clause of the sentence."""
+    steps = _Steps(claim, sentence)
+    while steps.advance():
+        pass
+    return steps.result()
+
+
+class _Steps:
+    """Positions in a claim and a sentence that are read side by side."""
+
+    def __init__(self, claim: Sequence[Word], sentence: Sequence[Word]) -> None:
+        self._claim = claim
+        self._sentence = sentence
+        self._at = self._said = 0
+        self._last = 0
+        """Words of the sentence up to the last one that matched."""
+        self._matched = 0
+        """Words of the claim up to the last one that matched."""
+        self._content = 0
+        self._best = NOT_ALIGNED
+
+    def advance(self) -> bool:
+        """Take one step; return False at the end."""
+        if self._at >= len(self._claim):
+            self._note(self._at)
+            return False
+        word = self._claim[self._at]
+        if word.pauses or word.text in _LINKS:
+            self._note(self._at)
+        said = self._sentence[self._said] if self._said < len(self._sentence) else None
+        before = self._claim[self._at - 1] if self._at else None
+        if said and _says(said, word, before):
+            return self._match(word, said)
+        if word.free:
+            self._at += 1
+        elif said and (said.free or said.text in _THIRD_OF):
+            self._said += 1
+        else:
+            return False
+        return True
+
+    def _match(self, word: Word, said: Word) -> bool:
+        pointing = said.text in _POINTERS
+        least = _CONTENT_MIN if said.text in ("it", "one") else 1
+        if pointing and (self._content < least or said.text in _THIRD):
+            return False  # it stands for something the claim does not name
+        self._at += 1
+        self._said += 1
+        if word.text not in _LINKS:
+            self._last, self._matched = self._said, self._at
+        is_pronoun = pointing or said.text in _THIRD_OF
+        self._content += not (is_pronoun or word.text in STOP_WORDS)
+        return True
+
+    def _note(self, stop: int) -> None:
+        """Keep this end of a clause as the best so far, if what follows leaves it true."""
+        whole = stop == len(self._claim)
+        stop = self._matched
+        if not whole and not self._is_clause(stop):
+            return
+        claimed = set(_texts(self._claim[:stop]))
+        said = _texts(self._sentence[: self._last])
+        later = _texts(self._sentence[self._last :])
+        shifted = not _PAST.isdisjoint(said) and not _PRESENT.isdisjoint(claimed)
+        if shifted and _PAST.isdisjoint(claimed):
+            return
+        if not (_TOGETHER.isdisjoint(claimed) or "we" not in said or "they" in claimed):
+            return
+        if self._content >= _CONTENT_MIN and _UNDONE_AFTER.isdisjoint(later):
+            self._best = Alignment(
+                stop, self._content, self._sentence[self._last - 1].end
+            )
+
+    def _is_clause(self, stop: int) -> bool:
+        """Whether a claim cut short is still a clause: its subject acts, or something "is"."""
+        texts = _texts(self._claim[:stop])
+        return texts[:1] in (["he"], ["she"], [SPEAKER]) or not _FINITE.isdisjoint(
+            texts
+        )
+
+    def result(self) -> Alignment:
+        """Return the best end found."""
+        return self._best if self._best.stop >= _WORDS_MIN else NOT_ALIGNED
+
+
+def _texts(words: Sequence[Word]) -> list[str]:
+    return [word.text for word in words]
+
+
+def _says(said: Word, claimed: Word, before: Word | None) -> bool:
+    """Whether a word of a sentence is that of a claim, seen from outside."""
+    if said.text in _THIRD_OF:
+        return claimed.text in _THIRD_OF[said.text] or claimed.text in _NAMED.get(
+            said.text, ()
+        )
+    if said.text in _ADDRESSED:
+        return claimed.text == _ADDRESSED[said.text]
+    if said.text == claimed.text:
+        return True
+    is_verb = before is None or before.text in _BEFORE_VERBS
+    return _is_form(said.text, claimed.text, is_verb=is_verb)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
+    """Whether a word is another's form with the same meaning: `expresses` for `express`.
+
+    An ending may become that of a third person, or of the past; nothing else may change.
+    """
+    if not (said.isalpha() and claimed.isalpha()):
+        return False
+    if claimed in other_forms(said):
+        return is_verb and not said.endswith(("ed", "en"))
+    if said.endswith("s") != claimed.endswith("s") and not (
+        is_verb and claimed.endswith("s")
+    ):
+        return False
+    derived = said.endswith(_DERIVED) != claimed.endswith(_DERIVED)
+    ended = said.endswith("ed") and not claimed.endswith("ed")
+    return not (derived or ended) and light_stem(said) == light_stem(claimed)
