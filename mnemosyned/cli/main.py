@@ -401,7 +401,10 @@ def _print_import(report: ImportReport) -> None:
     if report.refused and not report.stored + report.known:
         say("nothing was stored; fix these lines, or use --bad-lines skip", err=True)
     else:
-        say(f"{report.stored:,} remembered, {report.known:,} already known")
+        say(
+            f"{report.stored:,} remembered, {report.known:,} already known, "
+            f"{report.learned:,} learned"
+        )
 
 
 @mnem.command()

@@ -17,7 +17,7 @@ from mnemosyned.domain.conversation.messages import Message, text
 from mnemosyned.domain.conversation.relevance import Relevance
 from mnemosyned.domain.conversation.sections import Quoted
 from mnemosyned.domain.conversation.summary_message import sendable
-from mnemosyned.domain.dates.questions import parse_times
+from mnemosyned.domain.dates.questions import QuestionTimes, parse_times
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.select import select_relevant
@@ -127,7 +127,7 @@ class ContextService:
         )
         return select_relevant(
             in_force,
-            question=terms(question),
+            question=_subject_text(request, question),
             now=self._clock.now(),
             budget_tokens=tokens,
             count=self._policies.window.counter.text,
@@ -182,6 +182,18 @@ class ContextService:
 def _question(new: Message) -> str:
     """Return the text of the new message as a query."""
     return " ".join(text(new).replace("\0", " ").split())[:QUERY_CHARS_MAX]
+
+
+def _subject_text(request: Context, question: str) -> str:
+    """Return the text that says what the talk is about: before "go on", the last user message."""
+    if Relevance(question, QuestionTimes()).has_content:
+        return question
+    before = (
+        text(message)
+        for message in reversed(request.messages)
+        if message.get("role") == "user" and text(message).strip()
+    )
+    return f"{question} {next(before, '')}"[:QUERY_CHARS_MAX]
 
 
 def _learning_sources(request: Context) -> tuple[str | None, ...]:

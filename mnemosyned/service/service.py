@@ -183,9 +183,8 @@ class MemoryService:
     # ------------------------------------------------------------- remember
 
     def remember(self, request: Remember) -> Acknowledged:
-        return self._keep(
-            [self._policies.intake.draft(request, now=self._clock.now())]
-        )[0]
+        draft = self._policies.intake.draft(request, now=self._clock.now())
+        return self._keep([draft]).memories[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
         now = self._clock.now()
@@ -193,19 +192,20 @@ class MemoryService:
             self._policies.intake.draft(memory, now=now, place=f"memories[{index}].")
             for index, memory in enumerate(request.memories)
         ]
-        return RememberedMany([] if request.dry_run else self._keep(drafts))
+        return RememberedMany([]) if request.dry_run else self._keep(drafts)
 
-    def _keep(self, drafts: Sequence[Draft]) -> list[Acknowledged]:
+    def _keep(self, drafts: Sequence[Draft]) -> RememberedMany:
         kept = self._store.memories.remember(drafts)
         if self._vectors:
             self._vectors.remembered()
         if any(draft.supersedes for draft in drafts):
             self._retention.rewrite_stale_or_log()
         self.sleeper.enforce_cap(kept.working)
-        return [
+        memories = [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
             for answer, draft in zip(kept.acknowledged, drafts, strict=True)
         ]
+        return RememberedMany(memories, kept.learned)
 
     # --------------------------------------------------------------- recall
 

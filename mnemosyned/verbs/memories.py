@@ -95,6 +95,8 @@ class RememberedMany(msgspec.Struct, frozen=True):
     """The acknowledgement of a batch: all of it is on disk."""
 
     memories: list[Acknowledged]
+    learned: int = 0
+    """How many instructions, preferences and names in force were recognized in it."""
 
     def __iter__(self) -> Iterator[Acknowledged]:
         return iter(self.memories)

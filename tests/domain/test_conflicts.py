@@ -6,11 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.domain.learnings.conflicts import ActiveLearnings, contradict
+from mnemosyned.domain.learnings.conflicts import ActiveLearnings, contradict, repeat
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.recognize import find_statements
 from mnemosyned.domain.learnings.select import select_relevant
-from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import Chars4
 
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
@@ -89,6 +88,83 @@ def test_compatible_learnings_both_stay(old: str, new: str) -> None:
     assert not superseded(learning(new), [learning(old, days_ago=1)])
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Prefers plain SQL over ORMs", "Would rather use plain SQL than an ORM"),
+        ("Prefers dense tables and small type", "Likes small type and dense tables"),
+        ("Doesn't like Alpine images", "Is not a fan of Alpine images"),
+        ("Prefers tabs", "Prefers spaces"),
+        ("Keep it under 100 KB", "Keep it under 200 KB"),
+        ("Favourite editor is Vim", "Favourite editor is Helix"),
+        ("Prefers ORMs", "Is not a fan of ORMs"),
+        ("Bevorzugt kurze Antworten", "Bevorzugt lange Antworten"),
+    ],
+)
+def test_a_preference_in_other_words_takes_the_place_of_the_older(
+    old: str, new: str
+) -> None:
+    older = learning(old, days_ago=1, kind="preference")
+
+    assert superseded(learning(new, kind="preference"), [older]) == [older]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Prefers tea over coffee", "Prefers tea in glasses over tea in cups"),
+        ("Likes short functions", "Likes short functions with typed arguments"),
+        ("Prefers trains over planes", "Prefers trains over buses"),
+        ("Doesn't like Alpine images", "Doesn't like stock images"),
+    ],
+)
+def test_preferences_that_say_more_both_stay(old: str, new: str) -> None:
+    older = learning(old, days_ago=1, kind="preference")
+
+    assert not superseded(learning(new, kind="preference"), [older])
+
+
+def shown_for(question: str, *texts: str) -> list[str]:
+    """Texts of the preferences that are shown for a question."""
+    selected = select_relevant(
+        [learning(text, kind="preference") for text in texts],
+        question=question,
+        now=NOON,
+        budget_tokens=200,
+        count=Chars4().count,
+    )
+    return [shown.text for shown in selected]
+
+
+def test_a_preference_is_shown_where_it_matters_and_nowhere_else() -> None:
+    sql = "Prefers plain SQL over an ORM"
+    guesthouses = "Prefers small guesthouses to big hotels"
+    tone = "Without too much flowery language"
+    known = (sql, guesthouses, tone)
+
+    assert shown_for("Which hotel in Lisbon?", *known) == [guesthouses, tone]
+    assert shown_for("How do I model the orders table?", *known) == [tone]
+    assert shown_for("Write the query of this API", *known) == [sql, tone]
+    assert shown_for("What is the capital of Peru?", *known) == [tone]
+
+
+def test_an_instruction_about_another_field_is_not_shown() -> None:
+    tabs = learning("Always use tabs.")
+    asking = learning("Never delete files without asking me.")
+
+    def shown(question: str) -> list[Learning]:
+        return select_relevant(
+            [tabs, asking],
+            question=question,
+            now=NOON,
+            budget_tokens=100,
+            count=Chars4().count,
+        )
+
+    assert shown("What could I cook for dinner?") == [asking]
+    assert set(map(str, shown("Write a function"))) == {str(tabs), str(asking)}
+
+
 def test_a_user_does_not_overrule_a_lesson_by_its_words() -> None:
     lesson = learning("Always use tabs.", kind="lesson")
 
@@ -107,14 +183,14 @@ def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> Non
 
     asked = select_relevant(
         [older, new, old],
-        question=terms("Write the invoice for March"),
+        question="Write the invoice for March",
         now=NOON,
         budget_tokens=100,
         count=Chars4().count,
     )
     unasked = select_relevant(
         [older, new, old],
-        question=terms("Hello"),
+        question="Hello",
         now=NOON,
         budget_tokens=100,
         count=Chars4().count,
@@ -138,7 +214,7 @@ def test_superseded_learnings_and_those_beyond_the_budget_are_not_shown() -> Non
 
     shown = select_relevant(
         [long, short, gone],
-        question=terms("emojis"),
+        question="emojis",
         now=NOON,
         budget_tokens=10,
         count=Chars4().count,
@@ -154,7 +230,7 @@ def test_no_more_are_shown_than_five() -> None:
 
     shown = select_relevant(
         many,
-        question=terms("anything"),
+        question="anything",
         now=NOON,
         budget_tokens=1_000,
         count=Chars4().count,
@@ -185,7 +261,11 @@ def test_the_index_finds_the_same_conflicts_as_comparing_each_pair(
 
     together = {one.id for one in superseded(new, known)}
 
-    each = {one.id for one in known if contradict(new, one) or contradict(one, new)}
+    each = {
+        one.id
+        for one in known
+        if contradict(new, one) or contradict(one, new) or repeat(new, one)
+    }
     assert together == each | {one.id for one in known if same(new.text, one.text)}
 
 

@@ -13,7 +13,10 @@ from domain.test_recognize import SENTENCES
 from hypothesis import given, settings, strategies as st
 
 from mnemosyned.domain.learnings import recognize
+from mnemosyned.domain.learnings.passing.find import compiled_table
+from mnemosyned.domain.learnings.passing.languages import PASSING_LANGUAGES
 from mnemosyned.domain.learnings.prefilter import (
+    PASSING,
     REQUEST,
     candidate_languages,
     may_match_rule,
@@ -29,7 +32,13 @@ RULES = [
     (language, rule.pattern) for language in LANGUAGES for _, rule in rules_of(language)
 ]
 RULES.append((REQUEST, shared_patterns().request.pattern))
-EVERY = frozenset({*LANGUAGES, REQUEST})
+PASSING_RULES = [
+    (language + PASSING, rule.pattern.pattern)
+    for language in PASSING_LANGUAGES
+    for rule in compiled_table(language).rules
+]
+RULES += PASSING_RULES
+EVERY = frozenset(language for language, _ in RULES)
 
 
 def needs_a_hint(nodes: Iterable[Any], language: str) -> bool:
@@ -49,6 +58,8 @@ def _node_needs(node: Any, language: str) -> bool:  # noqa: ANN401
     if code in (codes.MAX_REPEAT, codes.MIN_REPEAT):
         least, _, of = value
         return least > 0 and needs_a_hint(of, language)
+    if code is codes.ASSERT:
+        return needs_a_hint(value[1], language)
     return False
 
 

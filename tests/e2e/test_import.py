@@ -76,7 +76,7 @@ def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
     done = importing(daemon, file)
 
     assert done.returncode == 0
-    assert b"0 remembered, 5 already known" in done.stdout
+    assert b"0 remembered, 5 already known, 0 learned" in done.stdout
     assert kept(daemon.database) == before
     assert len(before) == 5, "a line said twice was said twice"
 

@@ -53,6 +53,7 @@ class Walker:
             seen: Json = {
                 "stored": stored,
                 "known": len(result["memories"]) - stored,
+                "learned": result["learned"],
                 "refused": [],
             }
         elif (

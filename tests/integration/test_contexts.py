@@ -163,6 +163,22 @@ def test_equal_input_gives_an_equal_answer(service: MemoryService) -> None:
     assert service.call(request) == service.call(request)
 
 
+def test_before_go_on_the_last_message_with_content_says_what_matters(
+    service: MemoryService,
+) -> None:
+    service.call(Remember("I prefer small hotels over big ones.", role="user"))
+    talk = [
+        {"role": "user", "content": "Which hotel in Lisbon?"},
+        {"role": "assistant", "content": "One moment."},
+    ]
+
+    alone = service.call(Context("Go on."))
+    within = service.call(Context("Go on.", messages=talk))
+
+    assert "Prefers small hotels" not in alone.system
+    assert "- Prefers small hotels over big ones" in within.system
+
+
 def test_learning_from_what_is_said_can_be_switched_off(
     service: MemoryService, policies: PolicyHolder
 ) -> None:

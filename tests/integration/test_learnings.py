@@ -16,7 +16,6 @@ from mnemosyned.domain.errors import (
 from mnemosyned.domain.learnings.learning import LearningKind
 from mnemosyned.domain.learnings.select import select_relevant
 from mnemosyned.domain.secrets.masking import SecretRule
-from mnemosyned.domain.text.terms import terms
 from mnemosyned.domain.text.token_estimate import TokenEstimator
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
@@ -51,7 +50,7 @@ def test_a_learning_of_session_1_is_shown_in_session_20_after_three_sleeps(
     kept = service.call(Learnings(source="agent")).learnings
     shown = select_relevant(
         kept,
-        question=terms("What is the price of the ticket?"),
+        question="What is the price of the ticket?",
         now=clock.now(),
         budget_tokens=1_300,
         count=TokenEstimator().count,
@@ -83,6 +82,34 @@ def test_a_batch_teaches_too_and_a_dry_run_nothing(service: MemoryService) -> No
 
     assert nothing == []
     assert sorted(texts(service)) == ["Call me Bob.", "Never use emojis."]
+
+
+def test_a_batch_says_how_many_learnings_in_force_it_brought(
+    service: MemoryService,
+) -> None:
+    batch = [
+        Remember("So I prefer tabs over spaces, ok.", id="1", role="user"),
+        Remember("I prefer spaces over tabs, I changed my mind.", id="2", role="user"),
+        Remember("Call me Bob.", id="3", role="user"),
+        Remember("We never finished that conversation.", id="4", role="user"),
+    ]
+
+    checked = service.call(RememberMany(batch, dry_run=True))
+    first = service.call(RememberMany(batch))
+    again = service.call(RememberMany(batch))
+
+    assert (checked.learned, first.learned, again.learned) == (0, 2, 0)
+    assert sorted(texts(service)) == ["Call me Bob.", "Prefers spaces over tabs"]
+
+
+def test_a_preference_names_the_memory_it_was_said_in(service: MemoryService) -> None:
+    said = "We ship a widget, and I prefer plain JS over frameworks, can you help me?"
+    kept = service.call(Remember(said, role="user", source="widget"))
+
+    (learning,) = service.call(Learnings()).learnings
+
+    assert learning.text == "Prefers plain JS over frameworks"
+    assert (learning.memory, learning.source) == (kept.id, "widget")
 
 
 def test_no_secret_is_learned(service: MemoryService) -> None:
@@ -171,7 +198,7 @@ def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(
     receipt = service.call(Forget(kept.id))
 
     assert preview.learnings == receipt.learnings == 2
-    assert texts(service) == ["I prefer tabs."]
+    assert texts(service) == ["Prefers tabs"]
     assert "2 learnings" in render(receipt)
     assert "mnem learnings shows" in render(preview)
     assert "mnem learnings shows" not in render(receipt)

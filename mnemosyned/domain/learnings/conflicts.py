@@ -20,6 +20,9 @@ from mnemosyned.domain.learnings.subject import (
 
 _WORD = re.compile(r"\w+")
 
+REPEAT_SHARE_MIN = 0.75
+"""Share of their words that two wordings of the same have in common, at least."""
+
 
 class ActiveLearnings:
     """The active learnings of one source, indexed by what a newer one may contradict.
@@ -61,7 +64,7 @@ class ActiveLearnings:
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.same_wording(learning)}
         for other in self._candidates(learning, meaning):
-            if contradict(learning, other):
+            if contradict(learning, other) or repeat(learning, other):
                 conflicts[other.id] = other
         return list(conflicts.values())
 
@@ -69,12 +72,13 @@ class ActiveLearnings:
         """Yield every learning that may contradict this one, and few others."""
         for key in _conflict_keys(learning, meaning):
             yield from self._under(key)
-        yield from self._opposites(meaning)
+        for negative in (True, False):
+            yield from self._on_subject(meaning, negative=negative)
 
-    def _opposites(self, meaning: Meaning) -> Iterator[Learning]:
-        """Yield learnings of the opposite sense that share enough words of the subject."""
+    def _on_subject(self, meaning: Meaning, *, negative: bool) -> Iterator[Learning]:
+        """Yield learnings of one sense that share enough words of the subject."""
         by_word = [
-            self._by_key.get(("subject", word, not meaning.negative), {})
+            self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
         ]
         shared_words = Counter(chain.from_iterable(by_word))
@@ -105,7 +109,7 @@ def _index_keys(learning: Learning) -> Iterator[Hashable]:
 
 
 def _conflict_keys(learning: Learning, meaning: Meaning) -> Iterator[Hashable]:
-    """Yield the keys of learnings that may conflict, those of the opposite sense apart."""
+    """Yield the keys of learnings that may conflict, those on the same subject apart."""
     if learning.kind is LearningKind.NAME:
         yield "name"
     if meaning.slot:
@@ -133,11 +137,35 @@ def contradict(new: Learning, old: Learning) -> bool:
     return (
         _negates(ours, theirs)
         or _reverses(ours, theirs)
+        or _limit(ours, theirs)
         or bool(ours.slot and ours.slot == theirs.slot)
         or any(
             _differ(ours, theirs, group)
             for group in ours.choices.keys() & theirs.choices
         )
+    )
+
+
+def repeat(new: Learning, old: Learning) -> bool:
+    """Tell whether two learnings say the same in other words or another order.
+
+    One may have a word more than the other; a learning that says more is another one.
+    """
+    if LearningKind.NAME in (new.kind, old.kind):
+        return False
+    if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
+        return False
+    ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
+    if ours.negative != theirs.negative or ours.choices != theirs.choices:
+        return False
+    if ours.preferred & theirs.rejected or not _share_most(
+        ours.subject, theirs.subject
+    ):
+        return False
+    words, other_words = ours.subject | ours.rejected, theirs.subject | theirs.rejected
+    within = words <= other_words or other_words <= words
+    return within and len(words & other_words) >= REPEAT_SHARE_MIN * len(
+        words | other_words
     )
 
 
@@ -151,6 +179,22 @@ def _negates(ours: Meaning, theirs: Meaning) -> bool:
 def _reverses(ours: Meaning, theirs: Meaning) -> bool:
     """Tell whether one prefers "A over B" and the other "B over A"."""
     return bool(ours.preferred & theirs.rejected and ours.rejected & theirs.preferred)
+
+
+def _limit(ours: Meaning, theirs: Meaning) -> bool:
+    """Tell whether they set one limit to different numbers: "under 100 KB", "under 200 KB"."""
+    if ours.negative != theirs.negative or ours.subject == theirs.subject:
+        return False
+    if len(ours.numbers) != 1 or len(theirs.numbers) != 1:
+        return False
+    same = ours.subject - ours.numbers == theirs.subject - theirs.numbers
+    return same and _share_most(ours.subject, theirs.subject)
+
+
+def _share_most(subject: frozenset[str], other_subject: frozenset[str]) -> bool:
+    shared = len(subject & other_subject)
+    longer = max(len(subject), len(other_subject))
+    return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer
 
 
 def _differ(ours: Meaning, theirs: Meaning, group: int) -> bool:

@@ -7,9 +7,11 @@ test proves for every rule. A new rule may need a new hint.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
+
+from mnemosyned.domain.learnings.passing.languages import PASSING_LANGUAGES
 
 REQUEST = "request"
 """Key among the languages for the hints of lasting requests, whatever their language."""
@@ -22,7 +24,8 @@ _HINTS = {
         "any time|anytime|when i |if i |like my|like all|like your|want my|want all|want your|"
         "take my|take all|take your|you write|you send|you make|you produce|going forward|"
         "henceforth|future|from now on|from here on|from today on|from this point|starting now|"
-        "starting today|as a rule|stop "
+        "starting today|as a rule|stop |you propose|you suggest|you recommend|you explain|with each |"
+        "with every |when something|when anything|when we |whenever"
     ),
     "german": (
         "immer|stets|ab jetzt|ab heute|ab sofort|in zukunft|künftig|von nun an|von jetzt an|"
@@ -69,6 +72,17 @@ _HINTS = {
         "künftig|in zukunft|toujours|jamais|plus|siempre|dejar de|no "
     ),
 }
+
+PASSING = " in passing"
+"""Ending of the keys of hints at preferences said in passing."""
+_HINTS |= {
+    language + PASSING: table.hints for language, table in PASSING_LANGUAGES.items()
+}
+
+
+def passing_languages(keys: Collection[str]) -> frozenset[str]:
+    """Return those languages whose rules of preferences in passing could match."""
+    return frozenset(key.removesuffix(PASSING) for key in keys if key.endswith(PASSING))
 
 
 class _Hints(NamedTuple):
@@ -124,11 +138,11 @@ def _shortest_prefixes(tables: Iterable[list[str]], *, ascii_only: bool) -> set[
     hints = {
         hint for table in tables for hint in table if hint.isascii() or not ascii_only
     }
-    return {
-        hint
-        for hint in hints
-        if not any(hint.startswith(other) for other in hints - {hint})
-    }
+    shortest: list[str] = []
+    for hint in sorted(hints):  # what begins with a hint follows it
+        if not shortest or not hint.startswith(shortest[-1]):
+            shortest.append(hint)
+    return set(shortest)
 
 
 def _languages_with(prefix: str, tables: Mapping[str, list[str]]) -> frozenset[str]:

@@ -9,10 +9,12 @@ from itertools import islice
 from typing import NamedTuple
 
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
+from mnemosyned.domain.learnings.passing.find import find_passing
 from mnemosyned.domain.learnings.prefilter import (
     REQUEST,
     candidate_languages,
     may_match_rule,
+    passing_languages,
 )
 from mnemosyned.domain.learnings.rule_tables import LANGUAGES
 from mnemosyned.domain.learnings.rules import SharedPatterns, rules_of, shared_patterns
@@ -24,6 +26,8 @@ USER_ROLES = frozenset({"user", "human"})
 """Roles whose words can be instructions; those of an agent or a tool cannot."""
 TEXT_CHARS_MAX = 400
 """Longer sentences are documents, not instructions."""
+PASSAGE_CHARS_MAX = 1_000
+"""Longer sentences are not searched for preferences in passing either."""
 SENTENCES_MAX = 200
 """Sentences of a text that are read; what follows is a document, not speech."""
 STATED_MAX = 50
@@ -87,16 +91,36 @@ def find_statements(text: str) -> list[Statement]:
     """Return the statements among a user's words in order, each once, `STATED_MAX` at most."""
     statements: dict[str, Statement] = {}
     for sentence, blanked in _sentences(text):
-        languages = candidate_languages(blanked)
-        if languages and (kind := _classify(blanked, languages)):
-            statements.setdefault(sentence.casefold(), Statement(kind, sentence))
-            if len(statements) == STATED_MAX:
-                break
-    return list(statements.values())
+        for statement in _statements_of(sentence, blanked):
+            statements.setdefault(statement.text.casefold(), statement)
+        if len(statements) >= STATED_MAX:
+            break
+    return list(statements.values())[:STATED_MAX]
+
+
+def _statements_of(sentence: str, blanked: str) -> list[Statement]:
+    """Return a sentence that is an instruction as it is, else the preferences stated in it."""
+    quoted = _BLANK.sub('"_"', blanked)
+    languages = candidate_languages(quoted)
+    if not languages:
+        return []
+    kind = None
+    if len(quoted) <= TEXT_CHARS_MAX:
+        kind = _classify(quoted, languages)
+    whole = [Statement(kind, sentence)] if kind else []
+    if kind not in (None, LearningKind.PREFERENCE):
+        return whole
+    if shared_patterns().attribution.search(quoted):
+        return whole
+    in_passing = [
+        Statement(passing.kind, passing.text)
+        for passing in find_passing(sentence, blanked, passing_languages(languages))
+    ]
+    return in_passing or whole
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence, and the same with quoted text blanked out."""
+    """Yield each sentence, and the same with quoted text blanked out at the same length."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
     if _QUOTE.search(plain):
@@ -107,8 +131,8 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
     ends = [match.end() for match in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
     for end in [*ends, len(blanked)]:
         sentence = plain[start:end].strip()
-        if 2 < len(sentence) <= TEXT_CHARS_MAX:
-            yield sentence, _BLANK.sub('"_"', blanked[start:end].strip())
+        if 2 < len(sentence) <= PASSAGE_CHARS_MAX:
+            yield sentence, blanked[start:end].strip()
         start = end
 
 

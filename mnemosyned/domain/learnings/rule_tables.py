@@ -18,7 +18,7 @@ base: (?!(?:an?|the|be+n|mind|heard|seen|said|thought|ha[dvs]e?|kn[eo]wn?|felt|g
     |seed|proceed|exceed|speed|heed)\b)\w{2,}ed\b|<gerund>|(?!(?:focus|alias
     |canvas)\b)\w+[^\Ws]s\b)\w+
 do: (?:always|never|only|don't|do not|use|answer|reply|respond|write|speak|talk|address|keep|put
-    |format|be|make|give|show|include|add|avoid|stop|start|begin|end|ask|tell|check|double-check
+    |format|be|make|give|show|include|add|avoid|stop|start|begin|end|ask|tell|check|double-check|finish|warn
     |run|commit|sign|prefix|sort|round|convert|translate|treat|assume|explain|list|cite|quote
     |save|store|send|remind|skip|leave|think|refer|provide|ensure|follow|limit|wrap|indent|open
     |create|log|test|review|summari[sz]e|mention|remember|book|order|set|name|call|mark|stick
@@ -87,36 +87,32 @@ instruction: you (?:should|must|have to|need to|are to) (?:always|never) (?!have
     |do not) (?:need|have) to\b.*\bany ?more
 instruction: (?:everything|anything|all)(?: \w+)? you (?:write|send|make|produce)\b.*\b(?:should
     |must)\b
-instruction: avoid (?!the )\w+
 instruction: (?:make sure|be sure|ensure|see to it)\b.*\b(?:always|never)\b
 instruction: i(?:'d| would)? (?:want|need|expect|like) you to (?:always|never|only)\b|i (?:don't
     |do not)(?: ever)? want you to (?!worry|think|feel|go|leave|be|know)
 instruction: stop <gerund>
 instruction: (?:don't|do not) (?:use|call me|address me|apologi[sz]e|summari[sz]e|add|include
-    |mention)\b(?!.*\b(?:yet|now|today|tonight|this time|until|here)\b)
+    |mention|suggest|propose|recommend)\b(?!.*\b(?:yet|now|today|tonight|this time|until|here)\b)
 instruction: (?:don't|do not) (?!worry|know|think|mind|want|like|have)\w+\b.*\b(?:any ?more|ever
     |again|without asking|unless i)\b
-instruction: no (?:more )?[\w -]{2,40}(?:,? please\b|,? ever\b| in (?:your|my) )
 instruction: (?:only (?:ever )?(?:use|answer|reply|respond|write|speak|show|include))\b
 instruction: (?:(?:whenever|every time|each time|any ?time) (?:i|we|you (?:write|answer|reply
     |send|create|commit|make|use|generate|draft|book))|(?:when(?:ever)?|if) i (?:say|ask|write
     |type|mention|send|tell|request|paste))\b[^,]*, (?:please |then )?<do>
+instruction: (?:(?:when(?:ever)?|every time|each time|whatever|anything) you (?:propose|suggest
+    |recommend|explain)
+    |with (?:each|every) \w+ you \w+|when(?:ever)? (?:something|anything|we) \w+)\b[^,]*, (?:please |then
+    |always )?<do>
 instruction: (?:when(?:ever)? i (?:say|write|type)) \"_\",? (?!i\b|he\b|she\b|it\b|they\b
     |you\b)\w+
 instruction: (?:remember|keep in mind|bear in mind):?(?: that)? (?:we (?!went|were|had|did|met
     |saw|used)|our|all|every)\b
 instruction: remember to (?:always|never)\b
-preference: i (?:(?:really|much|strongly|generally|usually|always|also|definitely
-    |personally) )*prefer (?!not to (?:say|answer|talk|think|discuss))
 preference: i(?:'d| would) (?:(?:really|much) )?(?:rather|prefer(?: it)?(?: if| that)?) you\b
-preference: i(?:'d| would) prefer\b.*\b(?:everywhere|always|in general|generally|by default)\b
 preference: i (?:like|want|take) (?:my|your|all) (?:answers?|repl(?:y|ies)|responses?|summar(?:y
     |ies)|code|reports?|e-?mails?|texts?|messages?|coffee|tea|steak|eggs|lists?|explanations?) \w+
 preference: i (?:only|never|don't|do not) (?:eat|drink)\b|my pronouns are\b
-preference: i (?:really )?(?:like|appreciate|prefer) it (?:better |more )?(?:when|if|that) you\b
-preference: i (?:really )?(?:(?:don't|do not) (?:like|want|appreciate)(?: it)?|hate(?: it)?
-    |can't stand(?: it)?) (?:when|if) (?:you|people)\b
-preference: my (?:preference|(?:preferred|favou?rite|default) \w+(?: \w+)?) (?:is|are)\b
+preference: my preference is\b
 preference: i'm (?:(?:severely|very) )?(?:allergic to|(?:a )?vegetarian|(?:a )?vegan)\b
 """
 
@@ -125,7 +121,7 @@ name: nenn(?:e|en sie)? mich (?:bitte )?(?:einfach )?<name>
 name: (?:ich heiße|mein name ist)(?: übrigens)? <name>
 name: (?:du kannst|sie können) mich <name> nennen
 preference: (?:merke? dir|denke? daran|vergiss (?:nicht|nie|niemals)),? dass (?:ich|mein)
-preference: ich (?:bevorzuge|ziehe .* vor\b|mag es (?:nicht|gern|lieber|sehr)?,? ?wenn du
+preference: ich (?:mag es (?:nicht|gern|lieber|sehr)?,? ?wenn du
     |hätte (?:es )?(?:gern|lieber)|habe es (?:gern|lieber))
 preference: (?:mir (?:ist|wäre) (?:es )?(?:lieber|am liebsten)|am liebsten \w+e ich\b)
 preference: (?:meine? (?:lieblings|bevorzugt)\w+ (?:\w+ )?ist|ich bin allergisch)\b
@@ -148,8 +144,7 @@ name: (?:appelle|appelez)-moi <name>
 name: (?:je m'appelle|mon (?:pré)?nom est|tu peux m'appeler|vous pouvez m'appeler) <name>
 preference: (?:souviens-toi|souvenez-vous|rappelle-toi|n'oublie pas|n'oubliez pas
     |retiens) que (?:j|mon|ma)
-preference: (?:je préfère\b|je préférerais qu|j'aime(?:rais)? (?:mieux|que (?:tu|vous)
-    |quand (?:tu|vous)))
+preference: (?:je préfère qu|je préférerais qu|j'aime(?:rais)? (?:que (?:tu|vous)|quand (?:tu|vous)))
 preference: je n'aime pas (?:quand|que) (?:tu|vous)\b|m(?:on|a) \w+ préférée? est\b
     |je suis allergique
 instruction: (?:ne |n')(?:\w+ )?\w+(?:-\w+)? (?:\w+ )?(?:jamais|plus)\b(?<!pas plus)
@@ -170,7 +165,7 @@ SPANISH = r"""
 name: (?:llámame|llámeme|puedes llamarme|me llamo|mi nombre es) <name>
 preference: (?:recuerda|acuérdate de|ten en cuenta|no olvides) que (?:yo |no )?(?:soy|tengo|mi|me
     |prefiero|vivo|trabajo)\b
-preference: prefiero\b|preferiría que\b|me gusta (?:que|cuando) (?:me|tú|usted)\b
+preference: prefiero que\b|preferiría que\b|me gusta (?:que|cuando) (?:me|tú|usted)\b
     |no me gusta que\b|soy alérgic[oa]\b|mi \w+ (?:favorit|preferid)[oa] es\b
 instruction: (?:nunca|jamás) (?:(?:me|le|lo|la|nos) )*<es_not>\b
 instruction: no (?:(?:me|le|lo|la|nos) )*<es_not> (?:\w+ )?(?:nunca|jamás|más)\b
@@ -186,7 +181,7 @@ instruction: (?:siempre debes|nunca debes|no debes nunca|debes (?:siempre|\w+ si
 ITALIAN = r"""
 name: (?:chiamami|puoi chiamarmi|mi chiamo|il mio nome è) <name>
 preference: ricorda(?:ti)? che (?:non )?(?:sono|ho|mi|il mio|la mia)\b|sono allergic[oa]\b
-preference: preferisco\b|preferirei che\b|(?:non )?mi piace (?:che|quando) (?:tu|mi)\b|(?:il
+preference: preferisco che\b|preferirei che\b|(?:non )?mi piace (?:che|quando) (?:tu|mi)\b|(?:il
     |la) mi[oa] \w+ preferit[oa] è\b
 instruction: non \w+(?:are|ere|ire|[aei]rmi|[aei]rlo) (?:\w+ ){0,2}?(?:mai|più)\b
 instruction: <it_do>(?: \w+){0,3}? sempre\b|ogni volta che\b[^,]*, <it_do>\b
@@ -201,7 +196,7 @@ name: (?:me chame de|chame-me(?: de)?|chama-me|pode me chamar de|(?:o )?meu nome
     |chamo-me) <name>
 preference: (?:lembre-se|lembra-te|não (?:se )?esqueça)(?: de)? que (?:não )?(?:eu|sou|tenho|meu
     |minha)\b
-preference: prefiro\b|prefer(?:ir)?ia que\b|(?:não )?gosto (?:que|quando) (?:você|tu|me)\b
+preference: prefiro que\b|prefer(?:ir)?ia que\b|(?:não )?gosto (?:que|quando) (?:você|tu|me)\b
     |sou alérgic[oa]\b|(?:o )?meu \w+ (?:favorito|preferido) é\b
 instruction: (?:nunca|jamais|sempre) (?:me )?<pt_do>\b|<pt_do>(?: \w+){0,2}? sempre\b
 instruction: não (?:me )?<pt_do>(?: \w+){0,2}? (?:mais|nunca)\b|sempre que\b[^,]*, <pt_do>\b
@@ -215,8 +210,7 @@ RUSSIAN = r"""
 name: (?:называй|зови)(?:те)? меня (?:просто )?<name>|меня зовут <name>|мо[её] имя —? ?<name>
 preference: (?:запомни|помни|имей в виду|учти)(?:те)?,? что (?:я|у меня|мне|мо[йяё])\b
     |у меня аллергия\b
-preference: я (?:\w+ )?предпочитаю\b|мне (?:больше |не )?нравится,? когда (?:ты|вы)\b
-    |я бы предпоч[её]л
+preference: мне (?:больше |не )?нравится,? когда (?:ты|вы)\b
 instruction: всегда <ru_do>|(?:больше )?никогда (?:больше )?не <ru_do>|больше не <ru_do>
 instruction: (?:с этого момента|отныне|впредь|в будущем|с сегодняшнего дня
     |теперь),? (?:пожалуйста,? )?(?:(?:всегда|никогда|только|не) )*<ru_do>

@@ -10,7 +10,8 @@ from functools import cache
 from mnemosyned.domain.learnings.learning import LearningKind
 from mnemosyned.domain.learnings.rule_tables import LANGUAGES, PARTS
 
-_PART = re.compile(r"<([a-z_]+)>")
+_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
+"""A name to be replaced; `(?P<name>` is a group of the pattern."""
 
 Rules = Sequence[tuple[LearningKind, re.Pattern[str]]]
 
@@ -37,7 +38,7 @@ def rules_of(language: str) -> Rules:
     """
     return tuple(
         (LearningKind(kind), _compile(rule))
-        for kind, rule in _parse_table(LANGUAGES[language])
+        for kind, rule in parse_table(LANGUAGES[language])
     )
 
 
@@ -55,19 +56,25 @@ def shared_patterns() -> SharedPatterns:
 
 @cache
 def _parts() -> Mapping[str, str]:
-    return dict(_parse_table(PARTS))
+    return dict(parse_table(PARTS))
 
 
-def _parse_table(table: str) -> list[tuple[str, str]]:
+def parse_table(table: str) -> list[tuple[str, str]]:
     """Parse the names and patterns of a table, joining indented lines to the line above."""
     joined = table.strip().replace("\n    ", "")
+    if not joined:
+        return []
     entries = (line.partition(": ") for line in joined.split("\n"))
     return [(name, pattern) for name, _, pattern in entries]
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
     """Compile a pattern with each `<name>` replaced by the part of that name."""
-    parts = _parts()
+    return re.compile(substitute_parts(pattern, _parts()), re.IGNORECASE)
+
+
+def substitute_parts(pattern: str, parts: Mapping[str, str]) -> str:
+    """Return a pattern with each `<name>` replaced by the part of that name."""
     while _PART.search(pattern):
         pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)
-    return re.compile(pattern, re.IGNORECASE)
+    return pattern

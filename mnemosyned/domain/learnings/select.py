@@ -1,42 +1,68 @@
-"""Selects the learnings that a context shows, most relevant first."""
+"""Selects the learnings that a context shows: those that matter to the message, best first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from mnemosyned.domain.learnings.fields import ALWAYS, fields_of
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
-from mnemosyned.domain.learnings.subject import content_words
-from mnemosyned.domain.text.terms import Terms, terms
+from mnemosyned.domain.learnings.subject import without_cues
+from mnemosyned.domain.text.terms import grams
+from mnemosyned.domain.text.tokenizer import TokenKind, tokens
 
-SHOWN_MAX = 5
-"""How many learnings a context shows."""
-FRESH = timedelta(days=7)
-"""A learning this recent ranks as if it shared half a word with the question."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionWeights:
+    """What a learning is worth to a message."""
+
+    shown_max: int = 5
+    """How many learnings a context shows."""
+    word: int = 3
+    """A telling word in common with the message."""
+    words_max: int = 3
+    """More words in common count no more."""
+    field: int = 2
+    """A field in common, such as code or food."""
+    name: int = 1
+    fresh: int = 1
+    fresh_for: timedelta = timedelta(days=7)
+    pairs_min: int = 2
+    """Character pairs in common that make a word, in scripts without spaces."""
+
+
+WEIGHTS = SelectionWeights()
+
+_UNTELLING = (TokenKind.STOP, TokenKind.COMMON)
 
 
 def select_relevant(
     learnings: Iterable[Learning],
     *,
-    question: Terms,
+    question: str,
     now: datetime,
     budget_tokens: int,
     count: Callable[[str], int],
-    limit: int = SHOWN_MAX,
+    limit: int = WEIGHTS.shown_max,
 ) -> list[Learning]:
-    """Select active learnings within the budget: most relevant to the question, then newest.
+    """Select active learnings that matter to the question: most relevant first, then newest.
 
-    A learning that does not fit is skipped, as a shorter one further down may fit.
+    A learning that does not fit the budget is skipped, as a shorter one further down may fit.
     """
-    question_words = content_words(question)
+    asked = _Message(question)
 
     def rank(learning: Learning) -> tuple[int, datetime]:
-        matches = len(question_words & content_words(terms(learning.text)))
-        named = learning.kind is LearningKind.NAME
-        fresh = now - learning.created_at <= FRESH
-        return 2 * min(matches, 3) + named + fresh, learning.created_at
+        named = WEIGHTS.name if learning.kind is LearningKind.NAME else 0
+        is_fresh = now - learning.created_at <= WEIGHTS.fresh_for
+        fresh = WEIGHTS.fresh if is_fresh else 0
+        return asked.shared_worth(learning) + named + fresh, learning.created_at
 
-    active = [learning for learning in learnings if learning.superseded_by is None]
+    active = [
+        learning
+        for learning in learnings
+        if learning.superseded_by is None and asked.concerns(learning)
+    ]
     shown: list[Learning] = []
     tokens_left = budget_tokens
     for learning in sorted(active, key=rank, reverse=True):
@@ -45,3 +71,41 @@ def select_relevant(
             shown.append(learning)
             tokens_left -= size
     return shown
+
+
+class _Message:
+    """The telling words and the fields of a message, and what shares them."""
+
+    def __init__(self, text: str) -> None:
+        self._stems = _telling_stems(text)
+        self._pairs = frozenset(grams(text).split())
+        self._fields = fields_of(text) - ALWAYS
+
+    def concerns(self, learning: Learning) -> bool:
+        """Tell whether a learning matters to the message, or to every message.
+
+        A preference has to share a word or a field with it. An instruction or a lesson matters
+        unless both are about fields that differ: "always use tabs" does not matter to a recipe.
+        """
+        if learning.kind is LearningKind.NAME or self.shared_worth(learning):
+            return True
+        fields = fields_of(learning.text)
+        if fields & ALWAYS:
+            return True
+        about_another = bool(fields and self._fields)
+        return learning.kind is not LearningKind.PREFERENCE and not about_another
+
+    def shared_worth(self, learning: Learning) -> int:
+        """Return what the words and fields in common are worth."""
+        bare = without_cues(learning.text)
+        shared = len(self._stems & _telling_stems(bare))
+        shared += len(self._pairs & frozenset(grams(bare).split())) // WEIGHTS.pairs_min
+        in_field = bool(self._fields & fields_of(learning.text))
+        words = WEIGHTS.word * min(shared, WEIGHTS.words_max)
+        return words + (WEIGHTS.field if in_field else 0)
+
+
+def _telling_stems(text: str) -> frozenset[str]:
+    return frozenset(
+        token.stem for token in tokens(text) if token.kind not in _UNTELLING
+    )

@@ -30,6 +30,8 @@ class Meaning:
     """The subject of A in "A over B" or "A instead of B"."""
     rejected: frozenset[str]
     """The subject of B in "A over B" or "A instead of B"."""
+    numbers: frozenset[str]
+    """Words of the subject that begin with a digit."""
     slot: str
     """The attribute with a single value, such as "editor" in "my favorite editor is"."""
 
@@ -54,6 +56,7 @@ def parse_meaning(text: str) -> Meaning:
         ),
         preferred=subject if alternative else frozenset(),
         rejected=_parse_subject(alternative) if alternative else frozenset(),
+        numbers=frozenset(word for word in subject if word[:1].isdigit()),
         slot=slot[1] if slot else "",
     )
 
@@ -84,8 +87,14 @@ def content_words(parsed: Terms) -> frozenset[str]:
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 
 
+def without_cues(text: str) -> str:
+    """Return a text without the words that only make it an instruction or a preference."""
+    low = text.casefold().replace("’", "'")
+    return _CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", low)))
+
+
 def _parse_subject(text: str) -> frozenset[str]:
-    return content_words(terms(_CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", text)))))
+    return content_words(terms(without_cues(text)))
 
 
 def _alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:
@@ -113,7 +122,7 @@ CHOICES = (
     _alternatives(r"\bdark\b|dunkel|sombre|oscur", r"\blight\b|\bhell|clair\b|clar[oa]\b"),
     _alternatives(
         r"\bshort|\bbrief|\bconcise|kurz|kürz|\bcourt|\bcort[oa]|\bbrev",
-        r"\blong|\bdetail|lang\b|ausführ|\blarg[oa]",
+        r"\blong|\bdetail|\blange?[nrs]?\b|ausführ|\blarg[oa]",
     ),
     _alternatives(r"\bformal\b|förmlich", r"\b(?:informal|casual)\b|locker"),
     _alternatives(r"\bbritish\b", r"\bamerican\b"),
@@ -129,23 +138,30 @@ CHOICES_OF_A_SUBJECT = frozenset({6, 7, 8, 9})
 _INSTEAD = re.compile(
     r", not |,? \b(?:instead of|rather than|over|statt|anstatt|anstelle von|plutôt que|au lieu de"
     r"|en lugar de|en vez de|invece di|piuttosto che|em vez de|вместо|а не)\b |而不是|ではなく"
-    r"|(?<=\w) to (?=\w+[.!]?$)"
+    r"|(?<=\w) to (?=\w+[.!]?$)|(?<=\w) than (?!\d)|(?<=\w) (?:framför|boven|zamiast|niż) "
 )
 _NOT = re.compile(
-    r"\b(?:never|don't|not|no|stop|avoid|without|any ?more|nie|niemals|nicht|keine?n?|hör"
+    r"\b(?:never|don't|doesn't|can't|not|no|stop|avoids?|without|hates?|dislikes?|loathes?|detests?"
+    r"|hasst|déteste|odia|odeia|haat|hatar|gillar inte|nienawidzi|ненавидит|geen|niet|inte"
+    r"|ing(?:a|en|et)|bez"
+    r"|zonder|utan|sin|sans|senza|sem|ohne|без|any ?more|nie|niemals|nicht|keine?n?|hör"
     r"|jamais|ne|n'|plus|arrête|arrêtez|nunca|jamás|deja|mai|non|smetti|smettila|não|pare"
     r"|никогда|не|перестань)\b"
     r"|不要|别|不再|ないで|しない"
 )
 _SLOT = re.compile(
-    r"\bmy (?:preferred|favou?rite|default) (\w+(?: \w+)?) (?:is|are)\b"
+    r"(?:^|\bmy )(?:preferred|favou?rite|default) (\w+(?: \w+)?) (?:is|are)\b"
     r"|\bmy (pronouns) are\b"
 )
 _CUES = re.compile(
     r"\b(?:always|never|ever|again|from (?:now|here|today) on\w*|going forward|in (?:the )?future"
     r"|please|(?:do|does)(?:n't)?|no more|any ?more|remember|keep in mind|make sure|us(?:e|es|ing)"
     r"|writ(?:e|es|ing)|answer(?:ing)?|reply(?:ing)?|respond(?:ing)?|speak(?:ing)?|talk(?:ing)?"
-    r"|add(?:ing)?|includ(?:e|ing)|put(?:ting)?|mak(?:e|ing)|giv(?:e|ing)|prefer|like|want|rather"
+    r"|add(?:ing)?|includ(?:e|ing)|put(?:ting)?|mak(?:e|ing)|giv(?:e|ing)|prefers?|likes?|wants?|rather"
+    r"|loves?|enjoys?|hates?|dislikes?|favou?rs?|tends to|leans towards?|usually|much|strongly"
+    r"|personally|generally|stand|uses|goes with|is|fan of|to|bevorzugt|mag|hasst|nimmt|nutzt|benutzt"
+    r"|verwendet|normalerweise|meistens|lieber|préfère|aime|déteste|prefiere|odia|preferisce|prefere|odeia|heeft|liever|haat|houdt|van"
+    r"|föredrar|gillar|hatar|woli|lubi|предпочитает|любит|ненавидит"
     r"|really|should|must|would|keep|when|instead"
     r"|immer|wieder|bitte|ab jetzt|ab sofort|von nun an|künftig|in zukunft|benutze?|verwende|nutze?"
     r"|antworte|schreibe?|sprich|bevorzuge|lieber|mehr|auf|mit"

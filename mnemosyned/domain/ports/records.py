@@ -33,6 +33,8 @@ class Remembered:
     """One answer for each draft, in order."""
     working: int
     """The size of the working tier, the new memories included."""
+    learned: int = 0
+    """How many learnings in force came with them."""
 
 
 class RecordStore(Protocol):

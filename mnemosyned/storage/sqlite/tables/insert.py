@@ -88,7 +88,7 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembe
         acknowledged.append(answer)
     rows.insert()
     rows.index()
-    return Remembered(acknowledged, working_count(connection))
+    return Remembered(acknowledged, working_count(connection), keeper.learned)
 
 
 class _Rows:

@@ -23,6 +23,12 @@ class Keeper:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._holding: dict[str | None, ActiveLearnings] = {}
+        self._kept: set[str] = set()
+
+    @property
+    def learned(self) -> int:
+        """How many of the learnings that it inserted are in force."""
+        return len(self._kept)
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
         """Insert a learning and mark those it supersedes; returns their ids.
@@ -47,8 +53,10 @@ class Keeper:
         _insert(self._connection, learning, gone=superseded)
         for other in older:
             holding.remove(other)
+            self._kept.discard(other.id)
         if not newer:
             holding.add(learning)
+            self._kept.add(learning.id)
         return learning, superseded
 
     def _holding_of(self, source: str | None) -> ActiveLearnings:

@@ -1,0 +1,1 @@
+"""Preferences said in passing: tables by language, and how they are read."""

@@ -1,0 +1,108 @@
+"""Show what is learned of users' messages: of labelled ones, and of texts that state little.
+
+    python tests/bench/bench_learnings.py [--data path/to/locomo10.json]
+
+The labelled messages give precision and recall, the held-out half apart. The technical talks say how
+many of the turns that answer a question about a preference or an instruction are learned. Every line
+learned of the other texts is printed, to be read: each is either a preference or a mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import msgspec
+from bench.locomo import Conversation
+from bench.report import Report
+from support.datasets.technical_talks import Talk, load_talks
+from support.datasets.written_year import written_year
+from support.preferences import labelled_messages, preference_figures
+
+from mnemosyned.domain.learnings.recognize import find_statements
+
+PRECISION_MIN, RECALL_MIN = 0.9, 0.75
+ASKED_KINDS = ("preference", "instruction")
+NOISE_PER_DAY = 2
+
+
+def learned(text: str) -> list[str]:
+    return [statement.text for statement in find_statements(text)]
+
+
+def report_labelled(report: Report) -> None:
+    messages = labelled_messages()
+    parts = {
+        "all": messages,
+        "tuned on": [message for message in messages if not message.held_out],
+        "held out": [message for message in messages if message.held_out],
+    }
+    rows: list[list[object]] = []
+    for name, part in parts.items():
+        figures = preference_figures(part, learned)
+        report.bar(f"precision, {name}", figures.precision, ">=", PRECISION_MIN)
+        report.bar(f"recall, {name}", figures.recall, ">=", RECALL_MIN)
+        rows.append([name, len(part), figures.precision, figures.recall])
+    headers = ["labelled messages", "messages", "precision", "recall"]
+    report.table("Preferences in passing", headers, rows)
+
+
+def report_talks(report: Report, talks: Iterable[Talk]) -> None:
+    evidence = list(_evidence_turns(talks))
+    found = sum(bool(learned(text)) for text in evidence)
+    report.figure("talks: turns that answer a preference or instruction", len(evidence))
+    report.figure("talks: of these, learned from", found)
+
+
+def _evidence_turns(talks: Iterable[Talk]) -> Iterator[str]:
+    """Yield the user turns that answer a question about a preference or an instruction."""
+    for talk in talks:
+        numbers = {
+            number
+            for question in talk.questions
+            if question.kind in ASKED_KINDS
+            for number in question.evidence
+        }
+        turns = (talk.turn(number) for number in sorted(numbers))
+        yield from (turn.text for turn in turns if turn.role == "user")
+
+
+def report_texts(report: Report, name: str, texts: Iterable[str]) -> None:
+    """Count and show what is learned of texts, all of them taken for a user's."""
+    all_texts = list(texts)
+    lines = [line for text in all_texts for line in learned(text)]
+    report.figure(f"{name}: messages", len(all_texts))
+    report.figure(f"{name}: learned", len(lines))
+    report.table(f"Learned of {name}", ["text"], [[line] for line in lines])
+
+
+def locomo_turns(path: Path) -> Iterator[str]:
+    for sample in json.loads(path.read_text(encoding="utf-8")):
+        for turn in msgspec.convert(sample, Conversation).turns():
+            yield turn.content
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="path of locomo10.json")
+    data = parser.parse_args().data
+    report = Report("learnings")
+    talks = load_talks()
+    user_turns = (turn for talk in talks for turn in talk.turns if turn.role == "user")
+    report_labelled(report)
+    report_talks(report, talks)
+    report_texts(report, "technical talks", (turn.text for turn in user_turns))
+    records = written_year(per_day=NOISE_PER_DAY).records
+    report_texts(report, "a written year", (record.content for record in records))
+    if data:
+        report_texts(report, "LoCoMo", locomo_turns(Path(data)))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,135 @@
+"""Preferences said in passing: which messages state one, and in what form it is held."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.preferences import labelled_messages, preference_figures
+
+from mnemosyned.domain.learnings.learning import LearningKind
+from mnemosyned.domain.learnings.passing.find import compiled_table
+from mnemosyned.domain.learnings.passing.languages import PASSING_LANGUAGES
+from mnemosyned.domain.learnings.recognize import find_statements
+
+MESSAGES = labelled_messages()
+PRECISION_MIN, RECALL_MIN = 0.9, 0.75
+
+
+def learned(text: str) -> list[str]:
+    return [statement.text for statement in find_statements(text)]
+
+
+def test_the_labelled_messages_are_many_of_ten_languages_and_half_look_alikes() -> None:
+    alike = sum(not message.clauses for message in MESSAGES)
+
+    assert len(MESSAGES) >= 260
+    assert len({message.language for message in MESSAGES}) == 10
+    assert 0.4 <= alike / len(MESSAGES) <= 0.6
+
+
+PARTS = {
+    "all": MESSAGES,
+    "tuned on": [message for message in MESSAGES if not message.held_out],
+    "held out": [message for message in MESSAGES if message.held_out],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_clause_of_a_preference_is_learned_and_no_look_alike(part: str) -> None:
+    figures = preference_figures(PARTS[part], learned)
+
+    assert figures.precision >= PRECISION_MIN, figures.wrong
+    assert figures.recall >= RECALL_MIN, figures.wrong
+
+
+@pytest.mark.parametrize("language", sorted({m.language for m in MESSAGES}))
+def test_no_language_falls_behind(language: str) -> None:
+    figures = preference_figures(
+        (m for m in MESSAGES if m.language == language), learned
+    )
+
+    assert figures.precision >= PRECISION_MIN - 0.05, figures.wrong
+    assert figures.recall >= RECALL_MIN, figures.wrong
+
+
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        (
+            "I build sites, and I prefer plain HTML over frameworks because it lasts, ok?",
+            "Prefers plain HTML over frameworks",
+        ),
+        ("I like my coffee black.", "Likes their coffee black"),
+        ("I usually go with SQLite, so how?", "Usually goes with SQLite"),
+        ("Ship it small: keep it under 100 KB, ok?", "Keep it under 100 KB"),
+        ("I prefer `pathlib` over `os.path`.", "Prefers `pathlib` over `os.path`"),
+        ("Ich nehme meistens den Zug.", "Nimmt meistens den Zug"),
+        ("Je préfère le train à l'avion.", "Préfère le train à l'avion"),
+    ],
+)
+def test_a_preference_is_held_in_the_third_person_and_a_constraint_as_it_is(
+    said: str, held: str
+) -> None:
+    assert learned(said) == [held]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I prefer what?",
+        "Do I prefer tabs over spaces?",
+        'She wrote "I prefer tabs over spaces" on the board.',
+        "```\nI prefer tabs over spaces.\n```",
+        "If I prefer tabs over spaces, what then?",
+        "I prefer the second one over the first.",
+        "I prefer tea over coffee today.",
+        "I prefer " + "very " * 40 + "long lists.",
+    ],
+)
+def test_what_only_resembles_a_preference_is_not_learned(said: str) -> None:
+    assert learned(said) == []
+
+
+def test_a_message_may_state_several() -> None:
+    text = (
+        "I like subcommands and long flags. Please no progress bars with emoji, I hate "
+        "blinking cursors."
+    )
+
+    assert find_statements(text) == [
+        (LearningKind.PREFERENCE, "Likes subcommands and long flags"),
+        (LearningKind.INSTRUCTION, "No progress bars with emoji"),
+        (LearningKind.PREFERENCE, "Hates blinking cursors"),
+    ]
+
+
+@pytest.mark.parametrize("language", PASSING_LANGUAGES)
+def test_every_form_names_groups_that_its_rule_has(language: str) -> None:
+    for rule in compiled_table(language).rules:
+        fields = {field.strip("{}") for field in rule.form.split() if "{" in field}
+        names = {name for field in fields for name in field.split("}{")}
+        assert {name.split("}")[0].split("{")[-1] for name in names} <= set(
+            rule.pattern.groupindex
+        ), rule.pattern.pattern
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "i prefer a, ",
+        "and ",
+        "please a, ",
+        "no x, ",
+        "i like a and ",
+        "without ",
+        "(a ",
+    ],
+)
+def test_an_endless_sentence_is_read_in_no_time(unit: str) -> None:
+    text = ((unit * (990 // len(unit))) + ". ") * 100
+
+    began = time.process_time()
+    find_statements(text)
+
+    assert time.process_time() - began < 3
