@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -70,6 +69,7 @@ class Reader:
                 forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
         self._forms = [(start, _Known(among)) for start, among in forms.items()]
         self._speakers: dict[str, float] = {}
+        self._gains: dict[tuple[int, int], float] = {}
 
     def read(self, text: str) -> Reading:
         """Score the beginning of a text for each term."""
@@ -122,19 +122,28 @@ class Reader:
         ):
             return {term: len(found) for term, found in where.items()}
         places = sorted((at, term) for term, found in where.items() for at in found)
+        counts = dict.fromkeys(where, 0)
         best: Mapping[int, int] = {}
-        most, end = 0.0, 0
-        for first, (start, _) in enumerate(places[:PASSAGES_MAX]):
-            reached = end
+        score, most, end = 0.0, 0.0, 0
+        for start, first in places[:PASSAGES_MAX]:
             while end < len(places) and places[end][0] < start + self._stretch:
+                term = places[end][1]
+                counts[term] += 1
+                score += self._gain(term, counts[term])
                 end += 1
-            if end == reached:  # nothing but what the stretch before has, too
-                continue
-            counts = Counter(term for _, term in places[first:end])
-            score = sum(self._alone(term, count) for term, count in counts.items())
             if score > most:
-                best, most = counts, score
+                best, most = counts.copy(), score
+            score -= self._gain(first, counts[first])
+            counts[first] -= 1
         return best
+
+    def _gain(self, term: int, count: int) -> float:
+        """What the last of so many places of a term adds to the score of a stretch."""
+        gain = self._gains.get((term, count))
+        if gain is None:
+            gain = self._alone(term, count) - self._alone(term, count - 1)
+            self._gains[term, count] = gain
+        return gain
 
     def spoken_by(self, role: str) -> float:
         """How telling all terms together are as who said it."""

@@ -36,6 +36,10 @@ class CandidateWeights:
     """Factor by which more are read if most of them say the same."""
     per_time_span: int = 60
     """Further candidates for each time that the question mentions."""
+    common_share: float = 0.10
+    """Share of all memories above which a word of a long question finds no candidates."""
+    telling_min: int = 6
+    """Rarer words that a question must have for its common ones to find none."""
     gram: float = 0.6
     """Weight of a character pair relative to a word."""
 
@@ -167,6 +171,19 @@ def search_steps(
     if len(words) > PAIR:
         for pair in combinations(words, PAIR):
             yield SearchStep(pair, all_of_them=True)
+
+
+def telling_words(
+    words: Sequence[str], frequencies: Mapping[str, int], count: int
+) -> Sequence[str]:
+    """Return the words to find candidates by, of words given rarest first.
+
+    A long question leaves out its most common words, which tell little; they count when the
+    candidates are read.
+    """
+    common = WEIGHTS.common_share * count
+    telling = [word for word in words if frequencies[word] <= common]
+    return telling if len(telling) >= WEIGHTS.telling_min else words
 
 
 def within_span(query: Query, span: TimeSpan) -> Query:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from functools import lru_cache
 from itertools import islice
 
@@ -53,9 +54,10 @@ def _best_begin(content: str, terms: Terms, width: int) -> int:
     ]
     begin = 0
     most = -1
-    for start, _ in matches:
+    for index, (start, _) in enumerate(matches):
         stop = start + width * 3 // 4
-        distinct = {text for position, text in matches if start <= position < stop}
+        end = bisect_left(matches, (stop, ""), lo=index)
+        distinct = {text for _, text in matches[index:end]}
         if len(distinct) > most:
             begin, most = max(0, start - width // 5), len(distinct)
     return begin

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from mnemosyned.domain.search.candidates import (
     is_settled,
     search_steps,
     strongest,
+    telling_words,
 )
 from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.text.compounds import splits
@@ -28,6 +30,10 @@ from mnemosyned.storage.sqlite.search.filters import SqlFilter
 
 WALKED_MAX = 8_000
 """So many rows a question may have in all to be found exactly, and one of its words at once."""
+READ_WHOLE_MAX = 2_000
+"""Rows of a word that take less time to read than to look for among those found."""
+TESTED_AT_ONCE = 300
+"""Rows found before that are held to a filter at once."""
 STEP_ROWS_MAX = 2_000
 """So many rows one step of a larger question finds, the newest."""
 SCORED_MAX = 8_000
@@ -179,6 +185,16 @@ def scored(
     return dict(rows.fetchall())
 
 
+@dataclass(slots=True)
+class LookedUp:
+    """What was looked up of a question in all memories, for its further searches."""
+
+    rows: dict[str, set[int]]
+    """All rows of some words."""
+    found: dict[int, float] | None = None
+    """Each row with any word and the worth of its words, where all were read."""
+
+
 def top_candidates(
     connection: sqlite3.Connection,
     terms: Terms,
@@ -186,12 +202,12 @@ def top_candidates(
     narrow: SqlFilter,
     *,
     limits: CandidateLimits,
-    rows: Mapping[str, set[int]],
+    looked_up: LookedUp,
 ) -> tuple[dict[int, float], bool]:
     """Candidates for any of the words with what those that they have are worth, the most first.
 
-    And whether there may be more, for which there is no room. `rows` are all of some words, as
-    far as they have been looked up.
+    And whether there may be more, for which there is no room. `looked_up` is what is known of the
+    question in all memories; it gains what is looked up here.
     """
     frequencies = corpus.frequencies
     words = sorted(
@@ -199,15 +215,48 @@ def top_candidates(
     )
     if not words or narrow.only == []:
         return {}, False
+    words = list(telling_words(words, frequencies, corpus.count))
     search = _Words(connection, narrow, words, terms=terms, corpus=corpus)
-    if not (narrow.joins or narrow.where):
-        search.rows = rows
-    walked = sum(frequencies[word] for word in words)
-    few = walked <= WALKED_MAX or narrow.only is not None
-    found = search.counted(limits) if few else search.stepped(limits)
+    is_filtered = bool(narrow.joins or narrow.where)
+    if not is_filtered:
+        search.rows = looked_up.rows
+    if is_filtered and narrow.only is None and looked_up.found is not None:
+        found = _passing(connection, narrow, looked_up.found, enough=limits.total)
+    elif (
+        narrow.only is not None
+        or sum(frequencies[word] for word in words) <= WALKED_MAX
+    ):
+        found = search.counted(limits)
+        if not (is_filtered or search.partial):
+            looked_up.found = found
+    else:
+        found = search.stepped(limits)
     possible = sum(map(corpus.idf, terms.words))
     strong = strongest(found, limits, possible=possible)
     return strong, search.partial or len(strong) < len(found)
+
+
+def _passing(
+    connection: sqlite3.Connection,
+    narrow: SqlFilter,
+    found: Mapping[int, float],
+    *,
+    enough: int,
+) -> dict[int, float]:
+    """Return the rows that pass a filter, the worthiest first, until they are enough."""
+    select = (
+        f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
+        f"WHERE 1 {narrow.where}"
+    )
+    ranked = sorted(found, key=found.__getitem__, reverse=True)
+    passing: dict[int, float] = {}
+    for begin in range(0, len(ranked), TESTED_AT_ONCE):
+        tested = json.dumps(ranked[begin : begin + TESTED_AT_ONCE])
+        rows = connection.execute(select, (tested, *narrow.values)).fetchall()
+        passing.update((seq, found[seq]) for (seq,) in rows)
+        if len(passing) >= enough:
+            break
+    return passing
 
 
 _AROUND = (
@@ -242,8 +291,8 @@ class _Words:
     ) -> None:
         self.partial = False
         """Whether rows were left out that have some of the words."""
-        self.rows: Mapping[str, set[int]] = {}
-        """What needs no look-up: the rows of some words."""
+        self.rows: dict[str, set[int]] = {}
+        """All rows of the words looked up so far."""
         self._connection = connection
         self._words = words
         self._frequencies = corpus.frequencies
@@ -273,11 +322,12 @@ class _Words:
         rest = sum(self._worth[word] for word in words)
         for word in words:
             asked, worth = self._asked[word], self._worth[word]
-            if is_settled(held, limits, rest):
+            frequent = self._frequencies[word] > READ_WHOLE_MAX
+            if frequent and word not in self.rows and is_settled(held, limits, rest):
                 self.partial = True
                 rows = self._rows(f"{asked} AND ({' OR '.join(before)})")
             else:
-                rows = self.rows[word] if word in self.rows else self._rows(asked)
+                rows = self._all_rows(word)
             known = rows & held.keys()
             for seq in known:
                 held[seq] += worth
@@ -311,6 +361,15 @@ class _Words:
             for seq, worth in rows.items():
                 found[seq] = max(worth, found.get(seq, 0.0))
         return found
+
+    def _all_rows(self, word: str) -> set[int]:
+        """Return the rows of a word, the newest where they are too many; each word is read once."""
+        rows = self.rows.get(word)
+        if rows is None:
+            rows = self._rows(self._asked[word])
+            if len(rows) < WALKED_MAX:
+                self.rows[word] = rows
+        return rows
 
     def _rows(self, match: str, *, limit: int = WALKED_MAX) -> set[int]:
         """The newest rows for an expression."""

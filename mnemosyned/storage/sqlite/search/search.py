@@ -29,6 +29,7 @@ from mnemosyned.storage.sqlite.search.by_time import (
 )
 from mnemosyned.storage.sqlite.search.candidates import (
     Frequencies,
+    LookedUp,
     any_of,
     newest,
     scored,
@@ -142,8 +143,7 @@ class _Stock(NamedTuple):
     """Whether any has gone into an episode yet."""
     states: bool
     """Whether any can have expired or been superseded."""
-    rows: Mapping[str, set[int]]
-    """All memories with a word of the question, for the words that had to be looked up."""
+    looked_up: LookedUp
 
 
 def _stock(
@@ -162,7 +162,12 @@ def _stock(
         count=count,
         average_chars=(working[1] + archived[1]) / max(1, count),
     )
-    return _Stock(corpus, slept=archived[0] > 0, states=bool(totals[0][3]), rows=rows)
+    return _Stock(
+        corpus,
+        slept=archived[0] > 0,
+        states=bool(totals[0][3]),
+        looked_up=LookedUp(rows),
+    )
 
 
 def _met(memories: Iterable[Match], episodes: Iterable[int]) -> set[int]:
@@ -178,7 +183,7 @@ def _matches(
     """The memories that match, best first by the engine's score, and whether there may be more."""
     narrow = narrowed(connection, query)
     asked = partial(
-        top_candidates, connection, query.terms, stock.corpus, rows=stock.rows
+        top_candidates, connection, query.terms, stock.corpus, looked_up=stock.looked_up
     )
     words, more = ({}, False) if query.only_then else asked(narrow, limits=limits)
     for span in query.spans:
@@ -286,47 +291,50 @@ def _beside(
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
     """Who stands one and two places beside the best in their session; `known` gains them."""
+    best = list(with_neighbors(matches))
+    around = _around(connection, query, best, slept=slept)
     beside: dict[int, list[tuple[int, int]]] = {}
-    for match in with_neighbors(matches):
-        rows = _around(connection, query, match, slept=slept)
-        near = beside[match.position] = []
-        for index, distance in nearest([row[0] for row in rows], match.position):
-            row = rows[index]
-            near.append((row[0], distance))
-            if row[0] not in known:
-                known[row[0]] = _match(row, 0.0, 0.0)
+    for match, positions in zip(best, around, strict=True):
+        beside[match.position] = [
+            (positions[index], distance)
+            for index, distance in nearest(positions, match.position)
+        ]
+    near = {position for pairs in beside.values() for position, _ in pairs}
+    missing = dict.fromkeys(sorted(near - known.keys()), 0.0)
+    known.update((match.position, match) for match in _read(connection, missing, {}))
     return beside
 
 
 def _around(
-    connection: sqlite3.Connection, query: Query, match: Match, *, slept: bool
-) -> list[Sequence[Any]]:
-    """The rows of its session that came in around a match, within the filters, in order."""
-    reach = (
-        match.position - REACH,
-        match.position + REACH,
-        match.session,
-    )
+    connection: sqlite3.Connection,
+    query: Query,
+    matches: Sequence[Match],
+    *,
+    slept: bool,
+) -> list[list[int]]:
+    """The positions of its session that came in around each match, within the filters, in order."""
+    reaches = [
+        (match.position - REACH, match.position + REACH, match.session)
+        for match in matches
+    ]
     holds, moment = in_force(query, seq="seq")
-    rows: list[Sequence[Any]] = []
-    for tier, table, episode in (
-        (Tier.WORKING, "working_memory", "NULL"),
-        (Tier.ARCHIVE, "archive", "episode_seq"),
-    ):
-        if query.tier is not None and (query.tier is Tier.WORKING) != (
-            tier is Tier.WORKING
-        ):
-            continue
-        if tier is Tier.ARCHIVE and not slept:
-            continue
-        rows += connection.execute(
-            f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} "
-            f"WHERE seq BETWEEN ? AND ? AND session_id = ?{holds}",
-            (*reach, *moment),
-        )
     since = instant_text(query.since) if query.since else ""
     until = instant_text(query.until) if query.until else "~"
-    return sorted(
-        (row for row in rows if since <= row[-1] < until and row[4] == match.source),
-        key=lambda row: row[0],
-    )
+    around: list[list[int]] = [[] for _ in matches]
+    for table in _tables(query.tier, slept=slept):
+        rows = connection.execute(
+            f"SELECT near.key, seq, source, created_at FROM json_each(?) AS near "
+            f"CROSS JOIN {table} WHERE seq BETWEEN near.value ->> 0 AND near.value ->> 1 "
+            f"AND session_id = near.value ->> 2{holds}",
+            (json.dumps(reaches), *moment),
+        )
+        for number, seq, source, created_at in rows.fetchall():
+            if source == matches[number].source and since <= created_at < until:
+                around[number].append(seq)
+    return [sorted(positions) for positions in around]
+
+
+def _tables(tier: Tier | None, *, slept: bool) -> list[str]:
+    """Return the tables of the originals that a tier has."""
+    tables = ["working_memory"] if tier in (None, Tier.WORKING) else []
+    return [*tables, "archive"] if slept and tier is not Tier.WORKING else tables
