@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemosyned.domain.dates.mentions import mention_terms, speaks_of
+from mnemosyned.domain.dates.mentions import MentionReader, mention_terms
 from mnemosyned.domain.dates.spans import TimeSpan
 
 SAID = datetime(2026, 10, 28, 9, tzinfo=UTC)  # a Wednesday
@@ -28,7 +28,7 @@ NEXT_WEEK = TimeSpan(
     ],
 )
 def test_a_date_to_come_is_read_from_when_it_was_said(text: str) -> None:
-    assert speaks_of(text, SAID, [FRIDAY])
+    assert MentionReader([FRIDAY]).speaks_of_them(text, SAID)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_a_date_to_come_is_read_from_when_it_was_said(text: str) -> None:
 def test_a_day_is_counted_from_when_it_was_said(text: str, days_before: int) -> None:
     said = FRIDAY.since - timedelta(days=days_before)
 
-    assert speaks_of(text, said, [FRIDAY])
-    assert not speaks_of(text, said - timedelta(days=30), [FRIDAY])
+    assert MentionReader([FRIDAY]).speaks_of_them(text, said)
+    assert not MentionReader([FRIDAY]).speaks_of_them(text, said - timedelta(days=30))
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,14 @@ def test_a_day_is_counted_from_when_it_was_said(text: str, days_before: int) -> 
     ],
 )
 def test_another_or_a_longer_time_is_not_that_day(text: str) -> None:
-    assert not speaks_of(text, SAID, [FRIDAY])
+    assert not MentionReader([FRIDAY]).speaks_of_them(text, SAID)
 
 
 def test_a_week_has_the_days_of_it_and_what_is_called_next_week() -> None:
-    assert speaks_of("the parts arrive next week", SAID, [NEXT_WEEK])
-    assert speaks_of("on-call 2 to 8 November: Ravi", SAID, [NEXT_WEEK])
+    assert MentionReader([NEXT_WEEK]).speaks_of_them("the parts arrive next week", SAID)
+    assert MentionReader([NEXT_WEEK]).speaks_of_them(
+        "on-call 2 to 8 November: Ravi", SAID
+    )
 
 
 def test_terms_are_few_however_long_the_time_is() -> None:

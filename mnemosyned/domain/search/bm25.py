@@ -157,6 +157,22 @@ class Reader:
         counts, _ = self._found(fold_case(role))
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
+    def present(self, text: str) -> set[int]:
+        """Return the terms that the beginning of a text has, in any form; cheaper than reading."""
+        folded = fold_case(text[:READ_CHARS_MAX])
+        terms: set[int] = set()
+        for start, known in self._forms:
+            at, left = folded.find(start), PLACES_MAX
+            while at >= 0 and left:
+                if at == 0 or not folded[at - 1].isalnum():
+                    left -= 1
+                    here = known.at(folded, at)
+                    if here:
+                        terms.update(term for term, _ in here)
+                        break
+                at = folded.find(start, at + len(start))
+        return terms
+
     def _found(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
         """How often each term stands in a folded text, other forms counting less, and where."""
         counts: dict[int, float] = {}

@@ -178,11 +178,15 @@ class _Subject:
         if not query.subject:
             return
         self._reader = Reader(query.subject, candidates.corpus)
-        roles = {match.role for match in matches if match.role}
-        spoken = [self._reader.role(role) for role in roles]
+        idf = self._reader.idf
+        self._total = sum(idf)
+        self._named = {
+            role: self._reader.present(role) for role in {m.role for m in matches}
+        }
+        names = set().union(*self._named.values())
         self._said = [
-            idf * (weights.mentioned_name if any(named) else 1.0)
-            for idf, *named in zip(self._reader.idf, *spoken, strict=True)
+            telling * (weights.mentioned_name if term in names else 1.0)
+            for term, telling in enumerate(idf)
         ]
 
     def share(self, match: Match) -> float:
@@ -190,14 +194,11 @@ class _Subject:
         reader = self._reader
         if reader is None:
             return 0.0
-        text = reader.read(match.content).scores
-        role = reader.role(match.role)
-        words = zip(reader.idf, self._said, text, role, strict=True)
-        had = sum(
-            idf if by_role else said * bool(by_text)
-            for idf, said, by_text, by_role in words
-        )
-        return had / sum(reader.idf)
+        by_text = reader.present(match.content)
+        by_role = self._named[match.role]
+        had = sum(reader.idf[term] for term in by_role)
+        had += sum(self._said[term] for term in by_text - by_role)
+        return had / self._total
 
 
 def _in_order(

@@ -13,8 +13,8 @@ from mnemosyned.domain.dates.mentions import (
     READ_CHARS_MAX,
     SAID_DAYS_MAX,
     SOON_DAYS_MAX,
+    MentionReader,
     mention_terms,
-    speaks_of,
 )
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.instants import in_zone, shift
@@ -39,7 +39,9 @@ EPISODES_MAX = 500
 """Episodes read, the latest that had begun when the time was over."""
 ORDERED_MAX = 60
 """Rows of an order in time, the first of it."""
-MENTIONING_MAX = 200
+MENTIONED_MAX = timedelta(days=100)
+"""Longest time that texts are read for mentions of; "this year" is in most of them."""
+MENTIONING_MAX = 100
 """Rows read for whether they speak of a time, the newest."""
 _COLUMNS = (
     "importance, created_at, {0}seq, session_id, source, substr(content, 1, ?) AS text"
@@ -154,7 +156,11 @@ def _ordered_by_words(connection: sqlite3.Connection, query: Query) -> set[int]:
 def mentioning(connection: sqlite3.Connection, query: Query) -> set[int]:
     """Return memories whose words speak of the times to come that a question names."""
     now = _asked_at(query)
-    ahead = [span for span in query.spans if span.until > now]
+    ahead = [
+        span
+        for span in query.spans
+        if span.until > now and span.until - span.since <= MENTIONED_MAX
+    ]
     found: set[int] = set()
     for span in ahead:
         terms = mention_terms(span)
@@ -177,10 +183,11 @@ def mentioning(connection: sqlite3.Connection, query: Query) -> set[int]:
         )
     ]
     zone = now.tzinfo
+    reader = MentionReader(ahead)
     return {
         position
         for position, created_at, text in texts
-        if speaks_of(text, in_zone(instant(created_at), zone), ahead)
+        if reader.speaks_of_them(text, in_zone(instant(created_at), zone))
     }
 
 
@@ -196,6 +203,10 @@ def _said(
     since = shift(begins, timedelta(days=-days))
     bounded = overlap(query, TimeSpan(since, span.until))
     narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
+    subject = query.subject
+    if subject and subject.words:  # no other is placed by what it mentions
+        forms = [form for word in subject.words for form in subject.forms(word)]
+        match = f"({match}) AND ({any_of(forms)})"
     rows = connection.execute(
         f"SELECT f.rowid FROM memory_fts AS f {narrow.joins} "
         f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?",
