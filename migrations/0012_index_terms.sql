@@ -43,6 +43,10 @@ FROM dated WHERE dated.seq = episodic_memory.seq
     AND (dated.days GLOB '[MTWFS][a-z][a-z] [1-9]* [A-Z]*[a-z] [0-9][0-9][0-9][0-9]'
         OR dated.days GLOB '[1-9]*–*[0-9] [A-Z]*[a-z] [0-9][0-9][0-9][0-9]');
 
+-- Keywords of episodes became sentences of their days: the next cycle composes days, weeks and
+-- months again.
+UPDATE episodic_memory SET stale = 1 WHERE level > 0 AND period_from IS NOT NULL;
+
 UPDATE tier_totals
 SET characters = (SELECT ifnull(sum(length(content)), 0) FROM episodic_memory)
 WHERE tier = 'episodic';

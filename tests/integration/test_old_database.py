@@ -91,6 +91,23 @@ def test_it_sleeps_and_recalls_the_same_afterwards(
     assert "7788" in first(memory, "parcel 7788")
 
 
+def test_its_days_and_weeks_are_composed_again(
+    memory: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
+    clock.advance(days=40)
+
+    report = memory.sleep()
+
+    assert report.rolled_up >= 14
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        weeks = connection.execute(
+            "SELECT content FROM episodic_memory WHERE level = 2 ORDER BY period_from"
+        ).fetchall()
+    lines = [line for (content,) in weeks for line in content.split("\n")]
+    assert lines[0].startswith("Mon 2 March: ")
+    assert not any(line.startswith("ticket ") for line in lines)
+
+
 def test_it_forgets(memory: Memory) -> None:
     receipt = memory.forget("m17")
 
