@@ -18,6 +18,8 @@ DENIALS = re.compile(
     r"\b(?:not|no|never|none|nobody|nothing|without|can't|cannot)\b|n't\b"
 )
 WORDS_MIN = 3
+SHARED_MIN = 2
+"""Words that a part of a turn shares with a sentence that restates it."""
 SAYING = frozenset(
     content_words("said says mentioned added shared explained noted also then")
 )
@@ -118,7 +120,7 @@ def denials_agree(sentence: str, turn: str, wanted: Iterable[str]) -> bool:
     parts = [
         part
         for part in re.split(r"(?<=[.!?])\s+|[;–—]|,\s|\s-\s", turn)
-        if content_words(part) & frozenset(wanted)
+        if len(content_words(part) & frozenset(wanted)) >= SHARED_MIN
     ]
     denied = sum(len(DENIALS.findall(part.lower())) for part in parts)
     return denied >= len(DENIALS.findall(sentence.lower())) and (
