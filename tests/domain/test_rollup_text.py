@@ -7,11 +7,11 @@ from hypothesis import given, strategies as st
 
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.summary.clauses import shortened
+from mnemosyned.domain.summary.rollup_reading import label_of
 from mnemosyned.domain.summary.rollup_text import (
     RollupSource,
     RollupText,
     compose_rollup,
-    label_of,
 )
 
 MONDAY = datetime(2026, 3, 9, 7, tzinfo=UTC)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import chain, zip_longest
 
-from mnemosyned.domain.dates.names import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
 from mnemosyned.domain.dates.relative import format_period
-from mnemosyned.domain.instants import in_zone, shift
-from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.summary.clauses import shortened
 from mnemosyned.domain.summary.keywords import SEPARATOR, joined_terms, select_keywords
+from mnemosyned.domain.summary.rollup_reading import (
+    SPEAKERS,
+    label_of,
+    speeches,
+    without_label,
+)
 from mnemosyned.domain.summary.selection import Selection
 from mnemosyned.domain.summary.statements import (
     SENTENCE_ENDINGS,
@@ -57,20 +59,6 @@ class RollupWeights:
 
 
 WEIGHTS = RollupWeights()
-
-SPEAKERS = frozenset(
-    "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
-)
-"""Speakers that are recognized at the first line of theirs."""
-FIRST_WORDS = 8
-"""Words of a line in which the first person is looked for."""
-_SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
-_WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
-_MONTHS = "|".join(MONTH_NAMES)
-_LABEL = re.compile(
-    rf"(?:(?:{_WEEKDAYS}) \d{{1,2}} (?:{_MONTHS})|\d{{1,2}}(?: (?:{_MONTHS}))?–\d{{1,2}} (?:{_MONTHS})): "
-)
-"""The days before a line of a week or a month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,20 +107,6 @@ def compose_rollup(
     return RollupText(
         tuple(lines) or composer.something(), tuple(line_of), composer.index_terms()
     )
-
-
-def label_of(level: Level, begins: datetime) -> str:
-    """Return the days that a line of a week or a month begins with, without the year."""
-    first = in_zone(begins, UTC)
-    month = MONTH_NAMES[first.month - 1]
-    if level is Level.WEEK:
-        return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {first.day} {month}: "
-    if level is not Level.MONTH:
-        return ""
-    last = shift(first, timedelta(days=6))
-    if last.month == first.month:
-        return f"{first.day}–{last.day} {month}: "
-    return f"{first.day} {month}–{last.day} {MONTH_NAMES[last.month - 1]}: "
 
 
 @dataclass(slots=True)
@@ -225,7 +199,7 @@ class _Composer:
         """Return a line where no statement could be chosen, such as for emoji alone."""
         for line, source in zip(self._lines, self._sources, strict=True):
             for text in filter(str.strip, source.text.splitlines()):
-                words = _without_label(text)
+                words = without_label(text)
                 room = self._weights.line_chars_max
                 cut = words if len(words) <= room else f"{words[:room].rstrip()}…"
                 return (f"{line.label}{cut}",)
@@ -327,17 +301,9 @@ def _read(
     """Read the statements of all summaries, line by line, each with its speaker."""
     even = weights.read_chars_max // max(1, len(sources))
     chars_max = max(even, weights.read_chars_min)
-    texts = [
-        (position, _without_label(line))
-        for position, source in enumerate(sources)
-        for line in _first_lines(source.text, chars_max)
-    ]
-    speakers = _speakers(text for _, text in texts)
-    said = [
-        (position, speech)
-        for position, text in texts
-        for speech in _speeches(text, sources[position].begins, speakers)
-    ]
+    said, speakers = speeches(
+        [(source.text, source.begins) for source in sources], chars_max=chars_max
+    )
     reader = StatementReader(zone=UTC, several=True)
     for index, (_, speech) in enumerate(said):
         reader.read(index, speech)
@@ -347,46 +313,6 @@ def _read(
         if statement.readable:
             lines[said[statement.memory][0]].statements.append(statement)
     return reader, lines
-
-
-def _without_label(line: str) -> str:
-    label = _LABEL.match(line)
-    return line[label.end() :] if label else line
-
-
-def _first_lines(text: str, chars_max: int) -> list[str]:
-    """Return the lines within so many characters, of the first at least a beginning."""
-    if len(text) <= chars_max:
-        return text.splitlines()
-    head = text[: chars_max + 1]
-    line_end = head.rfind("\n")
-    if line_end > 0:
-        return head[:line_end].splitlines()
-    return [shortened(head, chars_max) or f"{head[: head.rfind(' ')]}…"]
-
-
-def _speakers(texts: Iterable[str]) -> frozenset[str]:
-    """Return who speaks: a name before two lines, or before words in the first person."""
-    begun: Counter[str] = Counter()
-    for text in texts:
-        for speaker in _SPEAKER.finditer(text):
-            words = text[speaker.end() :].split(maxsplit=FIRST_WORDS)[:FIRST_WORDS]
-            own = speaker[1] in SPEAKERS or is_first_person(tokens(" ".join(words)))
-            begun[speaker[1]] += 2 if own else 1
-    return frozenset(name for name, count in begun.items() if count > 1)
-
-
-def _speeches(
-    text: str, said: datetime, speakers: frozenset[str]
-) -> Iterator[MemoryRecord]:
-    """Yield what each speaker of a line says, as a memory of theirs."""
-    begins, role = 0, ""
-    for speaker in _SPEAKER.finditer(text):
-        if speaker[1] in speakers:
-            if before := text[begins : speaker.start()].strip():
-                yield MemoryRecord(id="", content=before, role=role, created_at=said)
-            begins, role = speaker.end(), speaker[1]
-    yield MemoryRecord(id="", content=text[begins:], role=role, created_at=said)
 
 
 def _is_named(statement: Statement) -> bool:
