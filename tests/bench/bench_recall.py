@@ -1,7 +1,8 @@
 """How fast the right memory comes back as memories grow, next to the bare FTS5 query.
 
-`SIZES=10000,100000,1000000` asks at a million, too: filling that file takes minutes, once. The bare
-query has the same terms, on the same file, in turns with the product; it only finds row numbers,
+`SIZES=10000,100000,1000000` asks at a million, too: filling that file takes minutes, once. `LIFE=…`
+asks one person's year of real records, too: texts of 480 characters, questions of fifteen words. The
+bare query has the same terms, on the same file, in turns with the product; it only finds row numbers,
 where the product ranks, reads and answers. The daemon has a copy, since it owns its file. Every
 question is asked several times, some time apart, and the quickest answer counts: what another
 process took away is no property of a query.
@@ -29,11 +30,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.corpus import ASK_ALL, COMMON_WORDS, Question
 from bench.daemon import embedded, resident_mb, running
 from bench.databases import UNTOUCHED, filled, year
+from bench.lifebench import LifeQuestion, fill, life_questions, life_records
 from bench.measure import RESULTS, Latency, Recall, asking, latency, right, say, timed
 from bench.plot import Line, lines
 from bench.report import OUTPUT, Report
 
 from mnemosyned.domain.text.terms import terms
+from mnemosyned.library import Memory
+from mnemosyned.storage.sqlite.search.candidates import any_of
 
 SIZES_USUAL = (10_000, 100_000)
 MILLION = 1_000_000
@@ -180,6 +184,43 @@ def added_ms(one: Asked, other: Asked) -> float:
     return 1_000 * statistics.median(a - b for a, b in pairs)
 
 
+def real_records(report: Report, folder: Path) -> None:
+    """Ask one person's year of real records, next to the bare query on the same file."""
+    records = life_records(folder)
+    asked = life_questions(folder, records)
+    with tempfile.TemporaryDirectory(dir=OUTPUT, prefix="life-") as room:
+        database = Path(room) / "memory.db"
+        with Memory(database, wm_max=10_000_000) as memory:
+            fill(memory, records)
+            with closing(Bare(database)) as bare:
+                taken = _in_turns(memory, bare, asked)
+    ours, plain = (statistics.median(each) for each in zip(*taken, strict=True))
+    report.figure("real records/p50 ms", 1_000 * ours)
+    report.figure("real records/p50 ms bare", 1_000 * plain)
+    report.bar("p50 on real records, per bare", ours / plain, "<=", RATIO_BAR)
+
+
+def _in_turns(
+    memory: Memory, bare: Bare, asked: Sequence[LifeQuestion]
+) -> list[tuple[float, float]]:
+    """Return the quickest answer of the product and of the bare query to each question."""
+    quickest_each = [(float("inf"), float("inf"))] * len(asked)
+    for number in range(PASSES):
+        say(f"  real records, pass {number + 1}")
+        for index, question in enumerate(asked):
+            recall = partial(
+                memory.recall,
+                question.text,
+                limit=RESULTS,
+                asked_at=question.asked_at,
+            )
+            match = any_of(terms(question.text).words)
+            ours, plain = timed(recall)[0], timed(bare.rows, match)[0]
+            best = quickest_each[index]
+            quickest_each[index] = (min(best[0], ours), min(best[1], plain))
+    return quickest_each
+
+
 # ------------------------------------------------------------------- the bars
 
 
@@ -288,9 +329,14 @@ def main() -> int:
     parser.add_argument(
         "--questions", type=int, default=QUESTIONS_USUAL, help="how many of each class"
     )
+    parser.add_argument(
+        "--life", type=Path, help="LifeBench's folder: real records, too"
+    )
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.split(",")})
     report = Report("bench-recall")
+    if options.life:
+        real_records(report, options.life)
     measured = {}
     for size in sizes:
         database = filled(size)

@@ -10,16 +10,14 @@ first three places show what answers it (see `timed_questions.txt`).
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.lifebench import fill, life_records
 from bench.report import Report
 from support.datasets.mixed_year import Record
 from support.datasets.timed_questions import (
@@ -31,47 +29,8 @@ from support.datasets.timed_questions import (
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.library import Memory
-from mnemosyned.verbs.memories import Remember
 
-LIFEBENCH_SOURCES = ("sms", "note", "calendar", "call", "push", "photo")
-UNSAID = {"phone_id", "event_id", "type", "faceRecognition"}
 HIT_BAR = 0.9
-BATCH = 500
-CONTENT_CHARS_MAX = 60_000
-
-
-def flattened(value: object) -> str:
-    """Return all words of a JSON value that a person would read."""
-    if isinstance(value, dict):
-        return " ".join(flattened(value[key]) for key in value if key not in UNSAID)
-    if isinstance(value, list):
-        return " ".join(map(flattened, value))
-    return str(value)
-
-
-def lifebench(folder: Path) -> list[Record]:
-    """Return the records of the first person of a LifeBench folder."""
-    person = min(path for path in folder.iterdir() if path.is_dir())
-    records: dict[str, Record] = {}
-    for source in LIFEBENCH_SOURCES:
-        file = person / "phone_data" / f"{source}.json"
-        for entry in json.loads(file.read_text("utf-8")):
-            record = Record(
-                id=f"{source}:{entry['phone_id']}",
-                content=flattened(entry),
-                source=source,
-                role="",
-                created_at=_moment(flattened(entry), str(entry.get("datetime", ""))),
-            )
-            records.setdefault(record.id, record)
-    return sorted(records.values(), key=lambda record: record.created_at)
-
-
-def _moment(text: str, stated: str) -> datetime:
-    match = re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", stated or text)
-    return datetime.fromisoformat(match[0] if match else "2025-01-01").replace(
-        tzinfo=UTC
-    )
 
 
 def shown(memory: Memory, hit: Hit) -> list[str]:
@@ -81,22 +40,6 @@ def shown(memory: Memory, hit: Hit) -> list[str]:
     if hit.lines:
         return [line.id for line in hit.lines]
     return [original.id for original in memory.expand(hit.id).originals]
-
-
-def fill(memory: Memory, records: Sequence[Record]) -> None:
-    items = [
-        Remember(
-            content=record.content[:CONTENT_CHARS_MAX] or "-",
-            id=record.id,
-            source=record.source,
-            session=record.source,
-            role=record.role,
-            created_at=record.created_at,
-        )
-        for record in records
-    ]
-    for first in range(0, len(items), BATCH):
-        memory.remember_many(items[first : first + BATCH])
 
 
 def unanswered(
@@ -137,7 +80,7 @@ def sets(data: str) -> Mapping[str, Sequence[Record]]:
     """Return the sets to ask, LifeBench's only where it is named."""
     known: dict[str, Sequence[Record]] = dict(timed_sets())
     if data:
-        known["lifebench"] = lifebench(Path(data))
+        known["lifebench"] = life_records(Path(data))
     return known
 
 
