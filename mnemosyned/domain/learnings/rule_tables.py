@@ -123,7 +123,7 @@ name: (?:du kannst|sie können) mich <name> nennen
 preference: (?:merke? dir|denke? daran|vergiss (?:nicht|nie|niemals)),? dass (?:ich|mein)
 preference: ich (?:mag es (?:nicht|gern|lieber|sehr)?,? ?wenn du
     |hätte (?:es )?(?:gern|lieber)|habe es (?:gern|lieber))
-preference: (?:mir (?:ist|wäre) (?:es )?(?:lieber|am liebsten)|am liebsten \w+e ich\b)
+preference: (?:mir (?:ist|wäre) (?:es )?(?:lieber|am liebsten)|am liebsten (?!wäre|würde|hätte)\w+e ich\b)
 preference: (?:meine? (?:lieblings|bevorzugt)\w+ (?:\w+ )?ist|ich bin allergisch)\b
 instruction: <de_do>\b.*\b(?:immer|niemals|nie|stets|künftig|zukünftig|ab jetzt|in zukunft
     |von nun an|nicht mehr|nur noch|grundsätzlich|ab sofort|ab heute)\b|(?:duze?|sieze?

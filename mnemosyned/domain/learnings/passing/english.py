@@ -5,7 +5,10 @@ from __future__ import annotations
 from mnemosyned.domain.learnings.passing.table import PassingTable
 
 ENGLISH = PassingTable(
-    hints="prefer|rather |fan of|friend of|lover of|believer |i'm more|i am more|fed up|sick of|"
+    hints="d love to|d want to|would love to|would want to|"
+    "don't want it|value|prioriti|rank|i put|i try to|to avoid|i stay|i steer|i keep|i only"
+    "|nothing too|not too|preferably|ideally|"
+    "prefer|rather |fan of|friend of|lover of|believer |i'm more|i am more|fed up|sick of|"
     "tired of|wary of|partial to|happiest with|not big on|not keen on|not into|hate |loathe|"
     "detest|despise|dislike|like it |love it |appreciate it |enjoy it |can't stand|"
     "cannot stand|i don't |i do not |t want |not want |i never |i usually |i normally |"
@@ -73,6 +76,15 @@ states: i (?:also |really |still )?(?:don't|do not) (?:really |necessarily |part
      (?:use|see|rely on|depend on|install
     |maintain|add|have) )?)(?!to\b|you\b|anything|anyone|people|much|trouble|a (?:fight|scene)|any (?:trouble
     |problems)) => doesn't want {u}
+states: i (?:don't|do not) want (?P<q>it|this|the [\w-]+|my [\w-]+|anything) to (?=sound|look|feel|read|be
+    |depend)\b => doesn't want {q} to
+states: i(?:'d| would) (?:like|love|want) to (?=(?:use|work|write|keep|build|have|see) [^;]*\b(?:rather than
+    |instead of|over|to a minimum)\b|avoid\b|stick (?:to|with)\b) => would like to
+states: i (?:don't|do not) (?P<b>use|buy|wear) (?=[^,;]+ (?:for|in|on|at)\b) => doesn't {b}
+states: i (?P<v>value|prioriti[sz]e|rank|put) (?=[^,;]+ (?:over|above|before)\b) => {v}
+states: i (?P<v>try|like) to (?P<q>avoid|stay away from|keep) => {v} to {q}
+states: i (?P<v>stay|steer|keep) (?P<q>away|clear) (?:from|of) => {v} {q} of
+states: i only (?P<v>use|eat|drink|buy|read|wear|write) => only {v}
 states: i never (?P<v>use|eat|drink|buy|read|wear|install|fly|touch) => never {v}
 states: i (?P<a>usually|normally|generally|always|typically|mostly|mainly|almost always|nearly always)
      (?P<v><en_use>)
@@ -94,6 +106,8 @@ states: i (?:<en_how> )?(?P<v>like) (?!it\b|how|that|this|the|to|your?\b|when|wh
     [\w-]+ ){1,2}) => {v}
 states: i(?:'d| would) like (?=(?:the |your |my |all )?<en_things> (?:(?:to be |kept )?<en_form>|\w+ed|in|as
     |without|with)\b) => would like
+states: i (?:<en_how> )?(?P<v>like|love) (?=(?!your|this|these|those|that|the )(?:[\w-]+ ){0,2}[\w-]+s\b(?:,|
+     and i\b)) => {v}
 states: i (?P<v>learn|work|think|focus|sleep) best => {v} best
 states: i wish (?P<w>you'd|you would) => wishes {w}
 states: what i (?:<en_adv> )*(?:like|love|want|prefer|enjoy)(?: most| best)?(?: here| there)? is (?!that|how
@@ -104,6 +118,7 @@ states: my (?P<f>(?:favou?rite|preferred|default|go-to)(?: (?!part|thing|memory
     |moment|scene|bit|season|character|episode|line|quote|time|pastime|one)[\w.+#-]+){1,4}? (?:is|are|has
      always
     been)) (?!that|how|not) => {f}
+asks: (?P<q>nothing|not) too (?=\w+(?: or \w+)?(?:,|\.|$)) => {q} too
 asks: please,? (?:absolutely |really )?no <en_no>(?!\w+ to\b) => no
 asks: (?:and |but )?no (?=<en_no>[^,.;:!?]{2,60},? (?:please|pls)\b) => no
 asks: no <en_no>(?=[\w -]{2,40}(?: whatsoever|,? ever| in (?:your|my) )\b) => no
@@ -115,12 +130,13 @@ asks: (?:please )?use (?=[^.;:!?]{3,60} in (?:every|all|each|any)\b) => use
 asks: (?P<q>(?!\d|one|two|three)[\w+#.-]+(?: [\w+#.-]+){0,5} only,? please)\b => {q}
 inside: \bplease [^.;:!?]*?, (?:and )?no <en_no> => no
 asks: (?:please |let's |always )*keep (?=(?:it|them|things|everything|this|dependencies|<en_things>
-    |(?:the|your|my|all|our) (?:[\w-]+ ){1,4}|[\w-]+ )(?: ?(?:as )?<en_form>)) => keep
+    |(?:the|your|my|all|our|each|every) (?:[\w-]+ ){1,4}|[\w-]+ )(?: ?(?:as )?<en_form>)) => keep
 asks: (?:please |let's )*(?:try to )?avoid (?!the\b|it\b|this\b|that\b|\w+ing (?:the|him|her|this)\b) => avoid
 inside: (?:using|with|in|as|via|by) (?P<x>(?:(?!\b(?:using|with|in|as|via)\b)[^,.;:!?]){3,60}),? (?:just
      )?(?:like
     |as|the way) i (?:usually |always |normally )?(?:prefer|like)(?: (?:it|them|best|most))?(?! to)\b =>
      prefers {x}
+inside: \b(?P<w>preferably|ideally),? (?=(?:without|with|in|using|no|not|something|written) ) => {w}
 inside: without (?P<w>too (?:much|many)|all the|a lot of|unnecessary|excessive|overly|(?:any )?fancy)
     (?=[\w -]*\b<en_manner>\b) => without {w}
 inside: (?:write|draft|explain|describe|tell|give|make|compose|prepare|put|phrase|word|answer)\b[^.;:!?]*
@@ -138,7 +154,8 @@ inside: in (?P<w>plain|simple|easy|everyday|layman's) (?=(?:english|words|langua
     r"|frankly|in general|as a rule|usually|mind you|by the way|btw|hmm?|oh|ha|ok(?:ay)?"
     r"|(?:for|in|on|at|with|as for|about) (?:[\w'-]+ ){0,3}[\w'-]+(?=,? (?:i|i'd|i'm|please|no|keep"
     r"|my|avoid)\b)"
-    r"|(?:can|could|would|will) you|make sure to|try to|remember to|as always|as usual|thanks"
+    r"|(?:can|could|would|will) you|make sure to|try to|remember to|as always|as usual"
+    r"|when(?:ever)? i (?:[\w'-]+ ){0,3}[\w'-]+(?=,? i\b)|thanks"
     r"|like i said|as you know|to be honest|tbh|fyi|one thing|just|because|since",
     reasons=r"because|since|as (?:i|it|they|we|that|this)\b|so that|so\b(?= (?:i|we|it|that|please|could|can"
     r"|would|how|what))|though|although|but|whereas|cause|cuz|unless|which (?:is|are|means|makes)|please|pls"
@@ -150,7 +167,9 @@ inside: in (?P<w>plain|simple|easy|everyday|layman's) (?=(?:english|words|langua
     negations="not|never|no|without|only",
     guards=r"\b(?:said|says|wrote|writes|asked|told|tells|quote|quoted|motto|reads|claims?|answered|replied"
     r"|suppose|imagine|pretend|used to|back then|in the past|translate|translation)\b|\bif$",
-    unclear=r"(?:it|this|that|them|those|these|him|her|us|me|you|yours?|either|neither|both|none|what|how"
+    unclear=r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|not to$|to$|it|this|that|them|those|these|him|her"
+    r"|us|me|you|yours?|either|neither|both|none"
+    r"|what|how"
     r"|where|who|any of|one of|some of|all of (?:this|that|it)|the (?:first|second|third|fourth|latter"
     r"|former|last|other|new|old|one|ones|same|look|idea|sound|fact|way (?:it|this|that))|option [\w]"
     r"|to (?:see"

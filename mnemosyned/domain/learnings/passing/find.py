@@ -28,6 +28,8 @@ class PassingLimits:
     clause_chars_max: int = 160
     """A longer clause is no preference that could be read alone."""
     object_words_max: int = 24
+    joined_words_max: int = 3
+    """Words after a comma that still belong to one word before it: "short, plain sentences"."""
 
 
 LIMITS = PassingLimits()
@@ -73,6 +75,8 @@ class _Compiled:
     start: re.Pattern[str]
     lead: re.Pattern[str]
     end: re.Pattern[str]
+    next_clause: re.Pattern[str]
+    """Matches a comma after which another clause begins."""
     guard: re.Pattern[str]
     unclear: re.Pattern[str]
     once: re.Pattern[str]
@@ -156,13 +160,14 @@ def _state(
         preferred, said = "", match["x"]
     else:
         said = low[match.end() : end].strip(_TRIMMED)
-    words = len(_WORD.findall(said))
+    words = _word_count(said)
     unfit = not words and rule.name == "states" and "{x}" not in rule.form
     if unfit or words > LIMITS.object_words_max:
         return None
     if rule.name == "states" and table.unclear.match(said):
         return None
-    if table.once.search(low[match.start() : end]):
+    occasion = said if "{x}" in rule.form else low[match.start() : end]
+    if table.once.search(occasion):
         return None
     text = _held_form(sentence, rule, match, preferred, table)
     if not LIMITS.clause_chars_min <= len(text) <= LIMITS.clause_chars_max:
@@ -171,8 +176,22 @@ def _state(
 
 
 def _clause_end(low: str, start: int, table: _Compiled) -> int:
+    """Return where a clause ends; a comma after its first word joins two adjectives."""
     end = table.end.search(low, start)
-    return end.start() if end else len(low)
+    if not end:
+        return len(low)
+    is_first_word = end[0] == "," and _word_count(low[start : end.start()]) == 1
+    if is_first_word and not table.next_clause.match(low, end.start()):
+        further = table.end.search(low, end.end())
+        stop = further.start() if further else len(low)
+        joined = _word_count(low[end.end() : stop])
+        if joined <= LIMITS.joined_words_max and low[stop : stop + 1] != "?":
+            return stop
+    return end.start()
+
+
+def _word_count(text: str) -> int:
+    return len(_WORD.findall(text))
 
 
 def _held_form(
@@ -185,7 +204,8 @@ def _held_form(
         said = sentence[start:end] if start >= 0 else ""
         return _conjugate(said, table) if field[1] == "v" else said
 
-    words = f"{_FORM_FIELD.sub(fill, rule.form)} {preferred}"
+    joint = "," if match[0].rstrip().endswith(",") else ""
+    words = f"{_FORM_FIELD.sub(fill, rule.form).rstrip(',')}{joint} {preferred}"
     if table.own_word and rule.name == "states":
         words = table.own_word.sub(
             lambda word: table.own_words[word[0].casefold()], words
@@ -231,6 +251,7 @@ def compiled_table(language: str) -> _Compiled:
             rf"[;!?…()\n]|[.:](?=\s|$)|\s[–—-]+\s|,?\s(?:{table.reasons})\b"
             rf"|{comma}|\s(?:{joined})\s(?={starts})"
         ),
+        next_clause=re.compile(rf",\s{starts}"),
         guard=re.compile(table.guards),
         unclear=re.compile(table.unclear),
         once=re.compile(table.once),
@@ -246,5 +267,5 @@ def compiled_table(language: str) -> _Compiled:
 
 def _parse_rule(name: str, rule: str, parts: Mapping[str, str]) -> _Rule:
     pattern, _, form = rule.partition(" =>")
-    whole = substitute_parts(pattern, parts) + " ?"
+    whole = substitute_parts(pattern, parts) + ",? ?"
     return _Rule(name, re.compile(whole), form.strip())

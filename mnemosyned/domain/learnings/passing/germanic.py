@@ -5,7 +5,9 @@ from __future__ import annotations
 from mnemosyned.domain.learnings.passing.table import PassingTable
 
 GERMAN = PassingTable(
-    hints="bevorzug|mag ich|ich ziehe|vorzug|lieber|am liebsten|gern|normalerweise|meist|"
+    hints="ich finde|ich versuche|ich bemühe|ich verzichte|bitte ohne|bitte nur|bitte möglichst"
+    "|am besten ohne|möglichst|vorzugsweise|"
+    "bevorzug|mag ich|ich ziehe|vorzug|lieber|am liebsten|gern|normalerweise|meist|"
     "üblicherweise|gewöhnlich|generell|grundsätzlich|immer|in der regel| nie|ich vermeide|"
     "ich meide|ich verabscheue|fan vo|freund vo|freundin vo|anhänger vo|mag es|hasse|"
     "liebe es|kann es nicht|ich mag|ich kann|kein|ich will|ich möchte|ich brauche|wert auf|"
@@ -18,16 +20,16 @@ de_adv: (?:normalerweise|meistens|meist|üblicherweise|gewöhnlich|generell|grun
     |ehrlich gesagt|persönlich|in der regel|prinzipiell)
 """,
     rules=r"""
-states: ich (?:<de_adv> )?bevorzuge => bevorzugt
+states: (?:ich )?(?:<de_adv> )?bevorzuge (?!ich\b) => bevorzugt
 states: ich (?P<v>ziehe) (?=[^,;]* vor\b) => zieht
 states: ich (?P<a>(?:<de_adv> )?)gebe (?=[^,;]*den vorzug) => gibt
 states: ich würde (?P<w>(?:\w+ )?(?:lieber|am liebsten)) (?!nicht\b|darüber) => würde {w}
 states: ich hätte (?P<w>(?:es )?lieber|am liebsten) => hätte {w}
 states: ich hätte gern(?:e)? (?=[^,;]*(?:ohne|statt|in|als)\b (?!tag)) => hätte gern
-states: ich (?P<v>(?!würde|hätte|möchte|sollte|könnte|komme|rede|spreche|bleibe)\w+e|mag|esse)
+states: (?:ich )?(?P<v>(?!würde|wäre|habe|hätte|möchte|sollte|könnte|komme|rede|spreche|bleibe)\w+e|mag|esse)
      (?P<a>(?:<de_adv> )?)
     (?P<w>lieber|am liebsten|ungern|nur ungern|nicht so gern|nicht gern) (?!nicht) => {v} {a}{w}
-states: am liebsten (?P<v>\w+e|mag|esse) ich => {v} am liebsten
+states: am liebsten (?P<v>(?!wäre|würde|hätte|habe)\w+e|mag|esse) ich => {v} am liebsten
 states: lieber (?P<v>\w+e|mag) ich (?=[^;]* als ) => {v} lieber
 states: (?P<a><de_adv>) (?P<v>nehme|nutze|benutze|verwende|arbeite|schreibe|fahre|reise|esse|trinke|koche
     |baue|setze
@@ -36,7 +38,17 @@ states: ich (?P<v>nehme|nutze|benutze|verwende|arbeite|schreibe|fahre|reise|esse
     |greife
     |wähle|kaufe|buche|vermeide) (?P<a>normalerweise|meistens|meist|üblicherweise|gewöhnlich|generell
     |grundsätzlich|immer|in der regel|nie|niemals) => {v} {a}
+states: (?P<q>(?:beim|im|zum|für|bei|auf) (?:\w+ ){1,3}?)(?P<v>nehme|nutze|benutze|verwende|arbeite|schreibe
+    |fahre
+    |esse|trinke|wähle|kaufe) ich (?P<a>normalerweise|meistens|meist|üblicherweise|grundsätzlich|immer|lieber
+    |am liebsten) => {v} {q}{a}
 states: ich (?P<v>vermeide|meide|verabscheue) => {v}
+states: ich finde es (?P<q>(?:\w+ )?\w+),? (?=wenn\b|dass\b) => findet es {q},
+states: ich finde (?=[^,;]* \w+er als\b) => findet
+states: ich (?:versuche|bemühe mich), (?=[^,;]* zu vermeiden) => versucht,
+states: ich verzichte (?P<q>gerne?|lieber|möglichst) auf => verzichtet {q} auf
+states: lieber (?!nicht\b|ich\b|\w+e ich)(?=[^,;]* (?:als|statt) ) => lieber
+states: (?P<x>[\w+# -]{3,30}) (?:ist|sind) mir (?P<q>lieber(?: als [^,;.:!?]+)?|am liebsten)\b => {x} {q}
 states: ich bin (?P<f>(?:wirklich |echt |eher )?(?:kein|ein)(?:e)? (?:großer |großes |echter |absoluter
      )?(?:fan
     |freund|freundin|anhänger) (?:von|vom)) => ist {f}
@@ -55,12 +67,15 @@ states: ich lege (?:großen |viel )?wert auf => legt wert auf
 states: ich halte (?=(?:wenig|nicht viel|nichts|nicht so viel) von) => hält
 states: ich stehe (?=(?:mehr |eher |total )?auf\b) => steht
 states: mir (?:ist|sind|wäre|wären) (?P<x>[^,;.:!?]+ (?:lieber(?: als [^,;.:!?]+)?|am liebsten)) => {x}
-states: (?P<x>(?!das|dich|ihn|sie)\w+) mag ich (?P<w>nicht (?:besonders|so|sonderlich)|gar nicht|nicht
+states: (?P<x>(?!das|dich|ihn|sie)[\w-]+(?: [\w-]+){0,3}?) mag ich (?P<w>nicht (?:besonders|so|sonderlich)
+    |gar nicht|nicht
     |überhaupt nicht)\b => mag {x} {w}
 states: mir gefällt es (?P<w>nicht |besser |),? (?=wenn) => gefällt es {w},
 states: mir gefallen (?=[^,;]* (?:besser|nicht)\b) => gefallen
 states: meine? (?P<f>(?:lieblings\w+|bevorzugte[rs]? \w+|standard\w+) (?:ist|sind)) => {f}
 asks: bitte (?P<w>keine[nr]?) <de_no> => {w}
+asks: bitte (?P<w>ohne|nur|möglichst) (?!mich|ihn|sie\b|kurz warten)(?=[a-zäöüß][\w-]+) => {w}
+inside: \b(?P<w>am besten ohne|möglichst ohne|vorzugsweise) => {w}
 asks: (?:\w+ \w+ \w+ )?bitte (?P<w>keine[nr]?) <de_no> => {w}
 asks: (?P<w>keine[nr]?) <de_no>(?=[^,.;:!?]{2,50},? bitte\b) => {w}
 asks: (?:für \w+ \w+ )(?:bitte )?(?P<w>keine[nr]?) <de_no>(?=[^.;:!?]*\bbitte\b|\w+) => {w}
@@ -82,7 +97,8 @@ inside: (?:mit|in|als) (?P<x>(?:(?!\b(?:mit|in)\b)[^,.;:!?]){3,60}),? (?:so )?wi
     conjunctions="und|oder|aber|denn|weil|also|da|sondern",
     leads=r"bitte|ehrlich gesagt|übrigens|also|und|aber|generell|grundsätzlich|im allgemeinen|persönlich"
     r"|danke|ach ja|außerdem|naja|ja|nein|ich glaube|wie gesagt",
-    reasons=r"weil|da (?:ich|es|sie|wir)\b|denn|obwohl|damit|sodass|so dass|also\b|aber|während|bitte|danke",
+    reasons=r"weil|da (?:ich|es|sie|wir)\b|denn|obwohl|damit|sodass|so dass|also (?:wie|was|kann|könn|bitte"
+    r"|nimm|leg|warum|kurz|mach|bau|dann|womit)\w*|aber|während|bitte|danke",
     starters=r"ich|du|wir|ihr|sie|er|es|das|die\b(?= lenk)|kannst|könntest|würdest|wie|was|wo|wer|warum|wann"
     r"|welche[rsnm]?"
     r"|gibt|hast|ist|sind|also|bitte|so|schreib|zeig|mach|schau|danke|mein|meine|weshalb|wozu|soll|sollte",
@@ -116,7 +132,9 @@ inside: (?:mit|in|als) (?P<x>(?:(?!\b(?:mit|in)\b)[^,.;:!?]){3,60}),? (?:so )?wi
 )
 
 DUTCH = PassingTable(
-    hints="voorkeur|prefereer|liever|het liefst|niet graag|meestal|normaal|doorgaans|altijd|"
+    hints="liefst zonder|"
+    "bij voorkeur|"
+    "voorkeur|prefereer|liever|het liefst|niet graag|meestal|normaal|doorgaans|altijd|"
     "gewoonlijk|nooit|mijd|fan van|liefhebber|voorstander|haat|vind het|kan er niet|"
     "hou ervan|hekel aan|ik hou|ik wil|favoriet|geliefde|vaste|lieveling|standaard|geen |"
     "houd|hou het|hou de|hou alles|hou je|zonder |in gewo|in begrijp|in simpel|in eenvoudig|"
@@ -142,7 +160,10 @@ states: ik (?P<w>haat het|vind het (?:fijn|prettig|vervelend|irritant|niet fijn)
      ervan),? (?=als|wanneer
     |dat) => {w}
 states: ik (?:haat|heb een hekel aan) => haat
-states: ik hou(?:d)? (?P<w>(?:echt |helemaal )?(?:niet |meer |erg )?van) (?!je|jou) => houdt {w}
+states: ik houd? (?P<w>(?:echt |helemaal |absoluut |eigenlijk )?(?:niet|meer) (?:zo )?van) (?!je|jou) =>
+     houdt {w}
+states: liever geen (?!idee) => liever geen
+inside: \b(?P<w>bij voorkeur|het liefst zonder|liefst zonder) => {w}
 states: ik wil (?=geen\b) => wil
 states: mijn (?P<f>(?:favoriete|geliefde|vaste|voorkeurs)\w* [\w-]+ (?:is|zijn)) => {f}
 states: mijn (?P<f>(?:lievelings|standaard)\w+ (?:is|zijn)) => {f}
@@ -179,15 +200,18 @@ inside: (?P<w>in (?:gewoon|begrijpelijk|simpel|eenvoudig) nederlands|in (?:eenvo
 )
 
 SWEDISH = PassingTable(
-    hints="föredra|hellre|helst|ogärna|brukar|normalt|oftast|vanligtvis|för det mesta|alltid|"
+    hints="gärna utan|"
+    "föredra|hellre|helst|ogärna|brukar|normalt|oftast|vanligtvis|för det mesta|alltid|"
     "aldrig|undvik|fan av|vän av|anhängare|hatar|avskyr|ogillar|gillar|tål inte|älskar|"
     "inte om|less på|trött på|bättre än|mer än|favorit|inte ha|vill ha|inga |inget |ingen |"
     "håll|utan |på enkel|på vanlig|på begriplig|enkla ord",
     rules=r"""
-states: jag (?P<a>(?:alltid |normalt |oftast |klart )?)föredrar (?!att inte (?:prata|säga)) => {a}föredrar
+states: (?:jag )?(?P<a>(?:alltid |normalt |oftast |klart )?)föredrar (?!du\b|ni\b|att inte (?:prata|säga)) =>
+     {a}föredrar
 states: jag skulle (?P<w>(?:hellre|helst)) (?!inte (?:prata|säga)) => skulle {w}
 states: jag vill (?P<w>(?:hellre|helst|ha (?=(?:mina|alla|koden)\b)|inte ha)) => vill {w}
-states: jag (?P<v>(?!kommer|pratar|skulle|vill|stannar|går)\w+) (?P<w>hellre|helst|ogärna) (?!inte) => {v} {w}
+states: (?:jag )?(?P<v>(?!kommer|pratar|skulle|vill|stannar|går)\w+) (?P<w>hellre|helst|ogärna) (?!inte) =>
+     {v} {w}
 states: (?P<w>helst|hellre) (?P<v>(?!vill)\w+r) jag => {v} {w}
 states: jag brukar (?=(?:använda|ta|välja|köra|skriva|resa|äta|dricka|köpa|jobba|gå|åka|undvika)\b) => brukar
 states: (?P<a>normalt|oftast|vanligtvis|för det mesta) (?P<v>använder|tar|väljer|kör|skriver|reser|äter
@@ -200,11 +224,13 @@ states: jag undviker => undviker
 states: jag är (?P<f>(?:inget|ingen|inte något|inte ett|ett|en) (?:stort |stor )?(?:fan|vän|anhängare) av) =>
      är {f}
 states: jag (?P<w>hatar|avskyr|gillar|älskar|gillar inte|tål inte)(?: det)? (?=när|att folk) => {w}
-states: jag (?P<w>hatar|avskyr|ogillar|tål inte|gillar inte|tycker inte om|är less på|är trött på) => {w}
+states: jag (?P<w>hatar|avskyr|ogillar|tål inte|gillar (?:verkligen |egentligen )?inte|tycker (?:verkligen
+     )?inte om|är less på|är trött på) => {w}
 states: jag (?P<w>gillar|tycker) (?=[^,;]* (?:bättre|mer) än) => {w}
 states: min(?:a)? (?P<f>favorit\w+(?: \w+)? är) => {f}
 states: mitt (?P<f>favorit\w+(?: \w+)? är) => {f}
 states: jag vill inte ha => vill inte ha
+inside: \b(?P<w>helst utan|gärna utan|helst inga) => {w}
 asks: (?:snälla,? |helst )(?P<w>inga|inget|ingen) (?!fara|problem|stress|brådska) => {w}
 asks: (?P<w>inga|inget|ingen) (?!fara|problem|stress|brådska|aning)(?=[^,.;:!?]{2,50},? (?:tack|snälla)\b) =>
      {w}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mnemosyned.domain.learnings.passing.table import PassingTable
 
 FRENCH = PassingTable(
-    hints="préf|prefer|j'aime|n'aime|je déteste|je supporte|je fuis|je hais|je abhorre|je évite|"
+    hints="tendance|horreur|si possible|"
+    "préf|prefer|j'aime|n'aime|je déteste|je supporte|je fuis|je hais|je abhorre|je évite|"
     "je privilégie|je favorise|j'évite|ne supporte|ne suis|je suis plutôt|fan d|adepte|"
     "amateur|amatrice|friand|d'habitude|normalement|général|habituellement|toujours|plutôt|"
     "jamais|pas d|ne veux|favorit|prédilection|évite|garde|reste |restez |sans |en bon fr|"
@@ -31,16 +32,20 @@ states: (?P<a>d'habitude|normalement|en général|généralement|habituellement)
 states: (?:j'|je )(?P<v>utilise|prends|choisis|travaille|voyage|mange|bois|achète|opte) (?P<a>d'habitude
     |normalement|en général
     |généralement|toujours|habituellement|plutôt) => {v} {a}
+states: j'ai (?P<w>tendance à|une (?:nette )?préférence pour|horreur) => a {w}
+states: plutôt (?=[^,;]* que? ) => plutôt
+inside: \b(?P<w>de préférence|si possible sans) => {w}
 states: je n'utilise jamais => n'utilise jamais
 states: je ne (?P<v>mange|bois|prends) (?P<w>jamais|pas de) => ne {v} {w}
 states: je ne veux (?P<w>pas de|aucune?) => ne veut {w}
-states: m(?:on|a|es) (?P<f>[\w-]+ (?:préférée?s?|favorite?s?|de prédilection) (?:est|sont|c'est|reste)) => {f}
+states: m(?:on|a|es) (?P<f>[\w-]+ (?:préférée?s?|favorite?s?|de prédilection),? (?:est|sont|c'est|reste)) =>
+     {f}
 asks: pas (?P<w>de |d')(?!souci|problème|panique|quoi|chance|idée)(?=[^,.;:!?]{2,50},? (?:s'il (?:te|vous)
     |stp|svp|merci)\b) => pas {w}
 asks: (?:s'il (?:te|vous) plaît,? |stp |svp |merci,? )pas (?P<w>de |d') => pas {w}
 asks: (?P<v>évite|évitez) (?!le\b|ça) => {v}
 asks: (?P<v>garde|gardez|reste|restez) (?=[^,;]*\b(?:court|courte|courtes|simple|simples|concis|bref|sobre
-    |moins de \d+ ?(?:ko|mo
+    |(?:moins de|sous) \d+ ?(?:ko|mo
     |mots|lignes|pages))\b) => {v}
 inside: sans (?P<w>(?:trop d(?:e )?'?|toutes ces|tous ces|fioritures|jargon|blabla|chichis)) ?(?!problème
     |souci) => sans {w}
@@ -70,7 +75,8 @@ inside: (?P<w>en (?:bon français|termes simples|langage simple|mots simples)|av
 )
 
 SPANISH = PassingTable(
-    hints="prefi|me gust|me encant|no me |odio|detesto|evit|no soporto|aborrezco|no soy|soy |"
+    hints="preferen|me decanto|me inclino|preferibl|a ser posible|si es posible|"
+    "prefi|me gust|me encant|no me |odio|detesto|evit|no soporto|aborrezco|no soy|soy |"
     "normalmente|generalmente|por lo general|habitualmente|siempre|suelo|nunca|no quiero|"
     "favorit|preferid|sin |nada de|por favor|mant|en palabras|en lenguaje|en cristiano|"
     "con palabras",
@@ -90,8 +96,14 @@ states: (?:yo )?soy (?P<w>(?:muy |más |un gran |una gran )(?:fan|de|partidario|
 states: (?P<a>normalmente|generalmente|por lo general|habitualmente|casi siempre|siempre),? (?:yo )?(?P<v>uso
     |utilizo|elijo|trabajo|viajo|como
     |bebo|compro|tomo|opto|escribo|voy) (?!con retraso) => {a} {v}
+states: (?:yo )?(?P<v>uso|utilizo|elijo|viajo|trabajo|compro|escribo) (?P<a>normalmente|siempre|casi siempre
+    |generalmente)
+     => {v} {a}
 states: suelo (?=(?:usar|utilizar|elegir|trabajar|viajar|comer|beber|comprar|tomar|optar|escribir|ir
     |preferir)\b) => suele
+states: (?:yo )?(?P<q>tengo preferencia|me decanto|me inclino) por => prefiere
+states: (?:yo )?soy más de (?=\w) => es más de
+inside: \b(?P<w>preferiblemente|de preferencia|a ser posible sin|si es posible sin) => {w}
 states: nunca (?P<v>uso|utilizo|como|bebo|compro) => nunca {v}
 states: no quiero (?=(?:ningún|ninguna|nada de|dependencias|frameworks|animaciones|anuncios|[\w]+s (?:en
     |de))\b) => no quiere
@@ -136,7 +148,8 @@ inside: (?P<w>en (?:palabras sencillas|lenguaje sencillo|lenguaje claro|cristian
 )
 
 ITALIAN = PassingTable(
-    hints="prefer|mi piac|odio|detesto|evit|non |sono |di solito|normalmente|in genere|"
+    hints="tendo a|di preferenza|se possibile|"
+    "prefer|mi piac|odio|detesto|evit|non |sono |di solito|normalmente|in genere|"
     "generalmente|di norma|sempre|niente|senza|per favore|tieni|mantieni|in parole|"
     "con parole|in un ling",
     rules=r"""
@@ -156,8 +169,11 @@ states: (?:io )?sono (?P<w>(?:un|una) (?:grande |gran )?(?:fan|amante) (?:di|deg
 states: (?P<a>di solito|normalmente|in genere|generalmente|di norma|quasi sempre|sempre),? (?:io )?(?P<v>uso
     |utilizzo|scelgo|lavoro|viaggio|mangio
     |bevo|compro|prendo|scrivo|vado) => {a} {v}
-states: (?P<v>uso|utilizzo|scelgo|prendo|mangio|bevo) (?P<a>di solito|normalmente|in genere|sempre|quasi
+states: (?P<v>uso|utilizzo|scelgo|prendo|mangio|bevo|viaggio|lavoro|compro|scrivo) (?P<a>di solito
+    |normalmente|in genere|sempre|quasi
      sempre) => {v} {a}
+states: (?:io )?tendo a => tende a
+inside: \b(?P<w>preferibilmente|di preferenza|se possibile senza) => {w}
 states: non (?P<v>uso|utilizzo|mangio|bevo) mai => non {v} mai
 states: non voglio (?=(?:nessun\w*|alcun\w*|dipendenze|framework|animazioni|pubblicità|[\w]+i (?:nel|nella
     |in))\b) => non vuole
@@ -197,7 +213,8 @@ inside: (?P<w>in parole (?:semplici|povere)|con parole semplici|in un linguaggio
 )
 
 PORTUGUESE = PassingTable(
-    hints="prefi|prefer|gosto|odeio|detesto|evit|suporto|não |sou |normalmente|geralmente|em geral|"
+    hints="tendo a|preferên|preferencial|se possível|"
+    "prefi|prefer|gosto|odeio|detesto|evit|suporto|não |sou |normalmente|geralmente|em geral|"
     "habitualmente|sempre|costumo|nunca|favorit|predilet|sem |nada de|por favor|manten|"
     "mantém|em palavras|em linguagem|em bom|com palavras",
     rules=r"""
@@ -215,8 +232,13 @@ states: (?:eu )?sou (?P<w>(?:muito |um grande |uma grande |mais )(?:fã|adepto|a
 states: (?P<a>normalmente|geralmente|em geral|habitualmente|quase sempre|costumo|sempre),? (?:eu )?(?P<v>uso
     |utilizo|escolho|trabalho|viajo|como|bebo
     |compro|opto|escrevo|vou) => {a} {v}
+states: (?:eu )?(?P<v>uso|utilizo|escolho|viajo|trabalho|compro|escrevo) (?P<a>normalmente|geralmente|sempre
+    |quase
+     sempre) => {v} {a}
 states: (?:eu )?costumo (?=(?:usar|utilizar|escolher|trabalhar|viajar|comer|beber|comprar|optar|ir
     |preferir)\b) => costuma
+states: (?:eu )?tendo a => tende a
+inside: \b(?P<w>de preferência|preferencialmente|se possível sem) => {w}
 states: (?:eu )?nunca (?P<v>uso|utilizo|como|bebo|compro) => nunca {v}
 states: (?:eu )?não quero (?=(?:nenhum\w*|dependências|frameworks|animações|anúncios|[\w]+s (?:no|na|em))\b)
      => não quer

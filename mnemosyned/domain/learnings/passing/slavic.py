@@ -5,7 +5,8 @@ from __future__ import annotations
 from mnemosyned.domain.learnings.passing.table import PassingTable
 
 POLISH = PassingTable(
-    hints="wolę|wolał|preferuj|lubię|nie znoszę|nienawidzę|nie cierpię|unikam|toleruj|fanem|fanką|"
+    hints="moim|moją|najlepiej bez|w miarę|"
+    "wolę|wolał|preferuj|lubię|nie znoszę|nienawidzę|nie cierpię|unikam|toleruj|fanem|fanką|"
     "zwolenni|miłośnik|zwykle|zazwyczaj|przeważnie|normalnie|najczęściej|z reguły|"
     "najchętniej|zawsze|nigdy|nie chcę|ulubion|preferowan|proszę|bez |żadnych|unikaj|prostym|"
     "po ludzku",
@@ -25,6 +26,8 @@ states: (?P<a>zwykle|zazwyczaj|przeważnie|normalnie|najczęściej|z reguły|naj
     |podróżuję|piszę|jeżdżę|gotuję|czytam|korzystam|biorę) => {a} {v}
 states: nigdy nie (?P<v>używam|jem|piję|kupuję) => nigdy nie {v}
 states: (?:ja )?nie chcę (?=(?:żadn\w+|zależności|frameworków|animacji|reklam)\b) => nie chce
+states: (?:moim|moją) (?P<f>(?:ulubion|preferowan)\w+ [\w-]+ jest) => {f}
+inside: \b(?P<w>najlepiej bez|najchętniej bez|w miarę możliwości bez) => {w}
 states: (?:mój|moja|moje) (?P<f>(?:ulubion|preferowan)\w+ [\w-]+ (?:to|jest)) => {f}
 asks: bez (?!tej|tego|problemu|obaw|sensu|pośpiechu)(?=[^,.;:!?]{2,50},? proszę\b) => bez
 asks: (?:proszę,? )(?:bez|żadnych) => bez
@@ -33,7 +36,8 @@ inside: bez (?P<w>zbędn\w+|niepotrzebn\w+|zbyt wielu|nadmiern\w+|nadmiaru) => b
 inside: (?P<w>prostym językiem|prostymi słowami|po ludzku) => {w}
 """,
     conjunctions="i|oraz|a|ale|lub|bo|więc|ponieważ",
-    leads=r"szczerze mówiąc|swoją drogą|i|a|ale|więc|dzięki|ogólnie|osobiście|proszę|generalnie",
+    leads=r"szczerze mówiąc|naprawdę|bardzo|swoją drogą|i|a|ale|więc|dzięki|ogólnie|osobiście|proszę"
+    r"|generalnie",
     reasons="bo|ponieważ|gdyż|ale|chociaż|więc|żeby|proszę|dzięki",
     starters=r"ja|ty|on|ona|my|oni|to|czy|jak|co|gdzie|kto|kiedy|dlaczego|czemu|jaką|jaka|jaki|jakie|ile|który"
     r"|która|pomożesz|możesz|przepisz|napisz|pokaż"
@@ -57,7 +61,8 @@ inside: (?P<w>prostym językiem|prostymi słowami|po ludzku) => {w}
 )
 
 RUSSIAN = PassingTable(
-    hints="предпо|больше |нравится|нравятся|хотелось|хочется|не |терпеть|ненавижу|люблю|фанат|"
+    hints="желательно|лучше без|по возможности|стараюсь|"
+    "предпо|больше |нравится|нравятся|хотелось|хочется|не |терпеть|ненавижу|люблю|фанат|"
     "поклонник|поклонница|любитель|сторонник|обычно|как правило|чаще|в основном|всегда|"
     "никогда|избега|любим|пожалуйста|без |никаких|простым|человеческим",
     rules=r"""
@@ -66,7 +71,8 @@ states: (?:я )?(?P<a>(?:обычно |всегда |больше )?)предп�
 states: (?:я )?(?:бы )?предпоч[её]л(?P<w>а?)(?: бы)? (?!(?:об этом )?не (?:говорить|думать)|об этом) =>
      предпочёл{w} бы
 states: (?:мне )(?P<w>(?:гораздо |намного )?больше (?:нравится|нравятся)|больше по душе) => {w}
-states: мне (?P<w>не (?:нравится|нравятся)|нравится),? (?!как|что|это|твой|когда идёт) => {w}
+states: мне (?P<w>(?:совсем |очень |вообще |особо )?не (?:нравится|нравятся)|нравится),? (?!как|что|это|твой
+    |когда идёт) => {w}
 states: (?:мне )?(?P<w>хотелось бы|хочется) (?=[^,;]*\b(?:без|только)\b) => {w}
 states: (?:я )?(?P<a>(?:очень |совсем )?)не (?P<v>люблю|перевариваю|выношу|терплю) (?!это) => {a}не {v}
 states: (?:я )?терпеть не могу => терпеть не может
@@ -79,6 +85,8 @@ states: (?P<a>обычно|как правило|чаще всего|в осно
     |езжу|ем|пью|покупаю|пишу) => {a} {v}
 states: я (?P<a>обычно|как правило|чаще всего|в основном|всегда|никогда не) (?P<v>использую|беру|выбираю
     |работаю|езжу|ем|пью|покупаю|пишу) => {a} {v}
+inside: \b(?P<w>желательно без|лучше без|по возможности без) => {w}
+states: (?:я )?(?P<w>стараюсь) (?=избегать|не ) => старается
 states: (?:я )?избегаю => избегает
 states: (?:я )?не хочу (?=(?:никаких|зависимостей|фреймворков|анимаци[ий]|рекламы)\b) => не хочет
 states: (?:мой|моя|мо[её]|мои) (?P<f>любим\w+ [\w-]+ ?(?:—|-|это)) => {f}
