@@ -16,7 +16,7 @@ ENGLISH = PassingTable(
     "favor|favour|avoid|shun|lean toward|lean more toward|gravitate |i like|i love|i want|"
     "i need |i take |i really|i personally|ly want|enjoy |d like|opt for|stick to|stick with|"
     "go for|go with|i choose|i pick|i use|i reach|i also|would like|always|in general|"
-    "every time|from now on|from here on|, not|, never|, no|in every|in all|in each|in any|"
+    "every time|from now on|from here on|, not |, never |in every|in all|in each|in any|"
     "only please|only, please|learn best|work best|think best|focus best|sleep best|"
     "i wish you|what i |default|go-to|no |keep |without |in plain|in simple|in easy|"
     "in everyday|in layman",
@@ -125,7 +125,7 @@ asks: no <en_no>(?=[\w -]{2,40}(?: whatsoever|,? ever| in (?:your|my) )\b) => no
 asks: (?:please )?(?P<q>give|show|send|write|use|tell|answer|reply|put|start|end|format) (?=[^,.;:!?]{3,80}
      (?:always|in general
     |every time|from now on|from here on|by default)\b) => {q}
-asks: (?:please )?(?P<q>give|show|send) me (?=[^,.;:!?]{3,60}, (?:not|never|no)\b) => {q} me
+asks: (?:please )?(?P<q>give|show|send) me (?=[^,.;:!?]{3,60}, (?:not|never|no) ) => {q} me
 asks: (?:please )?use (?=[^.;:!?]{3,60} in (?:every|all|each|any)\b) => use
 asks: (?P<q>(?!\d|one|two|three)[\w+#.-]+(?: [\w+#.-]+){0,5} only,? please)\b => {q}
 inside: \bplease [^.;:!?]*?, (?:and )?no <en_no> => no

@@ -9,7 +9,7 @@ FRENCH = PassingTable(
     "préf|prefer|j'aime|n'aime|je déteste|je supporte|je fuis|je hais|je abhorre|je évite|"
     "je privilégie|je favorise|j'évite|ne supporte|ne suis|je suis plutôt|fan d|adepte|"
     "amateur|amatrice|friand|d'habitude|normalement|général|habituellement|toujours|plutôt|"
-    "jamais|pas d|ne veux|favorit|prédilection|évite|garde|reste |restez |sans |en bon fr|"
+    "jamais|pas d|ne veux|favorit|prédilection|évite|garde |gardez|reste |restez |sans |en bon fr|"
     "en termes|en langage|en mots|avec des mots",
     rules=r"""
 states: (?:moi,? )?je (?P<a>(?:\w+ment )?)préfère (?!ne pas|que (?:tu|vous)|pas en) => {a}préfère
@@ -78,7 +78,7 @@ SPANISH = PassingTable(
     hints="preferen|me decanto|me inclino|preferibl|a ser posible|si es posible|"
     "prefi|me gust|me encant|no me |odio|detesto|evit|no soporto|aborrezco|no soy|soy |"
     "normalmente|generalmente|por lo general|habitualmente|siempre|suelo|nunca|no quiero|"
-    "favorit|preferid|sin |nada de|por favor|mant|en palabras|en lenguaje|en cristiano|"
+    "favorit|preferid|sin |nada de|por favor|manten|mantén|en palabras|en lenguaje|en cristiano|"
     "con palabras",
     rules=r"""
 states: (?:yo )?(?P<a>(?:siempre |normalmente |generalmente )?)prefiero (?!no (?:hablar|decir)|que me) =>
