@@ -8,6 +8,7 @@ from mnemosyned.domain.dates.questions import QuestionTimes, parse_times
 from mnemosyned.domain.dates.relative import format_period
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.languages.language import TimeOrder
+from mnemosyned.domain.search.expected_answers import expected_answer
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.source_hints import (
     AskedSource,
@@ -37,6 +38,7 @@ def query_of(request: Recall, *, now: datetime) -> Query:
         if is_timed
         else None,
         asked=asked,
+        expected=expected_answer(request.query),
         only_then=times.only_time,
         now=asked_at,
         explain=request.explain,

@@ -13,6 +13,7 @@ MATCHES_MAX = 24
 """Neighbors are looked up for this many of the best matches."""
 SCORE_SHARE_MIN = 0.5
 """Share of the best score that a match needs for that."""
+_QUESTION_MARK = "?"
 REACH = 8
 """Distance in the order of arrival, as memories of several sessions may interleave."""
 
@@ -67,6 +68,8 @@ def lent_scores(
             if other is None or not in_one_conversation(match, other, weights):
                 continue
             share = weights.neighbors[distance - 1]
+            if neighbor > position and _QUESTION_MARK in match.content:
+                share *= weights.reply
             shared = [score * share for score in terms[position]]
             known = lent.get(neighbor)
             lent[neighbor] = list(map(max, known, shared)) if known else shared

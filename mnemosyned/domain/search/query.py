@@ -24,6 +24,19 @@ are as rare as a name, and tell nothing."""
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedAnswer:
+    """What a question expects of its answer, as far as its words tell."""
+
+    time: bool = False
+    """A time: the question begins with when."""
+    assistant: bool = False
+    """Words of the assistant: the question is addressed to it, or speaks of it."""
+
+
+NOTHING_EXPECTED = ExpectedAnswer()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A question and where to look for its answer."""
@@ -55,6 +68,8 @@ class Query:
     """Leave out what has expired by then."""
     superseded: bool = False
     """Find also what was superseded."""
+    expected: ExpectedAnswer = NOTHING_EXPECTED
+    """What the answer has, as far as the question tells."""
 
 
 class Match(NamedTuple):
@@ -89,9 +104,13 @@ class ScoreBreakdown(NamedTuple):
     session: float = 0.0
     """What the rest of its sitting says."""
     asks: float = 0.0
-    """It ends in a question mark."""
+    """Less for the share of it that asks."""
+    when: float = 0.0
+    """It names a time, which the question asks for."""
+    user: float = 0.0
+    """The user says it, in a talk with an assistant."""
     speaker: float = 0.0
-    """The one asked about says it."""
+    """The person asked about says it."""
     source: float = 0.0
     """It comes from where the question says."""
     time: float = 0.0

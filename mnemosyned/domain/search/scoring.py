@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX, Reader
+from mnemosyned.domain.search.expected_answers import says_when
 from mnemosyned.domain.search.neighbors import lent_scores
 from mnemosyned.domain.search.query import (
     Match,
@@ -21,7 +23,10 @@ UNNAMED_ROLES = frozenset(
     "user assistant system tool function model human agent ai bot me self owner note".split()
 ) | {""}
 """Roles that are nobody's name."""
+USER_ROLES = frozenset("user human me self owner".split())
+ASSISTANT_ROLES = frozenset("assistant model agent ai bot".split())
 _QUESTION_MARKS = ("?", "？")
+_SENTENCES = re.compile(r"[^.!?？…\n]+[.!?？…\n]*")
 
 
 class _Reading(NamedTuple):
@@ -61,9 +66,7 @@ def candidate_scores(
     lent = lent_scores(matches, terms, candidates.beside, weights)
     sittings: Mapping[int, float] = {}
     if not query.only_then:
-        sittings = sitting_scores(
-            matches.values(), terms, sums, pause=weights.sitting_pause
-        )
+        sittings = sitting_scores(matches.values(), terms, sums, weights=weights)
     asked = asked_of(query.terms)
     scores: dict[int, ScoreBreakdown] = {}
     for position, reading in readings.items():
@@ -146,9 +149,12 @@ def _with_priors(
     """Add the parts that scale with how well it matches, so that they lift nothing unrelated."""
     match = reading.match
     score = sum(text)
-    is_question = match.content.rstrip().endswith(_QUESTION_MARKS)
-    asks = -weights.asks * score if is_question else 0.0
+    asks = -weights.asks * score * asking_share(match.content)
     score += asks
+    when = weights.says_when * score * _says_when(query, match)
+    score += when
+    user = weights.user * score * _is_from_expected_side(query, match)
+    score += user
     speaker = weights.speaker * score * is_about + weights.speaker_idf * reading.speaker
     score += speaker
     source = weights.source * is_from_source * score
@@ -158,12 +164,37 @@ def _with_priors(
     return ScoreBreakdown(
         *text,
         asks=asks,
+        when=when,
+        user=user,
         speaker=speaker,
         source=source,
         time=time,
         recency=weights.recency * _recency(query, match, weights) * score,
         importance=weights.importance * (match.importance - 0.5) * score,
     )
+
+
+def asking_share(text: str) -> float:
+    """Return the share of a text that is questions, if it ends in one."""
+    if not text.rstrip().endswith(_QUESTION_MARKS):
+        return 0.0
+    sentences = _SENTENCES.findall(text)
+    asking = sum(len(sentence) for sentence in sentences if _asks(sentence))
+    return asking / max(1, sum(map(len, sentences)))
+
+
+def _asks(text: str) -> bool:
+    return any(mark in text for mark in _QUESTION_MARKS)
+
+
+def _says_when(query: Query, match: Match) -> bool:
+    return query.expected.time and says_when(match.content)
+
+
+def _is_from_expected_side(query: Query, match: Match) -> bool:
+    """Tell whether the user says it, or the assistant where its words are asked for."""
+    side = ASSISTANT_ROLES if query.expected.assistant else USER_ROLES
+    return match.role.lower() in side
 
 
 def _time_share(query: Query, match: Match, weights: RankingWeights) -> float:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from operator import attrgetter
 
 from mnemosyned.domain.search.query import Match
+from mnemosyned.domain.search.weights import RankingWeights
 
 _CREATED_AT = attrgetter("created_at")
 
@@ -41,16 +42,18 @@ def sitting_scores(
     terms: Mapping[int, Sequence[float]],
     sums: Mapping[int, float],
     *,
-    pause: timedelta,
+    weights: RankingWeights,
 ) -> dict[int, float]:
     """Return for each match the sum of the best that its sitting says of each term.
 
     `terms` are the scores of each match for each term, `sums` their sums: alone, a match has its
-    own.
+    own. A sitting with much text counts less.
     """
     scores = dict(sums)
-    for sitting in sittings(matches, pause):
+    for sitting in sittings(matches, weights.sitting_pause):
         positions = [match.position for match in sitting]
         best = map(max, *(terms[position] for position in positions))
-        scores.update(dict.fromkeys(positions, sum(best)))
+        size = sum(len(match.content) for match in sitting)
+        share = weights.sitting_chars / max(size, weights.sitting_chars)
+        scores.update(dict.fromkeys(positions, share * sum(best)))
     return scores

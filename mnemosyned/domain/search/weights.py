@@ -44,6 +44,8 @@ class RankingWeights:
     bm25: Bm25Weights = BM25_WEIGHTS
     neighbors: tuple[float, ...] = (0.6, 0.4)
     """A term one and two places away: an answer often follows the line that names its subject."""
+    reply: float = 1.3
+    """Factor for the lines after one that asks: they answer it."""
     neighbors_within: timedelta = timedelta(minutes=30)
     """Lines further apart are not one conversation, whatever their session is called."""
     phrase: float = 0.25
@@ -52,9 +54,18 @@ class RankingWeights:
     """The best that a sitting says of each term, for each of its lines."""
     sitting_pause: timedelta = timedelta(hours=2)
     """A pause that ends a sitting."""
-    asks: float = 0.1
-    """Loss of a line that is a question: it is seldom the answer."""
-    speaker: float = 0.4
+    sitting_chars: int = 16_000
+    """Size of matching lines above which a sitting lends less: a long one says every word."""
+    asks: float = 0.2
+    """Loss of a text of nothing but questions; others lose by the share that asks."""
+    says_when: float = 0.4
+    """A time in the text, where the question begins with when."""
+    user: float = 0.4
+    """The user's words in a talk with an assistant, or the assistant's where that is asked.
+
+    The user states facts once, next to a request; long answers repeat the words of the topic.
+    """
+    speaker: float = 0.6
     """The person asked about speaks, or is named in a record of no speaker."""
     speaker_idf: float = 1.0
     """The name itself, as part of who said it."""

@@ -1,0 +1,71 @@
+"""What a question expects of its answer: a time, or the words of the assistant it talks to."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from mnemosyned.domain.languages import LANGUAGES
+from mnemosyned.domain.search.query import ExpectedAnswer
+
+_WHEN = (
+    "when",
+    "wann",
+    "quand",
+    "cuándo",
+    "cuando",
+    "quando",
+    "wanneer",
+    "kiedy",
+    "när",
+    "когда",
+    "коли",
+    "ne zaman",
+)
+"""Words that a question for a time begins with."""
+_TO_ASSISTANT = (
+    "you your yours assistant agent chatbot | du dir dich dein deine assistent | tu toi ton vous "
+    "votre vos assistante | tú usted ustedes asistente | assistente você vocês lei | jij jou jouw "
+    "| ty ciebie tobie twoje asystent | dig ditt dina | ты тебя тебе вы вам ваш ассистент | ти "
+    "тебе ви вам асистент | sen sana siz size asistan"
+)
+"""Words for the one that a user asks, if that is an assistant."""
+_RELATIVE_TIMES = (
+    "yesterday today tonight tomorrow ago week weeks weekend month months year years recently "
+    "since morning evening | gestern heute morgen woche monat jahr | hier aujourd'hui demain "
+    "semaine mois an | ayer hoy mañana semana mes año | ieri oggi domani settimana mese anno"
+)
+_SHORTEST_NAME = 4
+"""Shorter names of months and weekdays are other words, too: may, sun, mon."""
+
+
+def expected_answer(question: str) -> ExpectedAnswer:
+    """Return what a question expects of its answer."""
+    words = question.lower().strip(" ¿¡\"'")
+    return ExpectedAnswer(
+        time=words.startswith(tuple(f"{word} " for word in _WHEN)),
+        assistant=not _to_assistant().isdisjoint(re.findall(r"\w+", words)),
+    )
+
+
+def says_when(text: str) -> bool:
+    """Tell whether a text names a date, a month, a weekday, or a time from now."""
+    return _times().search(text.lower()) is not None
+
+
+@lru_cache(maxsize=1)
+def _to_assistant() -> frozenset[str]:
+    return frozenset(_TO_ASSISTANT.split())
+
+
+@lru_cache(maxsize=1)
+def _times() -> re.Pattern[str]:
+    names = {
+        name
+        for language in LANGUAGES
+        for table in (*language.months, *language.weekdays)
+        for name in table.split()
+        if len(name) >= _SHORTEST_NAME
+    }
+    words = names | {word for word in _RELATIVE_TIMES.split() if word != "|"}
+    return re.compile(rf"\b(?:{'|'.join(sorted(words))}|\d{{4}})\b|\d[./:]\d")
