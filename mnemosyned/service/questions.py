@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mnemosyned.domain.dates.questions import QuestionTimes, parse_times
@@ -21,22 +22,26 @@ from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.request import names
 
 _INSTANT = timedelta(microseconds=1)
+SUBJECT_WORDS_MAX = 5
+"""A question with more words of its own names a time and a source in passing."""
 
 
 def query_of(request: Recall, *, now: datetime) -> Query:
     """Return the query that a recall asks at this time."""
     asked_at = request.asked_at or in_zone(now, None)
     times = parse_times(request.query, asked_at)
-    is_timed = bool(times.spans or times.order)
-    asked = asked_source(times.subject_text) if is_timed else AskedSource()
+    asked = asked_source(times.subject_text)
+    subject = subject_words(times.subject_text, asked)
+    # A question that tells a whole story has words of its own to be found by.
+    is_timed = bool(times.spans or times.order) and len(subject) <= SUBJECT_WORDS_MAX
+    if not is_timed:
+        asked, times = AskedSource(), replace(times, order=None)
     return Query(
         terms=_terms(request.query, times, asked),
         limit=request.limit,
         spans=times.spans,
         order=times.order,
-        subject=Terms(subject_words(times.subject_text, asked), ())
-        if is_timed
-        else None,
+        subject=Terms(subject, ()) if is_timed else None,
         asked=asked,
         expected=expected_answer(request.query),
         only_then=times.only_time,

@@ -10,6 +10,7 @@ from support.fakes import NOON
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.memory import DEFAULT_SESSION, Tier
 from mnemosyned.domain.search.dedup import ALIKE_MAX, crowded
+from mnemosyned.domain.search.expected_answers import expected_answer
 from mnemosyned.domain.search.query import (
     Corpus,
     Match,
@@ -18,6 +19,7 @@ from mnemosyned.domain.search.query import (
     SearchCandidates,
 )
 from mnemosyned.domain.search.ranking import rank
+from mnemosyned.domain.search.scoring import asking_share
 from mnemosyned.domain.search.weights import WEIGHTS
 from mnemosyned.domain.text.terms import terms
 
@@ -211,6 +213,82 @@ def test_the_one_asked_about_counts_when_speaking() -> None:
 
 def test_a_line_that_asks_is_seldom_the_answer() -> None:
     assert order("bike", far(2, "a red bike?"), far(1, "a red bike.")) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("", 0.0),
+        ("A red bike.", 0.0),
+        ("Is it red?", 1.0),
+        ("Is it red? It is.", 0.0),
+        ("买了吗？", 1.0),
+        ("???", 0.0),
+    ],
+)
+def test_a_text_asks_if_it_ends_in_a_question(text: str, share: float) -> None:
+    assert asking_share(text) == share
+
+
+def test_a_fact_before_a_request_keeps_most_of_its_score() -> None:
+    fact = far(
+        1, "My bike has a flat rear tire since the ride to the lake. Can you help?"
+    )
+    question = far(
+        2, "Does the bike in question have a flat rear tire, or the one there?"
+    )
+
+    by_position = {
+        place.memory: place.parts
+        for place in ranked(query("flat tire bike"), fact, question)
+    }
+
+    assert 2 * by_position[1].asks > by_position[2].asks
+    assert by_position[1].asks < 0
+
+
+def test_the_line_after_a_question_gains_more_than_the_line_before_it() -> None:
+    asked = match(2, "where is the bike?")
+    before, after = beside(1, "hello there"), beside(3, "in the cellar")
+
+    places = order("bike", before, asked, after)
+
+    assert places.index(3) < places.index(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [("which bike", "user"), ("which bike did you suggest", "assistant")],
+)
+def test_the_user_or_the_assistant_ranks_first_as_asked(text: str, first: str) -> None:
+    expected = expected_answer(text)
+    asked = Query(terms=terms("bike"), limit=10, expected=expected)
+    said = [far(1, role="user"), far(2, role="assistant")]
+
+    roles = [said[(place.memory or 0) - 1].role for place in ranked(asked, *said)]
+
+    assert roles[0] == first
+
+
+def test_a_line_with_a_time_ranks_first_for_when() -> None:
+    expected = expected_answer("when was the bike stolen")
+    asked = Query(terms=terms("bike stolen"), limit=10, expected=expected)
+    plain = far(2, "the bike was stolen in a very bad way")
+    dated = far(1, "the bike was stolen there last Friday")
+
+    assert ranked(asked, plain, dated)[0].memory == 1
+
+
+def test_a_very_long_sitting_lends_less() -> None:
+    short = match(1, "my bike"), match(50, "stolen")
+    long = match(1, "my bike"), match(50, "stolen" + " and so on" * 2_000)
+
+    lent = [ranked(query("stolen bike"), *sitting) for sitting in (short, long)]
+    shares = [
+        place.parts.session for places in lent for place in places if place.memory == 1
+    ]
+
+    assert shares[0] > shares[1] > 0
 
 
 def test_importance_decides_between_equals_but_is_never_a_match() -> None:

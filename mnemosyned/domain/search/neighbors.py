@@ -13,7 +13,7 @@ MATCHES_MAX = 24
 """Neighbors are looked up for this many of the best matches."""
 SCORE_SHARE_MIN = 0.5
 """Share of the best score that a match needs for that."""
-_QUESTION_MARK = "?"
+_QUESTION_MARKS = ("?", "？")
 REACH = 8
 """Distance in the order of arrival, as memories of several sessions may interleave."""
 
@@ -60,6 +60,7 @@ def lent_scores(
     for position, match in matches.items():
         if match.score <= 0:
             continue
+        asks = any(mark in match.content for mark in _QUESTION_MARKS)
         pairs = beside.get(position)
         if pairs is None:
             pairs = [(position + offset, far) for offset, far in adjoining]
@@ -68,7 +69,7 @@ def lent_scores(
             if other is None or not in_one_conversation(match, other, weights):
                 continue
             share = weights.neighbors[distance - 1]
-            if neighbor > position and _QUESTION_MARK in match.content:
+            if neighbor > position and asks:
                 share *= weights.reply
             shared = [score * share for score in terms[position]]
             known = lent.get(neighbor)

@@ -57,7 +57,7 @@ def with_times(
     weights: PlacementWeights = WEIGHTS,
 ) -> dict[int, ScoreBreakdown]:
     """Return the scores, raised for memories of the time or the order that a question names."""
-    if not scores or not (query.spans or query.order):
+    if not scores or query.subject is None:
         return dict(scores)
     relevances = _relevances(query, candidates, scores.keys(), weights)
     best = max(map(sum, scores.values()))
