@@ -68,4 +68,4 @@ def _times() -> re.Pattern[str]:
         if len(name) >= _SHORTEST_NAME
     }
     words = names | {word for word in _RELATIVE_TIMES.split() if word != "|"}
-    return re.compile(rf"\b(?:{'|'.join(sorted(words))}|\d{{4}})\b|\d[./:]\d")
+    return re.compile(rf"\b(?:{'|'.join(sorted(words))}|(?:19|20)\d\d)\b|\d[./:]\d")

@@ -23,7 +23,7 @@ UNNAMED_ROLES = frozenset(
     "user assistant system tool function model human agent ai bot me self owner note".split()
 ) | {""}
 """Roles that are nobody's name."""
-USER_ROLES = frozenset("user human me self owner".split())
+USER_ROLES = frozenset({"user", "human"})
 ASSISTANT_ROLES = frozenset("assistant model agent ai bot".split())
 _QUESTION_MARKS = ("?", "？")
 _SENTENCES = re.compile(r"[^.!?？…\n]+[.!?？…\n]*")
