@@ -36,6 +36,8 @@ T = TypeVar("T")
 BAR_MS = 3.0
 FIXED_MS = 5.0
 """What any call may take beside, however short the text: a commit, a snapshot, an answer."""
+TOTAL = 10_000_000
+"""Tokens of a window that all of it fits; a context that does not fit is an error."""
 TIMES = 3
 """What comes near the bar is measured again, up to so often: the machine may be busy."""
 SIZES = (10_000, 100_000)
@@ -147,7 +149,7 @@ def _talked(it: Room, text: str, parts: Sequence[str]) -> None:
             {"role": "assistant", "content": part, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"c{at}", "content": part},
         ]
-    context = partial(memory.context, text, messages=talk)
+    context = partial(memory.context, text, messages=talk, total=TOTAL)
     it.time("context", context, chars=4 * size, times=TIMES)
     for policy in ("auto", "facts", "rounds"):
         compact = partial(
@@ -214,7 +216,7 @@ def beside_many(pattern: Pattern) -> list[Timing]:
                 "recall": partial(memory.recall, question),
                 "recall, short": partial(memory.recall, short),
                 "forget, preview": partial(_preview, memory, question),
-                "context": partial(memory.context, text),
+                "context": partial(memory.context, text, total=TOTAL),
             }
             for verb, ask in asks.items():
                 it.time(verb + state, ask, chars=size, times=TIMES)
