@@ -15,6 +15,7 @@ from mnemosyned.domain.dates.spans import (
     HOURS,
     ORDINALS,
     SEASONS,
+    THIRDS,
     WEEKDAYS,
     TimeSpan,
     matched_spans,
@@ -38,7 +39,8 @@ _VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
 _PART = rf"(?: (?P<part>{'|'.join(HOURS)}))?"
 _SEASON = f"(?P<season>{'|'.join(SEASONS)})"
 _WEEKDAY = f"(?P<weekday>{'|'.join(WEEKDAYS)})"
-_ABOUT = "(?:in|since|during|from|last|this|early|late|mid|(?:beginning|start|middle|end) of)"
+_ABOUT = "(?:in|since|during|from|last|this)"
+_THIRD = f"(?P<third>{'|'.join(THIRDS)})"
 _NO_VERB = r"(?! (?:be|been|have|not|need|go|get|fail|also|well|or|i|we|you|he|she|it|they|this)\b)"
 """After a month that is a verb too: "this may be", "10 march on"."""
 _NO_COUNT = r"(?! (?:people|persons?|miles?|km|times?|more|minutes?|hours?|days?|weeks?|percent|%))"
@@ -58,8 +60,8 @@ _PATTERNS = (
     ),
     rf"(?P<nth>{'|'.join(sorted(ORDINALS, key=len, reverse=True))}) of (?P<name>{_MONTH})",
     rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d){_NO_COUNT}(?:,? (?P<year>\d{{4}}))?",
-    rf"(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
-    rf"{_ABOUT}[ -](?P<name>{_MONTH})\b{_NO_VERB}",
+    rf"(?:{_THIRD}[ -])?(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
+    rf"(?:{_THIRD}|{_ABOUT})[ -](?P<name>{_MONTH})\b{_NO_VERB}",
     rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago",
     rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
     r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",

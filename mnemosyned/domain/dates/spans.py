@@ -26,6 +26,16 @@ HOURS = {
     "night": (18, 30),
 }
 """First and last hour of each part of a day; a night ends on the next day."""
+THIRDS = {
+    "early": (1, 12),
+    "beginning of": (1, 12),
+    "start of": (1, 12),
+    "mid": (9, 22),
+    "middle of": (9, 22),
+    "late": (19, 31),
+    "end of": (19, 31),
+}
+"""First and last day of each part of a month, which overlap."""
 MONTH_DAY_STEPS = 3
 """Months looked through for one that has a 31st."""
 ORDINALS = (
@@ -110,6 +120,10 @@ def _calendar_span(
     year = int(groups["year"]) if "year" in groups else today.year
     begin = today.replace(year=year, month=month, day=day or 1)
     end = shift(begin, _DAY) if day else shift_months(begin, 1)
+    if "third" in groups:
+        first, last = THIRDS[groups["third"]]
+        end = min(end, shift(begin, last * _DAY))
+        begin = shift(begin, (first - 1) * _DAY)
     if "year" in groups:
         return TimeSpan(begin, end)
     years = (end <= today) if ahead else -(begin > today)

@@ -66,7 +66,7 @@ ENGLISH = Language(
         past=(
             "did|was|were|had|ago|said|told|met|saw|bought|went|got|made|took|came|gave|wrote|sent"
             "|left|found|lost|ate|ran|(?!planned|scheduled|booked|invited|supposed|needed|expected"
-            r"|arranged|agreed)\w+[^\We]ed"
+            r"|arranged|agreed)\w+[^\We]ed|typically|usually|normally|generally|often"
         ),
     ),
     backward_heads="""

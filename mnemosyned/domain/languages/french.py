@@ -108,7 +108,10 @@ FRENCH = Language(
         current="maintenant|encore|toujours|actuellement|désormais|en ce moment",
         ahead="est|sont|sera|seront|vient|viennent|dois|doit|prévue?s?",
         soon="demain prochain prochaine",
-        past="était|étaient|avait|avaient|s['’]est|a dit|a écrit|ai fait",
+        past=(
+            "généralement|habituellement|d['’]habitude|était|étaient|avait|avaient|s['’]est"
+            "|a dit|a écrit|ai fait"
+        ),
     ),
     backward_heads="""
         il elle ils elles ce cela ça c'est c'était cette ces celui celle ceux celles

@@ -108,7 +108,7 @@ GERMAN = Language(
         current="jetzt|noch|immer noch|derzeit|aktuell|momentan|inzwischen|zurzeit|mittlerweile",
         ahead="ist|sind|bin|kommt|kommen|wird|werden|werde|steht|muss|müssen|soll|sollen|geplant|findet|beginnt",
         soon="morgen übermorgen nächste nächsten nächster nächstes kommende kommenden",
-        past=r"war|waren|hatte|hatten|wurde|wurden|passiert|ge\w{2,}(?:t|en)|\w+ge\w{2,}(?:t|en)",
+        past=r"normalerweise|gewöhnlich|üblicherweise|meistens|war|waren|hatte|hatten|wurde|wurden|passiert|ge\w{2,}(?:t|en)|\w+ge\w{2,}(?:t|en)",
     ),
     backward_heads="""
         er sie es dies dieser diese dieses diesem diesen ihr ihre sein seine deren

@@ -94,7 +94,7 @@ ITALIAN = Language(
         current="adesso|ora|ancora|attualmente|oggigiorno|in questo momento",
         ahead="è|sono|sarà|saranno|viene|vengono|devo|deve|previst[oaie]",
         soon="domani dopodomani prossimo prossima",
-        past="era|erano|aveva|ha detto|ha scritto|ho fatto|successo",
+        past="normalmente|di solito|solitamente|era|erano|aveva|ha detto|ha scritto|ho fatto|successo",
     ),
     backward_heads="""
         lui loro questo questa questi queste quello quella quelli quelle ciò perché

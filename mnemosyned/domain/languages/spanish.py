@@ -108,7 +108,7 @@ SPANISH = Language(
         current="ahora|todavía|aún|actualmente|hoy en día|en este momento",
         ahead="es|son|está|están|será|serán|hay|viene|vienen|tengo|debo|toca",
         soon="mañana próximo próxima viene",
-        past="era|eran|fue|fueron|había|pasó|hice|hizo|dijo|escribió",
+        past="normalmente|generalmente|suelo|sueles|suele|era|eran|fue|fueron|había|pasó|hice|hizo|dijo|escribió",
     ),
     backward_heads="""
         él ellos ellas eso esto ese esa esos esas este estos estas aquello porque

@@ -29,6 +29,10 @@ class CandidateWeights:
     complete_match_share: float = 0.5
     """Share of the room for weak candidates that is left when the best has every word."""
     per_result: int = 10
+    long_words: int = 10
+    """Words from which a question is long: they tell its candidates apart by themselves."""
+    long_share: float = 0.4
+    """Share of the candidates that a long question needs."""
     min_total: int = 100
     """Candidates are more than results, as the best share results and lift each other."""
     kept_per_result: int = 4
@@ -60,8 +64,11 @@ class CandidateLimits:
     @classmethod
     def of(cls, query: Query) -> CandidateLimits:
         """Return the usual limits for a question."""
+        is_long = len(query.terms.words) >= WEIGHTS.long_words
+        share = WEIGHTS.long_share if is_long else 1.0
+        total = max(WEIGHTS.min_total, WEIGHTS.per_result * query.limit)
         return cls(
-            max(WEIGHTS.min_total, WEIGHTS.per_result * query.limit),
+            round(share * total),
             WEIGHTS.kept_per_result * query.limit,
             query.limit,
         )
@@ -73,7 +80,7 @@ class CandidateLimits:
 
     def for_time_span(self) -> CandidateLimits:
         """Return the limits for matches within a time that the question mentions."""
-        return replace(self, total=WEIGHTS.per_time_span)
+        return replace(self, total=min(self.total, WEIGHTS.per_time_span))
 
 
 def needs_more(matches: Sequence[Match], query: Query) -> bool:

@@ -6,6 +6,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from datetime import datetime
+from itertools import accumulate
 from typing import NamedTuple
 
 from mnemosyned.domain.memory import Tier
@@ -30,6 +31,7 @@ class _ScoredLine(NamedTuple):
     score: float
     position: int
     parts: ScoreBreakdown
+    chars: int
 
 
 class _Ordered(NamedTuple):
@@ -91,7 +93,9 @@ def _memory_results(
         match = matches[position]
         score = sum(parts)
         if match.episode is not None and grouped:
-            lines[match.episode].append(_ScoredLine(score, position, parts))
+            lines[match.episode].append(
+                _ScoredLine(score, position, parts, len(match.content))
+            )
         else:
             result = RankedResult(score, position, parts=parts)
             ordered.append(_Ordered(score, match.created_at, position, result))
@@ -130,17 +134,21 @@ def _episode_result(
     """Return an episode with its best lines, and with all that deserve a place by themselves.
 
     A memory shown before a sleep is shown after it, too, however many of them one episode holds.
+    Further lines are shown while they are short: the next episode may hold the answer.
     """
     if not lines:
         parts = ScoreBreakdown(summary=weights.summary_alone * own)
         return RankedResult(sum(parts), parts=parts)
     ranked = sorted(lines, reverse=True)
+    chars = list(accumulate(line.chars for line in ranked))
     shown = [
         line
         for rank, line in enumerate(ranked)
-        if rank < weights.lines_max or line.position in deserving
+        if rank == 0
+        or line.position in deserving
+        or (rank < weights.lines_max and chars[rank] <= weights.lines_chars_max)
     ]
-    further = sum(line.score for line in shown[1 : weights.lines_max])
+    further = sum(line.score for line in ranked[1 : weights.lines_max])
     parts = ranked[0].parts._replace(
         summary=weights.summary * own, further=weights.further_lines * further
     )

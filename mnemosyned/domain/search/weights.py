@@ -95,6 +95,8 @@ class RankingWeights:
     """A match in the words of a summary, for its best original."""
     summary_alone: float = 0.5
     """A match in the words of a summary where no original matches."""
+    lines_chars_max: int = 400
+    """Characters up to which the lines of an episode show more than the best."""
     lines_max: int = 3
     """Originals shown of an episode, and more where each earns a place by itself."""
 
