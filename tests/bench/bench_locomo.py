@@ -51,7 +51,7 @@ from mnemosyned.domain.ports.models import EmbedderState
 from mnemosyned.domain.search.query import Hit
 from mnemosyned.verbs.memories import BATCH_MAX
 
-BEFORE_BARS = {"within": 0.76, "all ten": 0.70}
+BEFORE_BARS = {"within": 0.80, "all ten": 0.78}
 CYCLES_MAX = 50
 EMBEDDED_WITHIN_S = 1_800.0
 WITH_VECTORS = {"MNEMOSYNE_EMBEDDING_WAIT_MS": "60000"}
