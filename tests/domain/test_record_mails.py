@@ -1,5 +1,7 @@
 """Mails with headers."""
 
+from dataclasses import replace
+
 import pytest
 from support.records import (
     VIENNA,
@@ -30,3 +32,13 @@ def test_what_a_long_mail_says_later_is_found_by_index_terms() -> None:
 def test_a_mail_without_sender_stays_prose() -> None:
     memories = remembered("Subject: to change\nDate: tomorrow\n\nI will write again.")
     assert summarize_records(memories, zone=VIENNA).lines == ()
+
+
+def test_a_mail_that_the_user_kept_names_only_the_parties_it_has() -> None:
+    (memory,) = remembered(
+        "From: Ben\nSubject: Berth D07\n\nThe map looks great to me."
+    )
+    summary = summarize_records([replace(memory, role="user")], zone=VIENNA)
+    assert summary.lines[0].text == (
+        "Mail from Ben, “Berth D07”: The map looks great to me."
+    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import date, datetime, tzinfo
+from collections.abc import Iterable, Iterator
+from datetime import datetime, tzinfo
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.records.fields import (
@@ -15,14 +15,10 @@ from mnemosyned.domain.summary.records.fields import (
     read_fields,
     split_title,
 )
-from mnemosyned.domain.summary.records.lines import (
-    Reading,
-    RecordLine,
-    Rule,
-    Sentence,
-    merge_equal,
-)
+from mnemosyned.domain.summary.records.lines import Reading, Rule, Sentence, write_each
 from mnemosyned.domain.summary.records.moments import (
+    STAMP,
+    has_stamp_in_first_paragraph,
     parse_moment,
     previous_day,
     show_span,
@@ -47,11 +43,17 @@ _ICS_NAMES = {
     "SUMMARY": "title", "LOCATION": "place", "DTSTART": "start", "DTEND": "end",
     "DESCRIPTION": "body", "DUE": "start", "STATUS": "status", "RRULE": "rule",
 }  # fmt: skip
+_EVENT_ENDS = frozenset({"END:VEVENT", "END:VTODO"})
+_DEPTH_CHANGES = {
+    "BEGIN:VALARM": 1, "END:VALARM": -1, "BEGIN:VTIMEZONE": 1, "END:VTIMEZONE": -1,
+}  # fmt: skip
+"""Where the parts of an event begin and end whose properties are not its own."""
 _SHOWN_STATES = {
     "cancelled": "canceled",
     "canceled": "canceled",
     "tentative": "tentative",
 }
+_SOURCE_NAMES = ("title", "place", "body", "note")
 _EVENT_LABEL = re.compile(
     r"^(?:[*-] )?(?:Event|Title|Summary|Subject|Termin|Titel|Betreff|Veranstaltung|Événement"
     r"|Titre|Evento|Título|Titolo|Meeting|Appointment|Was|What)\s*:",
@@ -68,10 +70,8 @@ _INLINE_LABEL = re.compile(
     r"|Ende|Wann|Datum|Uhrzeit|Beschreibung|Événement|Titre|Lieu|Début|Fin|Quand|Evento|Título|Lugar"
     r"|Inicio|Fecha|Titolo|Luogo|Inizio|Fine|Quando)\s*: ?"
 )
-_STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
-_STAMPED = re.compile(_STAMP)
 _FLAT = re.compile(
-    rf"(?P<text>\S.{{3,}}?) (?P<start>{_STAMP}) (?P<end>{_STAMP}) {_STAMP}(?: (?P<note>\S.*))?",
+    rf"(?P<text>\S.{{3,}}?) (?P<start>{STAMP}) (?P<end>{STAMP}) {STAMP}(?: (?P<note>\S.*))?",
     re.DOTALL,
 )
 
@@ -84,37 +84,38 @@ def read_events(memory: MemoryRecord) -> tuple[Fields, ...] | None:
     if _EVENT_LABEL.match(content) and _TIME_LABEL.search(content):
         fields = _read_labeled(content)
         return (fields,) if fields else None
-    stamp = _STAMPED.search(content)
-    if not stamp or "\n\n" in content[: stamp.start()]:
+    if not has_stamp_in_first_paragraph(content):
         return None
-    if match := _FLAT.fullmatch(content):
-        return (_read_flat(match),)
-    return None
+    match = _FLAT.fullmatch(content)
+    return (_read_flat(match),) if match else None
 
 
 def _read_ics(content: str) -> tuple[Fields, ...] | None:
     """Read the events of iCalendar (RFC 5545)."""
+    lines = [line.strip() for line in _FOLDED.sub("", content).splitlines()]
+    properties = list(map(_PROPERTY.fullmatch, filter(None, lines)))
+    if None in properties:
+        return None
     events: list[Fields] = []
     fields: dict[str, str] = {}
-    depth = 0
-    for line in _FOLDED.sub("", content).splitlines():
-        match = _PROPERTY.fullmatch(line.strip())
-        if not match:
-            if line.strip():
-                return None
-            continue
-        name, value = match["name"], match["value"]
+    for name, value in _outer(filter(None, properties)):
         if name == "BEGIN":
-            depth += value in {"VALARM", "VTIMEZONE"}
-            fields = fields if depth else {}
-        elif name == "END":
-            depth -= value in {"VALARM", "VTIMEZONE"}
-            if value in {"VEVENT", "VTODO"} and fields.get("title"):
-                events.append(_closed_event(fields))
-                fields = {}
-        elif not depth and name in _ICS_NAMES:
+            fields = {}
+        elif f"{name}:{value}" in _EVENT_ENDS and fields.get("title"):
+            events.append(_closed_event(fields))
+            fields = {}
+        elif name in _ICS_NAMES:
             fields[_ICS_NAMES[name]] = _ESCAPED.sub(_unescape, value)
     return tuple(events[:EVENTS_MAX]) or None
+
+
+def _outer(properties: Iterable[re.Match[str]]) -> Iterator[tuple[str, str]]:
+    """Yield the properties that are not those of an alarm or a time zone."""
+    depth = 0
+    for match in properties:
+        depth += _DEPTH_CHANGES.get(f"{match['name']}:{match['value']}", 0)
+        if depth == 0:
+            yield match["name"], match["value"]
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -169,40 +170,29 @@ def _read_flat(match: re.Match[str]) -> Fields:
     """Read a row "title description start end created note", whose labels are lost."""
     title, body = split_title(" ".join(match["text"].split()))
     fields = {"title": title, "start": match["start"], "end": match["end"]}
-    return fields | ({"body": body} if body else {}) | {"note": match["note"] or ""}
+    fields |= {"body": body} if body else {}
+    return fields | {"note": match["note"] or ""}
 
 
-def write_events(
-    readings: Sequence[Reading[tuple[Fields, ...]]], zone: tzinfo
-) -> Iterator[RecordLine]:
-    """Write each event as one sentence; equal ones once."""
-    return merge_equal(
-        (reading.position, _sentence(fields, zone))
-        for reading in readings
-        for fields in reading.value
-    )
+def _sentences(
+    reading: Reading[tuple[Fields, ...]], zone: tzinfo
+) -> Iterator[Sentence]:
+    """Write each event as one sentence."""
+    for fields in reading.value:
+        source = [fields.get(name, "") for name in _SOURCE_NAMES]
+        worth = CANCELED_WORTH if fields.get("status") == "canceled" else WORTH
+        yield Sentence(_text(fields, zone), worth, " ".join(source))
 
 
-def _sentence(fields: Fields, zone: tzinfo) -> Sentence:
-    source = " ".join(
-        fields.get(name, "") for name in ("title", "place", "body", "note")
-    )
-    worth = CANCELED_WORTH if fields.get("status") == "canceled" else WORTH
+def _text(fields: Fields, zone: tzinfo) -> str:
     start = parse_moment(fields.get("start", ""))
     title = fields["title"]
-    if "note" in fields and "body" not in fields and start:
-        span = show_span(start, _end_of(fields), zone)
-        said = closed(first_sentences(title, BODY_CHARS_MAX))
-        return Sentence(f"Event, {span}: {said}", worth, source)
-    return Sentence(
-        event_sentence({**fields, "title": shorten(title, BODY_CHARS_MAX)}, zone),
-        worth,
-        source,
-    )
+    is_one_text = "note" in fields and "body" not in fields
+    if not is_one_text or start is None:
+        short = {"title": shorten(title, BODY_CHARS_MAX)}
+        return event_sentence({**fields, **short}, zone)
+    span = show_span(start, parse_moment(fields.get("end", "")), zone)
+    return f"Event, {span}: {closed(first_sentences(title, BODY_CHARS_MAX))}"
 
 
-def _end_of(fields: Fields) -> datetime | date | None:
-    return parse_moment(fields.get("end", ""))
-
-
-CALENDARS = Rule("calendar entries", read_events, write_events)
+CALENDARS = Rule("calendar entries", read_events, write_each(_sentences))

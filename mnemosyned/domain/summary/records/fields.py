@@ -16,6 +16,7 @@ from mnemosyned.domain.summary.records.wording import (
     closed,
     collapse,
     first_sentences,
+    phrase,
     shorten,
 )
 
@@ -90,49 +91,45 @@ def when_of(fields: Fields, zone: tzinfo) -> str:
     end_text = fields.get("end", "")
     end = field_moment(end_text)
     if start:
-        shown = show_span(start, end, zone)
-        return f"{shown}–{collapse(end_text)}" if end_text and not end else shown
+        unread_end = "" if end else collapse(end_text)
+        return show_span(start, end, zone) + phrase("–", unread_end)
     if not start_text:
         return ""
-    return shorten(start_text + (f"–{end_text}" if end_text else ""), NAME_CHARS_MAX)
+    return shorten(start_text + phrase("–", end_text), NAME_CHARS_MAX)
 
 
 def event_sentence(fields: Fields, zone: tzinfo) -> str:
     """Return "Dentist at Praxis Huber, Tue 10 March 2026, 08:20–08:50." and what is noted."""
     text = shorten(fields["title"], TITLE_CHARS_MAX).rstrip(".")
-    if place := fields.get("place"):
-        text += f" at {shorten(place, PLACE_CHARS_MAX)}"
-    if when := when_of(fields, zone):
-        text += f", {when}"
-    extras = [fields[name] for name in ("status", "duration") if fields.get(name)]
-    if extras:
-        text += f" ({', '.join(shorten(extra, NAME_CHARS_MAX) for extra in extras)})"
-    text = closed(text)
+    text += phrase(" at ", shorten(fields.get("place", ""), PLACE_CHARS_MAX))
+    text += phrase(", ", when_of(fields, zone))
+    extras = [_short(fields, name) for name in ("status", "duration")]
+    text = closed(text + phrase(" (", ", ".join(filter(None, extras)), ")"))
     body = fields.get("body", "")
-    if body and collapse(body) not in text:
-        text += f" {closed(first_sentences(body, BODY_CHARS_MAX))}"
-    return text
+    if collapse(body) in text:
+        return text
+    return f"{text} {closed(first_sentences(body, BODY_CHARS_MAX))}"
 
 
-def message_sentence(
-    fields: Fields, zone: tzinfo, *, kind: str = "Message", when: str | None = None
-) -> str:
+def message_sentence(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> str:
     """Return "Message from Anna to Ben, “Trip”, 14:03: See you at the station."."""
     head = kind
     via = "in" if fields.get("sender") else "from"
     for label, name in (("from", "sender"), ("to", "recipient"), (via, "app")):
-        if fields.get(name):
-            head += f" {label} {shorten(person(fields[name]), NAME_CHARS_MAX)}"
+        party = person(fields.get(name, ""))
+        head += phrase(f" {label} ", shorten(party, NAME_CHARS_MAX))
     body = fields.get("body", "")
     title = collapse(fields.get("title", ""))
-    if title and title not in body:
+    if title not in body:
         head += f", “{shorten(title, TITLE_CHARS_MAX).rstrip('.')}”"
-    shown = when_of(fields, zone) if when is None else when
-    if shown:
-        head += f", {shown}"
+    head += phrase(", ", when_of(fields, zone))
     if not body.strip():
         return closed(head)
     return f"{head}: {closed(first_sentences(body, BODY_CHARS_MAX))}"
+
+
+def _short(fields: Fields, name: str) -> str:
+    return shorten(fields.get(name, ""), NAME_CHARS_MAX)
 
 
 def person(text: str) -> str:
@@ -141,22 +138,20 @@ def person(text: str) -> str:
     return name or text.strip(" <>")
 
 
-def read_fields(
-    lines: Sequence[str], *, free_last: bool = False
-) -> dict[str, str] | None:
-    """Return the fields of lines of the form "Label: value"; the last may go on freely.
+def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
+    """Return the fields of lines of the form "Label: value"; a body goes on below.
 
-    None where a line before the last field has no label.
+    None where a line of another field has no label.
     """
     fields: dict[str, str] = {}
     last = ""
     for line in lines:
         label, colon, value = line.partition(":")
         name = common_name(label.strip("*- \t"))
-        if name and colon and (not value or value[0] in " \t*"):
+        if name and colon and value[:1] in " \t*":
             last = name
             _add(fields, name, value.strip(" \t*"))
-        elif last == "body" or (free_last and last):
+        elif last == "body":
             fields[last] = f"{fields[last]}\n{line}".strip()
         else:
             return None

@@ -8,6 +8,7 @@ from datetime import tzinfo
 from typing import Generic, TypeVar
 
 from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.domain.summary.records.matching import grouped
 from mnemosyned.domain.summary.records.wording import index_terms
 
 T = TypeVar("T")
@@ -46,6 +47,10 @@ class Reading(Generic[T]):
     value: T
 
 
+Writer = Callable[[Sequence[Reading[T]], tzinfo], Iterable[RecordLine]]
+"""What makes the lines for the memories that one rule took."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[T]):
     """A kind of record: how it is recognized and how a group of it is written."""
@@ -53,7 +58,20 @@ class Rule(Generic[T]):
     plural: str
     """Its name where lines are left out: "and 14 more commits"."""
     read: Callable[[MemoryRecord], T | None]
-    write: Callable[[Sequence[Reading[T]], tzinfo], Iterable[RecordLine]]
+    write: Writer[T]
+
+
+def make_line(
+    text: str, source: str, positions: Sequence[int], worth: float
+) -> RecordLine:
+    """Return the line for the memories at the positions, with words of the source."""
+    return RecordLine(
+        text=text,
+        index_terms=index_terms(source, text),
+        position=positions[0],
+        worth=worth,
+        memories=len(set(positions)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +84,33 @@ class Sentence:
     """Text whose words the sentence may leave out."""
 
 
+def write_each(
+    describe: Callable[[Reading[T], tzinfo], Iterable[Sentence]],
+) -> Writer[T]:
+    """Return the writer that describes each memory alone and merges equal sentences."""
+
+    def write(readings: Sequence[Reading[T]], zone: tzinfo) -> Iterator[RecordLine]:
+        return merge_equal(
+            (reading.position, sentence)
+            for reading in readings
+            for sentence in describe(reading, zone)
+        )
+
+    return write
+
+
 def merge_equal(
     sentences: Iterable[tuple[int, Sentence]],
 ) -> Iterator[RecordLine]:
     """Write each distinct sentence once; say how often where it repeats."""
-    positions: dict[str, list[int]] = {}
-    first: dict[str, Sentence] = {}
-    for position, sentence in sentences:
-        positions.setdefault(sentence.text, []).append(position)
-        first.setdefault(sentence.text, sentence)
-    for text, found in positions.items():
-        sentence = first[text]
-        shown = text
-        if len(found) > 1:
-            shown = f"{text.removesuffix('.')} ({len(found)} times)."
-        yield RecordLine(
-            text=shown,
-            index_terms=index_terms(sentence.source, shown),
-            position=found[0],
-            worth=sentence.worth,
-            memories=len(set(found)),
-        )
+    for pairs in grouped(sentences, _text).values():
+        sentence = pairs[0][1]
+        text = sentence.text
+        if len(pairs) > 1:
+            text = f"{text.removesuffix('.')} ({len(pairs)} times)."
+        positions = [position for position, _ in pairs]
+        yield make_line(text, sentence.source, positions, sentence.worth)
+
+
+def _text(pair: tuple[int, Sentence]) -> str:
+    return pair[1].text

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import takewhile
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.fields import common_name, person, when_of
-from mnemosyned.domain.summary.records.lines import (
-    Reading,
-    RecordLine,
-    Rule,
-    Sentence,
-    merge_equal,
+from mnemosyned.domain.summary.records.fields import (
+    Fields,
+    common_name,
+    person,
+    when_of,
 )
+from mnemosyned.domain.summary.records.lines import Reading, Rule, Sentence, write_each
+from mnemosyned.domain.summary.records.matching import first_match
 from mnemosyned.domain.summary.records.wording import (
     closed,
     collapse,
+    phrase,
     shorten,
     without_hashes,
 )
@@ -37,6 +39,8 @@ _HEADER = re.compile(
     r"|À|Objet|Envoyé|Para|Asunto|Fecha|Da|A|Oggetto|Data|Assunto|Van|Aan|Onderwerp|[A-Z][\w-]*-[\w-]+"
     r"|Received|Importance|Priority)\s*: ?(?P<value>.*)"
 )
+_HEADER_LINE = re.compile(rf"(?:{_HEADER.pattern})|[ \t].*")
+"""A header, or the rest of one that was folded."""
 _OPENING = re.compile(r"\s*[A-ZÀ][\w-]{0,30}\s*:")
 _GREETING = re.compile(
     r"(?:dear|hi|hello|hey|good (?:morning|afternoon|evening|day)|liebe[rs]?|sehr geehrte\w*|hallo"
@@ -54,6 +58,7 @@ _COURTESY = re.compile(
     r"|ich hoffe|merci|j'espère|gracias|espero|grazie)\b[^.!?]{0,70}[.!]?$",
     re.IGNORECASE,
 )
+_POLITE = (_GREETING, _COURTESY)
 _FAREWELL = re.compile(
     r"\s*(?:--\s*$|(?:best|kind|warm)? ?regards|best wishes|all the best|cheers|sincerely|yours"
     r"|mit freundlichen|viele grüße|liebe grüße|herzliche grüße|beste grüße|cordialement|bien à vous"
@@ -78,55 +83,37 @@ def read_mail(memory: MemoryRecord) -> Mail | None:
     if not _OPENING.match(memory.content):
         return None
     lines = memory.content.strip().splitlines()
+    headers = list(takewhile(_HEADER_LINE.fullmatch, lines))
     fields: dict[str, str] = {}
-    index = 0
-    for index, line in enumerate(lines):  # noqa: B007 the body begins where the loop ends
-        match = _HEADER.fullmatch(line.strip())
-        if match:
-            name = common_name(match["label"])
-            fields.setdefault(name, collapse(match["value"]))
-        elif not fields or not line.startswith((" ", "\t")):
-            break
-    else:
-        index = len(lines)
-    if not fields.get("sender") and not fields.get("recipient"):
+    for match in filter(None, map(_HEADER.fullmatch, map(str.strip, headers))):
+        fields.setdefault(common_name(match["label"]), collapse(match["value"]))
+    has_party = fields.get("sender") or fields.get("recipient")
+    if not has_party or "title" not in fields:
         return None
-    if "title" not in fields:
-        return None
-    return Mail(fields, "\n".join(lines[index:]))
+    return Mail(fields, "\n".join(lines[len(headers) :]))
 
 
-def write_mails(
-    readings: Sequence[Reading[Mail]], zone: tzinfo
-) -> Iterator[RecordLine]:
-    """Write each mail with its sender, subject and what it says first."""
-    return merge_equal(
-        (reading.position, _sentence(reading, zone)) for reading in readings
-    )
+def _sentences(reading: Reading[Mail], zone: tzinfo) -> Iterator[Sentence]:
+    """Write a mail with its sender, subject and what it says first."""
+    fields, body = reading.value.fields, reading.value.body
+    sender = _party(fields, "sender")
+    is_own = reading.memory.role in {"user", "me"}
+    recipient = _party(fields, "recipient") if is_own or not sender else ""
+    subject = shorten(fields["title"], SUBJECT_CHARS_MAX)
+    head = "Mail" + phrase(" from ", sender) + phrase(" to ", recipient)
+    head += phrase(", “", subject, "”") + phrase(", ", when_of(fields, zone))
+    said = _gist(body)
+    source = f"{' '.join(fields.values())} {body}"
+    yield Sentence(f"{head}: {closed(said)}" if said else f"{head}.", WORTH, source)
 
 
-def _sentence(reading: Reading[Mail], zone: tzinfo) -> Sentence:
-    mail = reading.value
-    fields = mail.fields
-    head = "Mail"
-    if sender := fields.get("sender"):
-        head += f" from {shorten(person(sender), NAME_CHARS_MAX)}"
-    if not sender or reading.memory.role in {"user", "me"}:
-        head += f" to {shorten(person(fields.get('recipient', '')), NAME_CHARS_MAX)}"
-    if subject := shorten(fields["title"], SUBJECT_CHARS_MAX):
-        head += f", “{subject}”"
-    if when := when_of(fields, zone):
-        head += f", {when}"
-    said = _gist(mail.body)
-    source = f"{' '.join(fields.values())} {mail.body}"
-    return Sentence(f"{head}: {closed(said)}" if said else f"{head}.", WORTH, source)
+def _party(fields: Fields, name: str) -> str:
+    return shorten(person(fields.get(name, "")), NAME_CHARS_MAX)
 
 
 def _gist(body: str) -> str:
     """Return the sentences worth most that fit, in order: the first, then those with values."""
     informative = _informative(body)
-    if not informative:
-        return ""
     rated = sorted(
         range(len(informative)),
         key=lambda index: (index > 0, -_exact_values(informative[index]), index),
@@ -149,22 +136,24 @@ def _exact_values(sentence: str) -> int:
 
 def _informative(body: str) -> list[str]:
     """Return the sentences of a body without greetings, courtesies and what it quotes."""
-    lines: list[str] = []
-    for line in body.splitlines():
-        if _FAREWELL.fullmatch(line) or _QUOTED.match(line):
-            break
-        lines.append(line)
-    found: list[str] = []
-    for sentence, _ in sentences(_paragraphs(lines))[:SENTENCES_READ_MAX]:
-        bare = _GREETING_HEAD.sub("", sentence, count=1).strip()
-        polite = _GREETING.fullmatch(bare) or _COURTESY.fullmatch(bare)
-        if polite or len(bare.split()) < WORDS_MIN:
-            continue
-        found.append(without_hashes(bare[0].upper() + bare[1:]))
-    return found
+    text = _paragraphs(takewhile(_is_message, body.splitlines()))
+    bare = [
+        _GREETING_HEAD.sub("", sentence, count=1).strip()
+        for sentence, _ in sentences(text)[:SENTENCES_READ_MAX]
+    ]
+    return [
+        without_hashes(sentence[0].upper() + sentence[1:])
+        for sentence in bare
+        if len(sentence.split()) >= WORDS_MIN and not first_match(_POLITE, sentence)
+    ]
 
 
-def _paragraphs(lines: Sequence[str]) -> str:
+def _is_message(line: str) -> bool:
+    """Tell whether a line stands above the farewell and what is quoted."""
+    return not (_FAREWELL.fullmatch(line) or _QUOTED.match(line))
+
+
+def _paragraphs(lines: Iterable[str]) -> str:
     """Join lines that were wrapped, so that sentences are whole again."""
     joined: list[str] = []
     open_ = False
@@ -178,4 +167,4 @@ def _paragraphs(lines: Sequence[str]) -> str:
     return "\n".join(joined)
 
 
-MAILS = Rule("mails", read_mail, write_mails)
+MAILS = Rule("mails", read_mail, write_each(_sentences))

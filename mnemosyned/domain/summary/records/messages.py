@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
@@ -21,15 +21,19 @@ from mnemosyned.domain.summary.records.lines import (
     Sentence,
     merge_equal,
 )
+from mnemosyned.domain.summary.records.matching import first_reading
 from mnemosyned.domain.summary.records.moments import (
-    localized,
+    STAMP,
+    has_stamp_in_first_paragraph,
     parse_moment,
+    show_clock,
     show_moment,
 )
 from mnemosyned.domain.summary.records.wording import (
     closed,
     first_sentences,
     lines_of,
+    phrase,
     shorten,
     without_hashes,
 )
@@ -43,31 +47,29 @@ CALL_WORTH = 0.3
 SHORT_WORTH = 0.15
 SHORT_WORDS = 4
 
-_STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
 _PHONE = r"\+?\d[\d ()-]{3,18}\d"
-_STAMPED = re.compile(_STAMP)
 _SMS = re.compile(
-    rf"(?P<text>\S.*[.!?…~)\]\"”’】]) (?P<name>\S(?:.{{0,48}}\S)?) (?P<phone>{_PHONE}) (?P<when>{_STAMP})"
+    rf"(?P<text>\S.*[.!?…~)\]\"”’】]) (?P<name>\S(?:.{{0,48}}\S)?) (?P<phone>{_PHONE}) (?P<when>{STAMP})"
     r" (?P<way>Send|Sent|Receive|Received)(?: (?P<note>\S.*))?",
     re.DOTALL,
 )
 _CALL = re.compile(
     rf"(?:(?P<phone>{_PHONE}) (?P<name>\D{{2,48}})|(?P<first>\D{{2,48}}) (?P<last>{_PHONE}))"
-    rf" (?P<start>{_STAMP})(?: (?P<end>{_STAMP}))?"
+    rf" (?P<start>{STAMP})(?: (?P<end>{STAMP}))?"
     r"(?: [01])?(?: (?P<result>[A-Z][A-Za-z]+(?: [A-Za-z]+)?))?(?: (?P<note>\S.*))?",
     re.DOTALL,
 )
 _PUSH = re.compile(
-    rf"(?P<title>[^【】\n]{{2,160}}?) ?【(?P<app>[^】\n]{{1,40}})】(?P<text>.+?) (?P<when>{_STAMP})"
+    rf"(?P<title>[^【】\n]{{2,160}}?) ?【(?P<app>[^】\n]{{1,40}})】(?P<text>.+?) (?P<when>{STAMP})"
     r" (?P<source>\S.*?) (?:Read|Unread)(?: (?P<note>\S.*))?",
     re.DOTALL,
 )
 _BARE_PUSH = re.compile(
-    rf"(?P<text>\S.+?) (?P<when>{_STAMP}) (?P<app>\S.{{0,60}}?) (?:Read|Unread) (?P<note>[^.]{{0,120}}→.*)",
+    rf"(?P<text>\S.+?) (?P<when>{STAMP}) (?P<app>\S.{{0,60}}?) (?:Read|Unread) (?P<note>[^.]{{0,120}}→.*)",
     re.DOTALL,
 )
 _PHOTO = re.compile(
-    rf"(?P<text>\S.*?) (?:IMG|VID|PXL|DSC|MVIMG|Screenshot)[_-]\w+ (?P<when>{_STAMP})"
+    rf"(?P<text>\S.*?) (?:IMG|VID|PXL|DSC|MVIMG|Screenshot)[_-]\w+ (?P<when>{STAMP})"
     r"(?: (?P<note>\S.*))?",
     re.DOTALL,
 )
@@ -84,6 +86,7 @@ _CHAT_DASH = re.compile(
 )
 _NAMED = frozenset({"sender", "recipient", "app", "title"})
 _LINKS = frozenset("and of the de la".split())
+_PLAIN_WORD = re.compile(r"[a-z][\x00-\x7f]*")
 _DIGIT = re.compile(r"\d")
 _LEVELS = frozenset(
     "info warn warning error debug fatal trace critical notice err".split()
@@ -116,89 +119,75 @@ class Message:
 def read_messages(memory: MemoryRecord) -> tuple[Message, ...] | None:
     """Return the messages that the whole memory is made of."""
     content = memory.content.strip()
-    framed = content[:1] == "[" or content[:1].isdigit() or "\n" in content
-    if framed and (messages := _read_chat(content) or _read_labeled(content)):
+    if messages := first_reading(_LINE_READERS, content):
         return messages
-    stamp = _STAMPED.search(content)
-    if not stamp or "\n\n" in content[: stamp.start()]:
+    if not has_stamp_in_first_paragraph(content):
         return None
-    for reader in _FLAT_READERS:
-        if messages := reader(content):
-            return messages
-    return None
+    message = first_reading(_ROW_READERS, content)
+    return (message,) if message else None
 
 
-def _read_sms(content: str) -> tuple[Message, ...] | None:
-    match = _SMS.fullmatch(content)
-    if not match or not _is_name(match["name"]):
+def _read_row(
+    pattern: re.Pattern[str], describe: Callable[[dict[str, str]], Message | None]
+) -> Callable[[str], Message | None]:
+    """Return the reader of rows that have the pattern."""
+
+    def read(content: str) -> Message | None:
+        match = pattern.fullmatch(content)
+        return describe(match.groupdict("")) if match else None
+
+    return read
+
+
+def _sms(parts: dict[str, str]) -> Message | None:
+    name = parts["name"]
+    if not _is_name(name):
         return None
-    way = "to" if match["way"].startswith("Sen") else "from"
-    source = f"{match['text']} {match['note'] or ''}"
-    name = match["name"]
-    text = re.sub(rf"^(?:Me|{re.escape(name)}): ", "", match["text"])
-    return (Message(f"SMS {way} {name}", text, match["when"], source),)
+    way = "to" if parts["way"].startswith("Sen") else "from"
+    text = re.sub(rf"^(?:Me|{re.escape(name)}): ", "", parts["text"])
+    source = f"{parts['text']} {parts['note']}"
+    return Message(f"SMS {way} {name}", text, parts["when"], source)
 
 
 def _is_name(text: str) -> bool:
     words = text.split()
-    return len(words) <= 5 and all(
-        word[0].isupper()
-        or not (word[0].isalpha() and word.isascii())
-        or word in _LINKS
-        for word in words
-    )
+    plain = set(filter(_PLAIN_WORD.fullmatch, words)) - _LINKS
+    return len(words) <= 5 and not plain
 
 
-def _read_call(content: str) -> tuple[Message, ...] | None:
-    match = _CALL.fullmatch(content)
-    if not match:
-        return None
-    name = (match["name"] or match["first"]).strip()
-    result = match["result"] or ""
+def _call(parts: dict[str, str]) -> Message | None:
+    name = (parts["name"] or parts["first"]).strip()
     if not _is_name(name):
         return None
-    reached = not result or result.lower().startswith(("connect", "answer"))
-    note = match["note"] or ""
-    head = f"Call with {name}"
-    return (
-        Message(
-            head,
-            note,
-            match["start"],
-            f"{name} {note}",
-            CALL_WORTH,
-            end=match["end"] or "",
-            state="" if reached else result.lower(),
-        ),
+    result = parts["result"].lower()
+    return Message(
+        head=f"Call with {name}",
+        text=parts["note"],
+        when=parts["start"],
+        source=f"{name} {parts['note']}",
+        worth=CALL_WORTH,
+        end=parts["end"],
+        state="" if result.startswith(("connect", "answer")) else result,
     )
 
 
-def _read_push(content: str) -> tuple[Message, ...] | None:
-    match = _PUSH.fullmatch(content)
-    if not match:
-        return None
-    source = f"{match['title']} {match['source']} {match['note'] or ''} {match['text']}"
-    head = f"Notification from {match['app']}"
-    return (Message(head, match["text"], match["when"], source, NOTICE_WORTH),)
+def _push(parts: dict[str, str]) -> Message:
+    source = f"{parts['title']} {parts['source']} {parts['note']} {parts['text']}"
+    head = f"Notification from {parts['app']}"
+    return Message(head, parts["text"], parts["when"], source, NOTICE_WORTH)
 
 
-def _read_bare_push(content: str) -> tuple[Message, ...] | None:
-    """Read a notification whose title and text run into each other."""
-    match = _BARE_PUSH.fullmatch(content)
-    if not match:
-        return None
-    title, text = split_title(" ".join(match["text"].split()))
-    source = f"{title} {text} {match['note']}"
-    head = f"Notification from {match['app']}"
-    return (Message(head, text or title, match["when"], source, NOTICE_WORTH),)
+def _bare_push(parts: dict[str, str]) -> Message:
+    """Return a notification whose title and text run into each other."""
+    title, text = split_title(" ".join(parts["text"].split()))
+    source = f"{title} {text} {parts['note']}"
+    head = f"Notification from {parts['app']}"
+    return Message(head, text or title, parts["when"], source, NOTICE_WORTH)
 
 
-def _read_photo(content: str) -> tuple[Message, ...] | None:
-    match = _PHOTO.fullmatch(content)
-    if not match:
-        return None
-    note = _BOILERPLATE.sub("", match["note"] or "")
-    return (Message("Photo", match["text"], match["when"], f"{match['text']} {note}"),)
+def _photo(parts: dict[str, str]) -> Message:
+    note = _BOILERPLATE.sub("", parts["note"])
+    return Message("Photo", parts["text"], parts["when"], f"{parts['text']} {note}")
 
 
 def _read_chat(content: str) -> tuple[Message, ...] | None:
@@ -209,59 +198,65 @@ def _read_chat(content: str) -> tuple[Message, ...] | None:
         return None
     messages: list[Message] = []
     for line in lines[:LINES_PER_MEMORY_MAX]:
-        match = form.fullmatch(line.strip())
-        if match:
-            name = (match["nick"] or match["name"]).strip()
-            if name.rpartition(".")[2].lower() in _LEVELS:
-                return None
-            day = f"{match['day']}, " if match["day"] else ""
-            text = match["text"]
-            messages.append(Message(name, text, f"{day}{match['time']}", text))
+        if match := form.fullmatch(line.strip()):
+            messages.append(_chat_message(match.groupdict("")))
         else:
             last = messages[-1]
             joined = f"{last.text}\n{line}"
             messages[-1] = Message(last.head, joined, last.when, joined)
-    left = len(lines) - LINES_PER_MEMORY_MAX
-    if left > 0:
-        hidden = "\n".join(lines[LINES_PER_MEMORY_MAX:])
-        messages.append(
-            Message("Chat", f"The chat goes on for {left} more lines.", "-", hidden)
-        )
+    if any(map(_is_log_entry, messages)):
+        return None
+    hidden = lines[LINES_PER_MEMORY_MAX:]
+    if hidden:
+        text = f"The chat goes on for {len(hidden)} more lines."
+        messages.append(Message("Chat", text, "-", "\n".join(hidden)))
     return tuple(messages)
+
+
+def _chat_message(parts: dict[str, str]) -> Message:
+    name = (parts["nick"] or parts["name"]).strip()
+    when = phrase("", parts["day"], ", ") + parts["time"]
+    return Message(name, parts["text"], when, parts["text"])
+
+
+def _is_log_entry(message: Message) -> bool:
+    """Tell whether what seems to be a name is the level of a log line."""
+    return message.head.rpartition(".")[2].lower() in _LEVELS
 
 
 def _read_labeled(content: str) -> tuple[Message, ...] | None:
     """Read "SMS" or "Notification" with the fields From, Time and Text below it."""
     lines = lines_of(content)
-    kind = _kind_of(lines[0]) if len(lines) > 1 else None
+    kind = _kind_of(lines[0])
     fields = read_fields(lines[1:]) if kind else None
-    if not kind or not fields or _NAMED.isdisjoint(fields):
+    if not fields or _NAMED.isdisjoint(fields):
         return None
     when = fields.pop("start", "") or fields.pop("date", "")
-    named: dict[str, str] = {
-        key: fields[key] for key in ("sender", "recipient", "app") if key in fields
-    }
-    head = message_sentence(named, UTC, kind=kind, when="").rstrip(".")
-    said = [fields[key] for key in ("title", "body") if fields.get(key)]
-    text = ": ".join(said) or fields.get("duration", "") or fields.get("status", "")
+    parties = {name: fields.get(name, "") for name in ("sender", "recipient", "app")}
+    head = message_sentence(parties, UTC, kind=kind).rstrip(".")
+    title, body, duration, status = (
+        fields.get(name, "") for name in ("title", "body", "duration", "status")
+    )
+    text = ": ".join(filter(None, (title, body))) or duration or status
     return (Message(head, text, when, " ".join(fields.values())),)
 
 
-def _kind_of(line: str) -> str | None:
+def _kind_of(line: str) -> str:
     """Return the kind that a first line names: "SMS", "[Notification]" or "Type: SMS"."""
-    label, _, value = line.partition(":")
-    name = label.strip("[]# ").lower()
+    label, _, value = (part.strip().lower() for part in line.partition(":"))
+    name = label.strip("[]# ")
     if name == "type":
-        return _KINDS.get(value.strip().lower())
-    return None if value.strip() else _KINDS.get(name)
+        return _KINDS.get(value, "")
+    return "" if value else _KINDS.get(name, "")
 
 
-_FLAT_READERS: tuple[Callable[[str], tuple[Message, ...] | None], ...] = (
-    _read_photo,
-    _read_push,
-    _read_sms,
-    _read_call,
-    _read_bare_push,
+_LINE_READERS = (_read_chat, _read_labeled)
+_ROW_READERS = (
+    _read_row(_PHOTO, _photo),
+    _read_row(_PUSH, _push),
+    _read_row(_SMS, _sms),
+    _read_row(_CALL, _call),
+    _read_row(_BARE_PUSH, _bare_push),
 )
 
 
@@ -287,14 +282,18 @@ def _sentence(
     message: Message, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> Sentence:
     when = _when(message, memory, zone, dated=dated)
-    head = shorten(message.head, NAME_CHARS_MAX)
-    head = f"{head}, {when}" if when else head
+    head = shorten(message.head, NAME_CHARS_MAX) + phrase(", ", when)
     if not message.text.strip():
         return Sentence(closed(head), message.worth, message.source)
     said = closed(first_sentences(message.text, BODY_CHARS_MAX))
-    short = len(message.text.split()) < SHORT_WORDS and message.text.isascii()
-    worth = SHORT_WORTH if short and not _DIGIT.search(message.text) else message.worth
+    worth = SHORT_WORTH if _is_short(message.text) else message.worth
     return Sentence(f"{head}: {said}", worth, message.source)
+
+
+def _is_short(text: str) -> bool:
+    """Tell whether a text is a word or two without a value."""
+    few_words = len(text.split()) < SHORT_WORDS and text.isascii()
+    return few_words and not _DIGIT.search(text)
 
 
 def _when(message: Message, memory: MemoryRecord, zone: tzinfo, *, dated: bool) -> str:
@@ -304,15 +303,12 @@ def _when(message: Message, memory: MemoryRecord, zone: tzinfo, *, dated: bool) 
     moment = parse_moment(written) if written else memory.created_at
     if moment is None:
         return without_hashes(written)
-    if not isinstance(moment, datetime) or dated:
-        shown = show_moment(moment, zone)
-    else:
-        shown = f"{localized(moment, zone):%H:%M}"
-    end = parse_moment(message.end)
-    if isinstance(end, datetime):
-        until = f"{localized(end, zone):%H:%M}"
-        shown += "" if shown.endswith(until) else f"–{until}"
-    return f"{shown} ({message.state})" if message.state else shown
+    clock = "" if dated else show_clock(moment, zone)
+    shown = clock or show_moment(moment, zone)
+    end = show_clock(parse_moment(message.end), zone)
+    if not shown.endswith(end):
+        shown += f"–{end}"
+    return shown + phrase(" (", message.state, ")")
 
 
 MESSAGES = Rule("messages", read_messages, write_messages)

@@ -7,15 +7,25 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 
 from mnemosyned.domain.dates.relative import format_period
 from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.summary.records.matching import first_match
 
 Moment = datetime | date
 """A time with a zone, a time of the wall clock, or a day."""
+
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
+"""The pattern of a time as phones write it into their rows."""
 
 _DAY = r"(?P<year>\d{4})[-/.]?(?P<month>\d\d)[-/.]?(?P<day>\d\d)"
 _CLOCK = r"(?P<hour>\d\d):?(?P<minute>\d\d)(?::?(?P<second>\d\d))?(?:[.,]\d+)?"
 _OFFSET = r"(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)"
 _ISO = re.compile(rf"{_DAY}(?:[T ]{_CLOCK}\s?{_OFFSET}?)?")
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = dict(
+    zip(
+        "jan feb mar apr may jun jul aug sep oct nov dec".split(),
+        range(1, 13),
+        strict=True,
+    )
+)
 _RFC = re.compile(
     r"(?:\w{3},? )?(?P<day>\d{1,2}) (?P<name>\w{3})\w* (?P<year>\d{4})"
     rf"(?:,? {_CLOCK}(?: {_OFFSET})?)?(?: \(\w+\))?"
@@ -27,16 +37,20 @@ _EUROPEAN = re.compile(
     rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}})(?:,? (?:um )?{_CLOCK})?"
 )
 _FORMS = (_ISO, _RFC, _GIT, _EUROPEAN)
+_STAMP = re.compile(STAMP)
 _EPOCH = re.compile(r"1\d{9}(?:\d{3})?(?:\.\d+)?")
 
 
 def parse_moment(text: str) -> Moment | None:
     """Return the time that the whole text spells, or None."""
-    clean = text.strip()
-    for form in _FORMS:
-        if match := form.fullmatch(clean):
-            return _build(match)
-    return None
+    match = first_match(_FORMS, text.strip())
+    return _build(match) if match else None
+
+
+def has_stamp_in_first_paragraph(text: str) -> bool:
+    """Tell whether a text may be a row of a phone, which has its time before any gap."""
+    stamp = _STAMP.search(text)
+    return stamp is not None and "\n\n" not in text[: stamp.start()]
 
 
 def parse_epoch(text: str) -> Moment | None:
@@ -69,6 +83,13 @@ def show_span(start: Moment, end: Moment | None, zone: tzinfo) -> str:
     return format_period(_day(start), _day(end))
 
 
+def show_clock(moment: Moment | None, zone: tzinfo) -> str:
+    """Return the time of day as `08:20`, empty for a day."""
+    if not isinstance(moment, datetime):
+        return ""
+    return f"{localized(moment, zone):%H:%M}"
+
+
 def localized(moment: datetime, zone: tzinfo) -> datetime:
     """Return the reading of the zone's clock; a wall-clock time stays as it is."""
     return moment if moment.tzinfo is None else in_zone(moment, zone)
@@ -93,14 +114,12 @@ def _day(moment: Moment) -> date:
 
 
 def _build(match: re.Match[str]) -> Moment | None:
-    parts = match.groupdict()
-    name = parts.get("name")
-    if name and name.lower() not in _MONTHS:
-        return None
-    month = _MONTHS.index(name.lower()) + 1 if name else int(parts["month"])
+    parts = match.groupdict("")
+    name = parts.get("name", "").lower()
+    month = _MONTHS.get(name, 0) if name else int(parts["month"])
     try:
         day = date(int(parts["year"]), month, int(parts["day"]))
-        if parts["hour"] is None:
+        if not parts["hour"]:
             return day
         return datetime(
             day.year,
@@ -109,13 +128,13 @@ def _build(match: re.Match[str]) -> Moment | None:
             int(parts["hour"]),
             int(parts["minute"]),
             int(parts["second"] or 0),
-            tzinfo=_offset(parts.get("offset")),
+            tzinfo=_offset(parts.get("offset", "")),
         )
     except ValueError:
         return None
 
 
-def _offset(text: str | None) -> timezone | None:
+def _offset(text: str) -> timezone | None:
     if not text:
         return None
     if text in {"Z", "UTC", "GMT"}:

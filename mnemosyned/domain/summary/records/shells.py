@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import starmap
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.lines import (
-    Reading,
-    RecordLine,
-    Rule,
-    Sentence,
-    merge_equal,
+from mnemosyned.domain.summary.records.lines import Reading, Rule, Sentence, write_each
+from mnemosyned.domain.summary.records.wording import (
+    full_stop,
+    is_prose,
+    lines_of,
+    phrase,
+    shorten,
 )
-from mnemosyned.domain.summary.records.wording import is_prose, lines_of, shorten
 
 COMMANDS_MAX = 24
 LINES_MAX = 5_000
@@ -42,7 +43,7 @@ _SUCCESS = re.compile(
     re.IGNORECASE,
 )
 _EXIT = re.compile(
-    r"(?:\[?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|rc)[ :=]+(?P<code>\d{1,3})\]?)",
+    r"\s*\[?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|rc)[ :=]+(?P<code>\d{1,3})\]?",
     re.IGNORECASE,
 )
 
@@ -62,22 +63,21 @@ def read_session(memory: MemoryRecord) -> tuple[Command, ...] | None:
     if not _PROMPT_SIGN.search(memory.content, 0, PROMPT_CHARS_MAX):
         return None
     lines = lines_of(memory.content.strip())[:LINES_MAX]
-    if not lines or not _command_of(lines[0]):
+    if not _command_of(lines[0]) or _has_remarks(lines):
         return None
-    if len(lines) > 1 and is_prose(lines[-1]) and not _FAILURE.search(lines[-1]):
-        return None
-    commands: list[Command] = []
-    command, output = "", list[str]()
+    parts: list[tuple[str, list[str]]] = []
     for line in lines:
-        if next_command := _command_of(line):
-            if command:
-                commands.append(_finished(command, output))
-            command, output = next_command, []
+        if command := _command_of(line):
+            parts.append((command, []))
         else:
-            output.append(line)
-    commands.append(_finished(command, output))
-    prose = sum(is_prose(line) for line in lines)
-    return None if prose > len(lines) // 3 else tuple(commands)
+            parts[-1][1].append(line)
+    return tuple(starmap(_finished, parts))
+
+
+def _has_remarks(lines: Sequence[str]) -> bool:
+    """Tell whether a person wrote the end, or too much of the rest."""
+    ends_in_prose = is_prose(lines[-1]) and not _FAILURE.search(lines[-1])
+    return ends_in_prose or sum(map(is_prose, lines)) > len(lines) // 3
 
 
 def _command_of(line: str) -> str:
@@ -90,40 +90,36 @@ def _command_of(line: str) -> str:
 
 def _finished(command: str, output: Sequence[str]) -> Command:
     """Return a command with its failure, or else the last line that it printed."""
-    failures = [line for line in output if _FAILURE.search(line)]
-    exits = [match for line in output if (match := _EXIT.fullmatch(line.strip()))]
-    failed = bool(exits and exits[-1]["code"] != "0")
-    printed = [line for line in output if not _EXIT.fullmatch(line.strip())]
-    if failures and not (exits and not failed):
-        failed = True
-        outcome = failures[-1]
-    else:
-        outcome = _last_word(printed)
-    if exits and failed:
-        outcome = f"{outcome.strip()} (exit code {exits[-1]['code']})".strip()
+    exits = list(filter(None, map(_EXIT.fullmatch, output)))
+    code = exits[-1]["code"] if exits else ""
+    failures = list(filter(_FAILURE.search, output))
+    if code == "0" or not (code or failures):
+        return _ended(command, _last_word(output), output, failed=False)
+    outcome = failures[-1].strip() if failures else _last_word(output)
+    outcome += phrase(" (exit code ", code, ")")
+    return _ended(command, outcome, output, failed=True)
+
+
+def _ended(
+    command: str, outcome: str, output: Sequence[str], *, failed: bool
+) -> Command:
     return Command(command, outcome.strip(), failed, "\n".join(output[-40:]))
 
 
-def _last_word(printed: Sequence[str]) -> str:
+def _last_word(output: Sequence[str]) -> str:
     """Return the line that says how it went, or else the last one and how many came."""
-    said = [line for line in printed if _SUCCESS.search(line)]
-    if said or len(printed) < 2:
-        return (said or [*printed, ""])[-1 if said else 0]
+    printed = [line for line in output if not _EXIT.fullmatch(line)]
+    successes = list(filter(_SUCCESS.search, printed))
+    if successes or len(printed) < 2:
+        return "".join((successes or printed)[-1:]).strip()
     return f"{len(printed)} lines, the last {printed[-1].strip()}"
 
 
-def write_sessions(
-    readings: Sequence[Reading[tuple[Command, ...]]], _zone: tzinfo
-) -> Iterator[RecordLine]:
-    """Write each command with how it ended; equal ones once."""
-    return merge_equal(
-        (reading.position, sentence)
-        for reading in readings
-        for sentence in _sentences(reading.value)
-    )
-
-
-def _sentences(commands: Sequence[Command]) -> Iterator[Sentence]:
+def _sentences(
+    reading: Reading[tuple[Command, ...]], _zone: tzinfo
+) -> Iterator[Sentence]:
+    """Write each command with how it ended."""
+    commands = reading.value
     for command in commands[:COMMANDS_MAX]:
         yield _sentence(command)
     hidden = commands[COMMANDS_MAX:]
@@ -137,9 +133,9 @@ def _sentence(command: Command) -> Sentence:
     outcome = shorten(command.outcome, OUTPUT_CHARS_MAX).rstrip(".")
     source = f"{command.command}\n{command.output}"
     verb = "failed with" if command.failed else "printed"
-    text = f"The command `{line}` {verb}: {outcome}." if outcome else f"Ran `{line}`."
+    text = f"The command `{line}` {verb}: {outcome}" if outcome else f"Ran `{line}`"
     worth = FAILED_WORTH if command.failed else WORTH
-    return Sentence(text.replace("….", "…"), worth, source)
+    return Sentence(full_stop(text), worth, source)
 
 
-SHELLS = Rule("commands", read_session, write_sessions)
+SHELLS = Rule("commands", read_session, write_each(_sentences))

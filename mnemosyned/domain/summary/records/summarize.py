@@ -79,8 +79,8 @@ def summarize_records(
 
 
 def _may_be_record(content: str) -> bool:
-    """Whether any rule may take it: several lines, or a sign that all records have."""
-    if len(content) > CONTENT_CHARS_MAX:
+    """Tell whether any rule may take it: several lines, or a sign that all records have."""
+    if len(content) > CONTENT_CHARS_MAX or content.isspace():
         return False
     return "\n" in content or _SIGN.search(content) is not None
 

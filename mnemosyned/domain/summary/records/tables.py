@@ -7,20 +7,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import chain
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.lines import (
-    Reading,
-    RecordLine,
-    Rule,
-    Sentence,
-    merge_equal,
-)
+from mnemosyned.domain.summary.records.lines import Reading, Rule, Sentence, write_each
+from mnemosyned.domain.summary.records.matching import first_match, first_reading
 from mnemosyned.domain.summary.records.wording import (
+    below_command,
     counted,
+    full_stop,
     is_prose,
     lines_of,
     listed,
+    phrase,
+    plural,
     shorten,
 )
 
@@ -37,6 +37,8 @@ SOURCE_ROWS_MAX = 60
 _RULE_ROW = re.compile(r"\|?\s*:?-{2,}:?\s*(?:[|+]\s*:?-{2,}:?\s*)*\|?")
 _FRAME = re.compile(r"[+\-=─━┌┬┐├┼┤└┴┘╭╮╰╯|│\s]+")
 _GAP = re.compile(r"\s{2,}|\t")
+_BETWEEN_ROWS = (_FRAME, _RULE_ROW, re.compile(r"\(\d+ rows?\)|\d+ rows? in set.*"))
+_COLUMN_NAME = re.compile(r"\s*[^\s\d]")
 _DIGIT = re.compile(r"\d")
 _ENDING_MARK = (".", "!", "?", ":")
 
@@ -47,8 +49,8 @@ Grid = list[list[str]]
 class Table:
     """A table: its columns and its rows."""
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def read_table(memory: MemoryRecord) -> Table | None:
@@ -58,55 +60,57 @@ def read_table(memory: MemoryRecord) -> Table | None:
     lines = lines_of(memory.content.strip("\n"))[:ROWS_READ_MAX]
     if len(lines) < 3:
         return None
-    if lines[0].startswith("$ "):
-        lines = lines[1:]
-    for reader in _READERS:
-        if grid := reader(lines):
-            return _table(grid)
-    return None
+    _, lines = below_command(lines)
+    grid = first_reading(_READERS, lines)
+    return Table(grid[0], grid[1:]) if grid else None
 
 
 def _read_piped(lines: Sequence[str]) -> Grid | None:
     """Read Markdown tables and the frames that SQL shells draw."""
-    framed = _FRAME.fullmatch(lines[0]) or lines[0].count("|") + lines[0].count("│") > 1
-    ruled = "|" in lines[0] and _RULE_ROW.fullmatch(lines[1].strip())
-    if not framed and not ruled:
+    if not _begins_piped(lines):
         return None
-    grid: Grid = []
-    for line in lines:
-        bare = line.strip().replace("│", "|")
-        if _FRAME.fullmatch(bare) or _RULE_ROW.fullmatch(bare):
-            continue
-        if re.fullmatch(r"\(\d+ rows?\)|\d+ rows? in set.*", bare):
-            continue
-        if "|" not in bare:
-            return None
-        grid.append([cell.strip() for cell in bare.strip("|").split("|")])
+    barred = (line.strip().replace("│", "|") for line in lines)
+    grid = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in barred
+        if not first_match(_BETWEEN_ROWS, line)
+    ]
     return grid if len(grid) > 1 and _is_even(grid) else None
+
+
+def _begins_piped(lines: Sequence[str]) -> bool:
+    head = lines[0].replace("│", "|")
+    is_ruled = "|" in head and _RULE_ROW.fullmatch(lines[1].strip())
+    return bool(is_ruled or head.count("|") > 1 or _FRAME.fullmatch(head))
 
 
 def _read_separated(lines: Sequence[str]) -> Grid | None:
     """Read CSV with commas, semicolons or tabs."""
     for separator in ("\t", ";", ","):
-        count = lines[0].count(separator)
-        if not count or (count < 2 and len(lines) < 4):
-            continue
-        try:
-            grid = [list(row) for row in csv.reader(lines, delimiter=separator)]
-        except csv.Error:
-            continue
-        if _is_even(grid) and _is_tabular(grid, lines):
+        grid = _separated(lines, separator)
+        if grid and _is_even(grid) and _is_tabular(grid, lines):
             return [[cell.strip() for cell in row] for row in grid]
     return None
 
 
+def _separated(lines: Sequence[str], separator: str) -> Grid:
+    """Return the cells between separators; a single one takes more lines to be a sign."""
+    count = lines[0].count(separator)
+    if count == 0 or (count == 1 and len(lines) < 4):
+        return []
+    try:
+        return list(csv.reader(lines, delimiter=separator))
+    except csv.Error:
+        return []
+
+
 def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
     """Tell a table from lines of prose that happen to have as many commas."""
-    cells = [cell for row in grid[:200] for cell in row]
+    cells = list(chain.from_iterable(grid[:200]))
     spaced = sum(cell.startswith(" ") for cell in cells)
-    mean = sum(map(len, cells)) / max(len(cells), 1)
-    named = all(cell.strip() and not cell.strip()[0].isdigit() for cell in grid[0])
-    ended = any(line.rstrip().endswith(_ENDING_MARK) for line in lines)
+    mean = sum(map(len, cells)) / len(cells)
+    named = all(map(_COLUMN_NAME.match, grid[0]))
+    ended = any(line.endswith(_ENDING_MARK) for line in lines)
     return (
         named
         and not ended
@@ -137,10 +141,6 @@ def _is_even(grid: Grid) -> bool:
     return 2 <= width <= COLUMNS_MAX and all(len(row) == width for row in grid)
 
 
-def _table(grid: Grid) -> Table:
-    return Table(tuple(grid[0]), tuple(tuple(row) for row in grid[1:]))
-
-
 _READERS: tuple[Callable[[Sequence[str]], Grid | None], ...] = (
     _read_piped,
     _read_separated,
@@ -148,38 +148,27 @@ _READERS: tuple[Callable[[Sequence[str]], Grid | None], ...] = (
 )
 
 
-def write_tables(
-    readings: Sequence[Reading[Table]], _zone: tzinfo
-) -> Iterator[RecordLine]:
-    """Write each table by its size, its columns and its first rows."""
-    return merge_equal(
-        (reading.position, _sentence(reading.value)) for reading in readings
-    )
-
-
-def _sentence(table: Table) -> Sentence:
+def _sentences(reading: Reading[Table], _zone: tzinfo) -> Iterator[Sentence]:
+    """Write a table by its size, its columns and its first rows."""
+    table = reading.value
     names = [shorten(name, NAME_CHARS_MAX) or "unnamed" for name in table.columns]
     head = f"Table of {counted(len(table.rows), 'row')} with columns "
     head += listed(names, COLUMNS_SHOWN_MAX)
     rows = [_row(names, row) for row in table.rows[:ROWS_SHOWN_MAX]]
-    shown = "; ".join(row for row in rows if row)
-    label = "first rows" if len(table.rows) > ROWS_SHOWN_MAX else "rows"
-    text = (
-        f"{head}; {label if len(rows) > 1 else 'row'}: {shown}."
-        if shown
-        else f"{head}."
-    )
-    source = "\n".join(" ".join(row) for row in table.rows[:SOURCE_ROWS_MAX])
-    return Sentence(text.replace("….", "…"), WORTH, source)
+    label = plural(len(rows), "row")
+    if len(table.rows) > len(rows):
+        label = f"first {label}"
+    shown = phrase(f"; {label}: ", "; ".join(filter(None, rows)))
+    source = "\n".join(map(" ".join, table.rows[:SOURCE_ROWS_MAX]))
+    yield Sentence(full_stop(head + shown), WORTH, source)
 
 
 def _row(names: Sequence[str], row: Sequence[str]) -> str:
-    pairs = [
-        f"{name} {text}"
+    cells = [
+        phrase(f"{name} ", shorten(cell, CELL_CHARS_MAX))
         for name, cell in zip(names, row, strict=True)
-        if (text := shorten(cell, CELL_CHARS_MAX))
     ]
-    return ", ".join(pairs[:COLUMNS_SHOWN_MAX])
+    return ", ".join(list(filter(None, cells))[:COLUMNS_SHOWN_MAX])
 
 
-TABLES = Rule("tables", read_table, write_tables)
+TABLES = Rule("tables", read_table, write_each(_sentences))

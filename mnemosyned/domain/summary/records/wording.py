@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from mnemosyned.domain.text.sentences import sentences
@@ -93,9 +94,24 @@ def closed(text: str) -> str:
     return text if text.endswith(_ENDS) else f"{text}."
 
 
+def full_stop(text: str) -> str:
+    """Return the text with a full stop, which an ellipsis at the end of a part swallows."""
+    return f"{text}.".replace("….", "…")
+
+
+def phrase(before: str, text: str, after: str = "") -> str:
+    """Return the text between its marks, or nothing where there is no text."""
+    return f"{before}{text}{after}" if text else ""
+
+
+def plural(count: int, noun: str) -> str:
+    """Return the noun in the form that a number asks for."""
+    return noun if count == 1 else f"{noun}s"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun in the right form."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {plural(count, noun)}"
 
 
 def listed(names: Sequence[str], limit: int) -> str:
@@ -145,9 +161,13 @@ def lines_of(text: str) -> list[str]:
     ]
 
 
+def below_command(lines: list[str]) -> tuple[str, list[str]]:
+    """Return the command that a first line `$ make test` shows, and the lines below it."""
+    if not lines[0].startswith("$ "):
+        return "", lines
+    return lines[0].removeprefix("$ "), lines[1:]
+
+
 def most_common(names: Iterable[str]) -> list[tuple[str, int]]:
     """Return names with their counts, the most frequent first, equals in order."""
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return sorted(counts.items(), key=lambda pair: -pair[1])
+    return Counter(names).most_common()
