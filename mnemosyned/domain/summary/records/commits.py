@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
+from itertools import takewhile
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.lines import Reading, RecordLine, Rule
+from mnemosyned.domain.summary.records.lines import (
+    Reading,
+    RecordLine,
+    Rule,
+    make_line,
+)
+from mnemosyned.domain.summary.records.matching import (
+    first_match,
+    first_reading,
+    grouped,
+)
 from mnemosyned.domain.summary.records.moments import (
     localized,
     parse_moment,
@@ -17,11 +28,12 @@ from mnemosyned.domain.summary.records.moments import (
 from mnemosyned.domain.summary.records.wording import (
     collapse,
     counted,
-    index_terms,
+    full_stop,
     is_prose,
     lines_of,
     listed,
     most_common,
+    phrase,
     shorten,
     without_hashes,
 )
@@ -57,6 +69,10 @@ _STAT = re.compile(
     r"|\s(?:create|delete|rename|mode change) .*|\s*\S+\s+\|\s+(?:\d+ ?[+-]*|Bin.*)"
     r"|[AMDRCT]\d*\t\S.*|\d+\t\d+\t\S+| Date: .*| Author: .*"
 )
+_BETWEEN_COMMITS = (_STAT, re.compile(r"[*|\\/ ]*"))
+"""Files and the lines of the graph."""
+_WORD_OR_NUMBER = re.compile(r"[a-f]*|\d{,39}")
+"""What looks like a hash and may be none."""
 _MESSAGE_OPTION = re.compile(
     r"git commit (?:-\w+ )*-\w*m (?P<quote>[\"'])(?P<subject>.+?)(?P=quote)"
     r"(?:: (?P<stat>\d+ files? changed[\w, ]*))?\.?"
@@ -124,60 +140,58 @@ def read_commits(memory: MemoryRecord) -> tuple[Commit, ...] | None:
         lines = lines[1:]
     if not lines:
         return None
-    if _HEAD.fullmatch(lines[0]):
-        return _read_log("\n".join(lines))
-    readers: tuple[Callable[[Sequence[str]], tuple[Commit, ...] | None], ...] = (
-        _read_one_lines,
-        _read_committed,
-    )
-    for reader in readers:
-        if commits := reader(lines):
-            return commits
-    return None
+    return first_reading((_read_log, _read_one_lines, _read_committed), lines)
 
 
-def _read_log(text: str) -> tuple[Commit, ...] | None:
-    """Read what `git log` prints: a head, fields, and the message indented."""
-    commits: list[Commit] = []
+def _read_log(lines: Sequence[str]) -> tuple[Commit, ...] | None:
+    """Read what `git log` prints: a head over each commit."""
+    if not _HEAD.fullmatch(lines[0]):
+        return None
+    blocks: list[list[str]] = []
+    for line in lines[: COMMITS_PER_MEMORY_MAX * 8]:
+        if _HEAD.fullmatch(line):
+            blocks.append([])
+        else:
+            blocks[-1].append(line)
+    commits = [_read_block(block) for block in blocks]
+    if None in commits:
+        return None
+    return tuple(commit for commit in commits if commit and commit.subject) or None
+
+
+def _read_block(lines: Sequence[str]) -> Commit | None:
+    """Read the fields of a commit, its message, which is indented, and its files."""
     fields: dict[str, str] = {}
     message: list[str] = []
     paths: list[str] = []
-
-    def finish() -> None:
-        if message:
-            commits.append(_finished(fields, message, paths))
-        fields.clear()
-        message.clear()
-        paths.clear()
-
-    for line in text.splitlines()[: COMMITS_PER_MEMORY_MAX * 8]:
-        if _HEAD.fullmatch(line):
-            finish()
-        elif match := _FIELD.fullmatch(line):
+    for line in lines:
+        if match := _FIELD.fullmatch(line):
             fields[match[1]] = match[2]
-        elif match := _PATH.match(line):
-            paths.append(match["stat"] or match["status"])
-        elif line.startswith("    ") or (not message and fields):
+        elif path := _paths_in(line):
+            paths += path
+        elif line.startswith("    ") or (fields and not message):
             message.append(line.strip())
         elif not _STAT.fullmatch(line):
             return None
-    finish()
-    return tuple(commits) or None
-
-
-def _finished(
-    fields: dict[str, str], message: Sequence[str], paths: Sequence[str]
-) -> Commit:
-    author = fields.get("Author", "").partition("<")[0].strip()
-    when = fields.get("Date") or fields.get("AuthorDate") or ""
-    body = [line for line in message[1:] if not _TRAILER.fullmatch(line)]
+    when = fields.get("Date") or fields.get("AuthorDate", "")
     return Commit(
-        subject=message[0],
-        author=author,
+        subject="".join(message[:1]),
+        author=fields.get("Author", "").partition("<")[0].strip(),
         when=parse_moment(when),
-        body=" ".join(body)[:BODY_CHARS_MAX],
+        body=_body(message[1:]),
         paths=tuple(paths),
     )
+
+
+def _body(lines: Sequence[str]) -> str:
+    """Return the text of a message without its trailers."""
+    own = [line for line in lines if not _TRAILER.fullmatch(line)]
+    return " ".join(own)[:BODY_CHARS_MAX]
+
+
+def _paths_in(text: str) -> list[str]:
+    """Return the files that the lines below a commit name."""
+    return [match["stat"] or match["status"] for match in _PATH.finditer(text)]
 
 
 def _read_one_lines(lines: Sequence[str]) -> tuple[Commit, ...] | None:
@@ -185,55 +199,48 @@ def _read_one_lines(lines: Sequence[str]) -> tuple[Commit, ...] | None:
     commits: list[Commit] = []
     paths: list[str] = []
     for line in lines[:COMMITS_PER_MEMORY_MAX]:
-        bare = _GRAPH.sub("", line)
-        if commits and (_STAT.fullmatch(line) or not bare.strip("*|\\/ ")):
-            paths += [m["stat"] or m["status"] for m in _PATH.finditer(line)]
-        elif commit := _read_one_line(bare.strip()):
+        if commits and first_match(_BETWEEN_COMMITS, line):
+            paths += _paths_in(line)
+        elif commit := _read_one_line(_GRAPH.sub("", line).strip()):
             commits.append(commit)
         else:
             return _with_body(commits, lines)
-    if len(commits) == 1 and paths:
-        only = commits[0]
-        return (Commit(only.subject, only.author, only.when, paths=tuple(paths)),)
-    return tuple(commits) or None
+    if len(commits) == 1:
+        return (replace(commits[0], paths=tuple(paths)),)
+    return tuple(commits)
 
 
 def _with_body(
     commits: Sequence[Commit], lines: Sequence[str]
 ) -> tuple[Commit, ...] | None:
     """Return a single commit with the message body below it, if that is what the lines are."""
-    if len(commits) != 1 or not _read_one_line(lines[0]):
-        return None
+    is_single = len(commits) == 1 and _read_one_line(lines[0]) is not None
     indented = all(line.startswith(("  ", "\t")) for line in lines[1:])
-    if not indented:
+    if not is_single or not indented:
         return None
-    only = commits[0]
     body = collapse(" ".join(lines[1:]))[:BODY_CHARS_MAX]
-    return (Commit(only.subject, only.author, only.when, body),)
+    return (replace(commits[0], body=body),)
 
 
 def _read_one_line(line: str) -> Commit | None:
     for form in (_STAMPED, _HANDED_ON, _ONE_LINE):
         match = form.fullmatch(line)
-        if not match:
-            continue
-        parts = match.groupdict()
-        hash_ = parts.get("hash") or parts.get("hash_last") or ""
-        subject = parts.get("subject") or parts.get("subject_first") or ""
-        if _looks_like_commit(hash_, subject):
-            when = parse_moment(parts["when"]) if parts.get("when") else None
-            return Commit(subject, (parts.get("author") or "").strip(), when)
+        parts = match.groupdict("") if match else {}
+        hash_ = parts.get("hash") or parts.get("hash_last", "")
+        subject = parts.get("subject") or parts.get("subject_first", "")
+        if subject and _looks_like_commit(hash_, subject):
+            author = parts.get("author", "").strip()
+            return Commit(subject, author, parse_moment(parts.get("when", "")))
     return None
 
 
 def _looks_like_commit(hash_: str, subject: str) -> bool:
     """Tell a hash from a number or a word, and a subject from a sentence of prose."""
-    digits = sum(letter.isdigit() for letter in hash_)
-    if digits == 0 or (digits == len(hash_) and len(hash_) < 40):
+    if _WORD_OR_NUMBER.fullmatch(hash_):
         return _CONVENTIONAL.fullmatch(subject) is not None
-    return len(subject) <= 2 * SUBJECT_CHARS_MAX and not (
-        subject[0].islower() and subject.endswith(".") and is_prose(subject)
-    )
+    is_sentence = subject[0].islower() and subject.endswith(".")
+    fits = len(subject) <= 2 * SUBJECT_CHARS_MAX
+    return fits and not (is_sentence and is_prose(subject))
 
 
 def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
@@ -248,8 +255,8 @@ def _read_committed(lines: Sequence[str]) -> tuple[Commit, ...] | None:
     remaining = lines[2:] if echoed else lines[1:]
     if not all(_STAT.fullmatch(line) for line in remaining):
         return None
-    paths = [m["stat"] or m["status"] for m in _PATH.finditer("\n".join(remaining))]
-    return (Commit(match["subject"], paths=tuple(paths)),)
+    paths = tuple(_paths_in("\n".join(remaining)))
+    return (Commit(match["subject"], paths=paths),)
 
 
 def _read_merge(first: str, titles: Sequence[str]) -> tuple[Commit, ...] | None:
@@ -264,18 +271,17 @@ def write_commits(
     readings: Sequence[Reading[tuple[Commit, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write the commits of each part and day, a few subjects a line."""
-    groups: dict[tuple[str, date], list[_Placed]] = {}
-    for placed in _place(readings, zone):
-        groups.setdefault((placed.component, placed.day), []).append(placed)
-    single_day = len({day for _, day in groups}) == 1
+    groups = grouped(_place(readings, zone), _component_and_day)
+    several_days = len({day for _, day in groups}) > 1
     for group in groups.values():
         for start in range(0, len(group), SUBJECTS_PER_LINE):
             chunk = group[start : start + SUBJECTS_PER_LINE]
-            yield _line(chunk, zone, dated=not single_day or _is_dated(chunk))
+            dated = several_days or chunk[0].commit.when is not None
+            yield _line(chunk, zone, dated=dated)
 
 
-def _is_dated(chunk: Sequence[_Placed]) -> bool:
-    return chunk[0].commit.when is not None
+def _component_and_day(placed: _Placed) -> tuple[str, date]:
+    return placed.component, placed.day
 
 
 def _place(
@@ -332,47 +338,36 @@ def _common_path(paths: Sequence[str]) -> str:
     if len(paths) == 1:
         return paths[0]
     folders = [path.rpartition("/")[0] for path in paths]
-    shared = folders[0].split("/")
-    for folder in folders[1:]:
-        parts = folder.split("/")
-        same = 0
-        while same < min(len(shared), len(parts)) and shared[same] == parts[same]:
-            same += 1
-        shared = shared[:same]
+    levels = zip(*(folder.split("/") for folder in folders), strict=False)
+    shared = [names[0] for names in takewhile(_are_equal, levels)]
     return "/".join(shared) or most_common(folders)[0][0]
+
+
+def _are_equal(names: Sequence[str]) -> bool:
+    return len(set(names)) == 1
 
 
 def _line(chunk: Sequence[_Placed], zone: tzinfo, *, dated: bool) -> RecordLine:
     """Write one line of a few commits: how many, to what, by whom, and their subjects."""
     first = chunk[0]
-    many = len(chunk) > 1
-    head = counted(len(chunk), "commit") if many else "Commit"
-    if first.component:
-        part = first.component
-        head += f" {part}" if part.startswith("(") else f" to {part}"
-    authors = list(
-        dict.fromkeys(placed.commit.author for placed in chunk if placed.commit.author)
-    )
-    if authors:
-        head += f" by {listed(authors, 3)}"
+    head = counted(len(chunk), "commit") if len(chunk) > 1 else "Commit"
+    is_kind = first.component.startswith("(")
+    head += phrase(" " if is_kind else " to ", first.component)
+    authors = dict.fromkeys(placed.commit.author for placed in chunk)
+    head += phrase(" by ", listed(list(filter(None, authors)), 3))
     if dated:
         head += f" on {show_moment(first.day, zone)}"
     subjects = [
         shorten(placed.subject, SUBJECT_CHARS_MAX).rstrip(".") for placed in chunk
     ]
-    text = f"{head}: {'; '.join(dict.fromkeys(subjects))}."
-    body = "\n".join(
+    text = full_stop(f"{head}: {'; '.join(dict.fromkeys(subjects))}")
+    source = "\n".join(
         f"{placed.subject} {placed.commit.body} {' '.join(placed.commit.paths)}"
         for placed in chunk
     )
-    urgent = any(_is_breaking(placed.commit) for placed in chunk)
-    return RecordLine(
-        text=text.replace("….", "…"),
-        index_terms=index_terms(body, text),
-        position=first.position,
-        worth=BREAKING_WORTH if urgent else WORTH,
-        memories=len({placed.position for placed in chunk}),
-    )
+    is_urgent = any(_is_breaking(placed.commit) for placed in chunk)
+    positions = [placed.position for placed in chunk]
+    return make_line(text, source, positions, BREAKING_WORTH if is_urgent else WORTH)
 
 
 def _is_breaking(commit: Commit) -> bool:

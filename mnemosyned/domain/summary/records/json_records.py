@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -14,18 +14,14 @@ from mnemosyned.domain.summary.records.fields import (
     event_sentence,
     message_sentence,
 )
-from mnemosyned.domain.summary.records.lines import (
-    Reading,
-    RecordLine,
-    Rule,
-    Sentence,
-    merge_equal,
-)
+from mnemosyned.domain.summary.records.lines import Reading, Rule, Sentence, write_each
 from mnemosyned.domain.summary.records.wording import (
     closed,
     collapse,
     counted,
     listed,
+    phrase,
+    plural,
     shorten,
     without_hashes,
 )
@@ -45,6 +41,10 @@ _FAILURES = frozenset("failed failure error errored declined rejected critical".
 _IDENTIFIERS = frozenset(
     "id uid uuid guid hash sha sha256 digest etag token checksum signature".split()
 )
+_INNER_KEYS = (
+    "dateTime", "date", "displayName", "name", "title", "email", "value",
+)  # fmt: skip
+"""What an object stands for that is the value of a field."""
 _KIND_KEYS = frozenset({"type", "kind", "event"})
 _SENT = frozenset({"send", "sent", "out", "outgoing", "outbound"})
 _CURRENCY_MARKS = frozenset("$€£¥")
@@ -85,33 +85,21 @@ def _parse_lines(text: str) -> Value | None:
     return objects
 
 
-def write_json(
-    readings: Sequence[Reading[Value]], zone: tzinfo
-) -> Iterator[RecordLine]:
-    """Write a sentence for each object; equal ones once."""
-    return merge_equal(
-        (reading.position, sentence)
-        for reading in readings
-        for sentence in _sentences(reading.value, zone)
-    )
-
-
-def _sentences(value: Value, zone: tzinfo) -> Iterator[Sentence]:
-    if isinstance(value, dict):
-        inner = _only_list(value)
-        if inner is None:
-            yield _describe(value, zone)
-            return
-        value = inner
-    objects = [item for item in value if isinstance(item, dict) and item]
-    if len(objects) < len(value) or not objects:
-        yield _describe_list(value)
+def _sentences(reading: Reading[Value], zone: tzinfo) -> Iterator[Sentence]:
+    """Write a sentence for each object."""
+    value = reading.value
+    items = [value] if isinstance(value, dict) else value
+    if isinstance(value, dict) and (inner := _only_list(value)):
+        items = inner
+    if not all(item and isinstance(item, dict) for item in items):
+        yield _describe_list(items)
         return
-    for item in objects[:OBJECTS_MAX]:
+    for item in items[:OBJECTS_MAX]:
         yield _describe(item, zone)
-    if len(objects) > OBJECTS_MAX:
-        left = counted(len(objects) - OBJECTS_MAX, "more record")
-        source = json.dumps(objects[OBJECTS_MAX:], ensure_ascii=False)
+    hidden = items[OBJECTS_MAX:]
+    if hidden:
+        left = counted(len(hidden), "more record")
+        source = json.dumps(hidden, ensure_ascii=False)
         yield Sentence(f"The list has {left}.", OTHER_WORTH / 2, source)
 
 
@@ -124,7 +112,7 @@ def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _describe_list(value: Sequence[Any]) -> Sentence:
-    scalars = [text for item in value if (text := _scalar(item))]
+    scalars = list(filter(None, map(_scalar, value)))
     source = " ".join(scalars)
     if not scalars:
         return Sentence(f"JSON list of {counted(len(value), 'item')}.", 0.2, source)
@@ -137,22 +125,26 @@ def _describe(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
     """Return the sentence of an object by the fields it has."""
     fields = _directed(_fields_of(value), value)
     source = " ".join(_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
-    failed = "error" in value or _FAILURES.intersection(
-        fields.get("status", "").lower().split()
-    )
     kind = _kind_of(value)
-    known = fields.get("sender") or fields.get("recipient")
-    if known and (fields.get("body") or (kind and "title" not in fields)):
+    if _is_message(fields, kind):
         text = message_sentence(fields, zone, kind=kind or "Message")
         return Sentence(text, MESSAGE_WORTH, source)
-    if fields.get("title") and (fields.get("start") or fields.get("place")):
+    if "title" in fields and fields.keys() & {"start", "place"}:
         return Sentence(event_sentence(fields, zone), EVENT_WORTH, source)
-    if fields.get("title"):
-        text = _titled(fields, value, zone)
-        return Sentence(text, FAILED_WORTH if failed else MESSAGE_WORTH, source)
-    return Sentence(
-        _by_keys(value, kind), FAILED_WORTH if failed else OTHER_WORTH, source
-    )
+    if "title" in fields:
+        text, worth = _titled(fields, value, zone), MESSAGE_WORTH
+    else:
+        text, worth = _by_keys(value, kind), OTHER_WORTH
+    status = fields.get("status", "").lower().split()
+    if "error" in value or not _FAILURES.isdisjoint(status):
+        worth = FAILED_WORTH
+    return Sentence(text, worth, source)
+
+
+def _is_message(fields: Fields, kind: str) -> bool:
+    """Tell whether somebody wrote to somebody: a text, or at least a kind of message."""
+    has_party = bool(fields.keys() & {"sender", "recipient"})
+    return has_party and ("body" in fields or (kind != "" and "title" not in fields))
 
 
 def _directed(fields: dict[str, str], value: Mapping[str, Any]) -> dict[str, str]:
@@ -174,45 +166,43 @@ def _kind_of(value: Mapping[str, Any]) -> str:
 
 def _titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
     """Return an object by its title, its time and its exact scalars."""
-    base = {name: fields[name] for name in ("title", "date", "body") if name in fields}
-    used = set(base)
-    scalars = [
-        (label, text)
-        for label, text in _scalars(value)
-        if common_name(label) not in used
-    ]
-    title = shorten(fields["title"], VALUE_CHARS_MAX).rstrip(".")
-    details = _listing(scalars)
-    base["title"] = title
+    base = {name: fields.get(name, "") for name in ("title", "date", "body")}
+    used = set(filter(base.get, base))
+    scalars = [pair for pair in _scalars(value) if common_name(pair[0]) not in used]
+    base["title"] = shorten(fields["title"], VALUE_CHARS_MAX).rstrip(".")
     sentence = event_sentence(base, zone)
-    if not details:
+    if not scalars:
         return sentence
-    head = event_sentence({k: v for k, v in base.items() if k != "body"}, zone)
+    head = event_sentence({**base, "body": ""}, zone)
     body = sentence[len(head) :]
-    return f"{head.rstrip('.')} ({details}).{body}"
+    return f"{head.rstrip('.')} ({_listing(scalars)}).{body}"
 
 
 def _by_keys(value: Mapping[str, Any], kind: str) -> str:
     """Return an object without a title by its exact scalars, or else by its keys."""
-    scalars = _scalars(value)
-    head = kind or "Config"
+    scalars = dict(_scalars(value))
+    head = f"{kind or 'Config'} with"
     if not scalars:
         keys = listed([shorten(key, 40) for key in value], KEYS_MAX)
-        return f"{head} with {'key' if len(value) == 1 else 'keys'} {keys}."
-    shown = [pair for pair in scalars if pair[0] not in _KIND_KEYS] or scalars
-    flat = {label.partition(".")[0] for label, _ in scalars}
-    nested = [key for key in value if key not in flat and _is_nested(value[key])]
-    also = f"; also {listed(nested, KEYS_MAX)}" if nested else ""
-    return f"{head} with {_listing(shown)}{also}."
+        return f"{head} {plural(len(value), 'key')} {keys}."
+    shown = [pair for pair in scalars.items() if pair[0] not in _KIND_KEYS]
+    also = phrase("; also ", listed(_opaque_keys(value, scalars), KEYS_MAX))
+    return f"{head} {_listing(shown or [*scalars.items()])}{also}."
+
+
+def _opaque_keys(value: Mapping[str, Any], labels: Iterable[str]) -> list[str]:
+    """Return the keys of inner values of which no scalar is shown."""
+    shown = {label.partition(".")[0] for label in labels}
+    return [key for key in value if key not in shown and _is_nested(value[key])]
 
 
 def _listing(scalars: Sequence[tuple[str, str]]) -> str:
     shown = [f"{label} {text}" for label, text in scalars[:SCALARS_MAX]]
-    left = len(scalars) - len(shown)
-    if left:
-        names = listed([label for label, _ in scalars[SCALARS_MAX:]], KEYS_MAX)
-        return f"{', '.join(shown)}, and {left} more: {names}"
-    return listed(shown, SCALARS_MAX)
+    hidden = [label for label, _ in scalars[SCALARS_MAX:]]
+    if not hidden:
+        return listed(shown, SCALARS_MAX)
+    names = listed(hidden, KEYS_MAX)
+    return f"{', '.join(shown)}, and {len(hidden)} more: {names}"
 
 
 def _is_nested(value: object) -> bool:
@@ -226,13 +216,16 @@ def _scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]
         label = f"{prefix}{key}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
             pairs += _scalars(item, f"{label}.")
-        elif isinstance(item, list):
-            texts = [text for element in item if (text := _scalar(element))]
-            if texts:
-                pairs.append((label, "/".join(texts[:5])))
-        elif key.lower() not in _IDENTIFIERS and (text := _scalar(item)):
+        elif text := _shown_value(key, item):
             pairs.append((label, text))
     return pairs
+
+
+def _shown_value(key: str, item: object) -> str:
+    """Return a scalar, or the first of a list; empty for identifiers."""
+    if isinstance(item, list):
+        return "/".join(list(filter(None, map(_scalar, item)))[:5])
+    return "" if key.lower() in _IDENTIFIERS else _scalar(item)
 
 
 def _scalar(value: object) -> str:
@@ -261,24 +254,18 @@ def _fields_of(value: Mapping[str, Any]) -> dict[str, str]:
 def _text_of(item: object) -> str:
     """Return the text of a field; of an inner object the name, time or address in it."""
     if isinstance(item, dict):
-        for key in (
-            "dateTime",
-            "date",
-            "displayName",
-            "name",
-            "title",
-            "email",
-            "value",
-        ):
-            if isinstance(item.get(key), str):
-                return str(item[key])
-        return ""
+        texts = filter(_is_text, map(item.get, _INNER_KEYS))
+        return str(next(texts, ""))
     if isinstance(item, list):
-        names = [text for element in item[:SCALARS_MAX] if (text := _text_of(element))]
-        return listed(names, SCALARS_MAX)
+        names = filter(None, map(_text_of, item[:SCALARS_MAX]))
+        return listed(list(names), SCALARS_MAX)
     if isinstance(item, str):
         return collapse(item)
     return _scalar(item)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _texts(item: object, depth: int) -> Iterator[str]:
@@ -294,4 +281,4 @@ def _texts(item: object, depth: int) -> Iterator[str]:
             yield from _texts(inner, depth - 1)
 
 
-JSON = Rule("JSON records", read_json, write_json)
+JSON = Rule("JSON records", read_json, write_each(_sentences))

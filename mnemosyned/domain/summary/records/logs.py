@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from itertools import chain
 from typing import Any
 
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.records.json_records import read_json
-from mnemosyned.domain.summary.records.lines import Reading, RecordLine, Rule
+from mnemosyned.domain.summary.records.lines import (
+    Reading,
+    RecordLine,
+    Rule,
+    make_line,
+)
+from mnemosyned.domain.summary.records.matching import first_match, grouped
 from mnemosyned.domain.summary.records.moments import (
     parse_moment,
     show_moment,
 )
 from mnemosyned.domain.summary.records.wording import (
+    below_command,
     counted,
-    index_terms,
+    full_stop,
     is_prose,
     lines_of,
     listed,
     most_common,
+    phrase,
     shorten,
 )
 
@@ -37,6 +46,7 @@ WORTH = 0.3
 WARNING_WORTH = 0.6
 ERROR_WORTH = 0.85
 
+_TROUBLES = frozenset({"error", "warning"})
 _LEVEL_NAMES = {
     "trace": "debug", "debug": "debug", "dbg": "debug", "verbose": "debug", "info": "info",
     "inf": "info", "notice": "info", "log": "info", "information": "info", "warn": "warning",
@@ -105,33 +115,37 @@ def read_log(memory: MemoryRecord) -> tuple[Entry, ...] | None:
         return _read_json_log(memory)
     if not _STAMP_SIGN.search(content, 0, 120):
         return None
-    lines = lines_of(content)[:LINES_MAX]
-    if lines[0].startswith("$ ") and len(lines) > 1:
-        lines = lines[1:]
+    _, lines = below_command(lines_of(content)[:LINES_MAX])
     entries: list[Entry] = []
-    others = 0
     for line in lines:
-        entry = _read_line(line)
-        if entry:
+        if entry := _read_line(line):
             entries.append(entry)
-        elif not entries or (is_prose(line) and not line.startswith((" ", "\t"))):
-            return None
+        elif entries and _may_continue(line):
+            entries[-1] = _continued(entries[-1], line)
         else:
-            others += 1
-            if _CRASH.fullmatch(line):
-                last = entries[-1]
-                entries[-1] = replace(last, message=f"{last.message}: {line}")
-    if others > CONTINUED_SHARE_MAX * len(lines):
+            return None
+    others = len(lines) - len(entries)
+    if not entries or others > CONTINUED_SHARE_MAX * len(lines):
         return None
-    return tuple(entries) or None
+    return tuple(entries)
+
+
+def _may_continue(line: str) -> bool:
+    return line.startswith((" ", "\t")) or not is_prose(line)
+
+
+def _continued(entry: Entry, line: str) -> Entry:
+    """Return an entry with the error that the line below it names."""
+    if not _CRASH.fullmatch(line):
+        return entry
+    return replace(entry, message=f"{entry.message}: {line}")
 
 
 def _read_line(line: str) -> Entry | None:
     if match := _ACCESS.fullmatch(line):
         return _read_request(match)
-    for form in _FORMS:
-        if match := form.fullmatch(line):
-            return _read_entry(match.groupdict())
+    if match := first_match(_FORMS, line):
+        return _read_entry(match.groupdict(""))
     return _read_pairs(line) if "level=" in line else None
 
 
@@ -141,38 +155,36 @@ def _read_pairs(line: str) -> Entry | None:
     level = _LEVEL_NAMES.get(pairs.pop("level", "").lower())
     message = pairs.pop("msg", "") or pairs.pop("message", "")
     stamp = pairs.pop("time", "") or pairs.pop("ts", "")
-    when = parse_moment(stamp)
-    if not level or not message or not isinstance(when, datetime):
+    when = _instant(stamp)
+    if not level or not message or not when:
         return None
     values = ", ".join(f"{name} {value}" for name, value in pairs.items())
-    return Entry(level, f"{message} ({values})" if values else message, when)
+    return Entry(level, message + phrase(" (", values, ")"), when)
 
 
 def _read_request(match: re.Match[str]) -> Entry:
     status = match["status"]
     path = match["path"].partition("?")[0]
     level = "error" if status >= "500" else "info"
-    when = parse_moment(
-        match["when"].replace("/", " ").replace(":", " ", 1).replace(" +", "+", 1)
-    )
-    moment = when if isinstance(when, datetime) else None
+    stamp = match["when"].replace("/", " ").replace(":", " ", 1).replace(" +", "+", 1)
     clock = match["when"][12:20]
-    return Entry(level, f"{match['method']} {path}", moment, clock, status)
+    return Entry(level, f"{match['method']} {path}", _instant(stamp), clock, status)
 
 
-def _read_entry(parts: dict[str, str | None]) -> Entry:
-    message = parts.get("message") or ""
-    name = parts.get("level") or parts.get("letter") or ""
-    unit = parts.get("unit")
-    if unit and not name:
+def _read_entry(parts: dict[str, str]) -> Entry:
+    message, unit = parts["message"], parts.get("unit", "")
+    name = parts.get("level") or parts.get("letter", "")
+    if unit:
         name, message = _inner_level(message)
     trouble = "error" if _FAILING.search(message) else "info"
-    level = _LEVEL_NAMES.get(name.lower(), trouble)
-    said = f"{unit}: {message}" if unit else message
-    stamp = (parts.get("when") or "").replace(",", " ")
-    offset = (parts.get("offset") or "").strip()
+    said = phrase("", unit, ": ") + message
+    stamp = parts.get("when", "").replace(",", " ")
+    offset = parts.get("offset", "").strip()
     return Entry(
-        level, said.strip(), _instant(f"{stamp}{offset}"), parts.get("clock") or ""
+        level=_LEVEL_NAMES.get(name.lower(), trouble),
+        message=said.strip(),
+        when=_instant(f"{stamp}{offset}"),
+        clock=parts.get("clock", ""),
     )
 
 
@@ -231,57 +243,62 @@ def write_logs(
     placed = [
         _Placed(reading, entry) for reading in readings for entry in reading.value
     ]
-    troubles: dict[tuple[str, str], list[_Placed]] = {}
-    for item in placed:
-        if item.entry.level in {"error", "warning"}:
-            key = (item.entry.level, _template(item.entry.message))
-            troubles.setdefault(key, []).append(item)
+    troubles = [item for item in placed if item.entry.level in _TROUBLES]
     if len(placed) > 1 or not troubles:
         yield _overview(placed, zone)
-    ranked = sorted(
-        troubles.items(), key=lambda pair: (pair[0][0] != "error", -len(pair[1]))
-    )
-    for (level, _), items in ranked[:QUOTED_MAX]:
-        yield _quoted(level, items, zone)
-    hidden = ranked[QUOTED_MAX:]
+    kinds = sorted(grouped(troubles, _kind).values(), key=_rank)
+    for items in kinds[:QUOTED_MAX]:
+        yield _quoted(items, zone)
+    hidden = kinds[QUOTED_MAX:]
     if hidden:
-        yield _left_over([items for _, items in hidden])
+        yield _left_over(hidden)
+
+
+def _kind(item: _Placed) -> tuple[str, str]:
+    return item.entry.level, _template(item.entry.message)
+
+
+def _rank(items: Sequence[_Placed]) -> tuple[bool, int]:
+    """Order errors before warnings, and those that came often before the others."""
+    return items[0].entry.level != "error", -len(items)
 
 
 def _overview(placed: Sequence[_Placed], zone: tzinfo) -> RecordLine:
     """Return how many lines of which levels from when to when, and the commonest messages."""
-    levels = most_common(item.entry.level for item in placed)
-    requests = [item.entry for item in placed if item.entry.status]
+    entries = [item.entry for item in placed]
     first, last = _time(placed[0], zone), _time(placed[-1], zone)
     span = first if first == last else f"{first} to {last.rpartition(', ')[2]}"
-    if len(requests) == len(placed):
-        statuses = most_common(entry.status for entry in requests)
-        shares = [f"{count} with status {status}" for status, count in statuses]
-        head = f"{counted(len(placed), 'request')}, {span}: {listed(shares, 5)}"
-        text = f"{head}."
-    elif len(placed) == 1:
-        message = shorten(placed[0].entry.message, MESSAGE_CHARS_MAX)
-        text = f"Log, {span}: {message.rstrip('.')}."
+    if all(entry.status for entry in entries):
+        text = f"{counted(len(entries), 'request')}, {span}: {_statuses(entries)}"
+    elif len(entries) == 1:
+        message = shorten(entries[0].message, MESSAGE_CHARS_MAX)
+        text = f"Log, {span}: {message.rstrip('.')}"
     else:
-        shares = [_share(level, count) for level, count in levels]
-        text = f"{counted(len(placed), 'log line')}, {span} ({', '.join(shares)})"
-        text += f"{_commonest(placed)}."
-    quiet = [item.entry.message for item in placed if item.entry.level == "info"]
-    source = "\n".join(quiet[:200])
-    return RecordLine(
-        text=text.replace("….", "…"),
-        index_terms=index_terms(source[:SOURCE_CHARS_MAX], text),
-        position=placed[0].reading.position,
-        worth=WORTH,
-        memories=_memories(placed),
-    )
+        text = f"{counted(len(entries), 'log line')}, {span} ({_levels(entries)})"
+        text += phrase(": ", _commonest(entries))
+    quiet = [entry.message for entry in entries if entry.level == "info"]
+    source = "\n".join(quiet[:200])[:SOURCE_CHARS_MAX]
+    return _line(full_stop(text), source, placed, WORTH)
+
+
+def _line(text: str, source: str, items: Sequence[_Placed], worth: float) -> RecordLine:
+    positions = [item.reading.position for item in items]
+    return make_line(text, source, positions, worth)
+
+
+def _statuses(entries: Sequence[Entry]) -> str:
+    counts = most_common(entry.status for entry in entries)
+    return listed([f"{count} with status {status}" for status, count in counts], 5)
+
+
+def _levels(entries: Sequence[Entry]) -> str:
+    counts = most_common(entry.level for entry in entries)
+    return ", ".join(_share(level, count) for level, count in counts)
 
 
 def _share(level: str, count: int) -> str:
     """Return "2 warnings" or "3 info"."""
-    return (
-        counted(count, level) if level in {"error", "warning"} else f"{count} {level}"
-    )
+    return counted(count, level) if level in _TROUBLES else f"{count} {level}"
 
 
 def _times(messages: Sequence[str]) -> str:
@@ -293,18 +310,15 @@ def _times(messages: Sequence[str]) -> str:
     return f" (and {len(messages) - 1} more like it)"
 
 
-def _commonest(placed: Sequence[_Placed]) -> str:
+def _commonest(entries: Sequence[Entry]) -> str:
     """Return the commonest plain messages, the first of each template as it stands."""
-    plain = [item.entry for item in placed if item.entry.level in {"info", "debug"}]
-    groups: dict[str, list[str]] = {}
-    for entry in plain:
-        groups.setdefault(_template(entry.message), []).append(entry.message)
-    ranked = sorted(groups.values(), key=lambda messages: -len(messages))
+    plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
+    groups = sorted(grouped(plain, _template).values(), key=len, reverse=True)
     shown = [
         shorten(messages[0], INFO_CHARS_MAX).rstrip(".") + _times(messages)
-        for messages in ranked[:TEMPLATES_MAX]
+        for messages in groups[:TEMPLATES_MAX]
     ]
-    return f": {'; '.join(shown)}" if shown else ""
+    return "; ".join(shown)
 
 
 def _template(message: str) -> str:
@@ -312,40 +326,25 @@ def _template(message: str) -> str:
     return _VALUES.sub("#", message[:MESSAGE_CHARS_MAX])
 
 
-def _quoted(level: str, items: Sequence[_Placed], zone: tzinfo) -> RecordLine:
+def _quoted(items: Sequence[_Placed], zone: tzinfo) -> RecordLine:
     """Return an error or warning in its own words, and how often it came."""
-    first = items[0]
-    entry = first.entry
+    entry = items[0].entry
     message = shorten(entry.message, MESSAGE_CHARS_MAX).rstrip(".")
-    if entry.status:
-        message = f"status {entry.status} on {message}"
-    times = _times([item.entry.message for item in items])
-    text = f"{level.capitalize()}, {_time(first, zone)}: {message}{times}."
-    return RecordLine(
-        text=text.replace("….", "…"),
-        index_terms=index_terms(
-            "\n".join(item.entry.message for item in items[:20]), text
-        ),
-        position=first.reading.position,
-        worth=ERROR_WORTH if level == "error" else WARNING_WORTH,
-        memories=_memories(items),
-    )
+    message = phrase("status ", entry.status, " on ") + message
+    messages = [item.entry.message for item in items]
+    head = f"{entry.level.capitalize()}, {_time(items[0], zone)}"
+    text = full_stop(f"{head}: {message}{_times(messages)}")
+    worth = ERROR_WORTH if entry.level == "error" else WARNING_WORTH
+    return _line(text, "\n".join(messages[:20]), items, worth)
 
 
 def _left_over(groups: Sequence[Sequence[_Placed]]) -> RecordLine:
-    items = [item for group in groups for item in group]
+    items = list(chain.from_iterable(groups))
     kinds = counted(len(groups), "more kind")
-    text = (
-        f"The log has {kinds} of errors and warnings, in {counted(len(items), 'line')}."
-    )
+    lines = counted(len(items), "line")
+    text = f"The log has {kinds} of errors and warnings, in {lines}."
     source = "\n".join(group[0].entry.message for group in groups[:40])
-    return RecordLine(
-        text=text,
-        index_terms=index_terms(source, text),
-        position=items[0].reading.position,
-        worth=WORTH,
-        memories=_memories(items),
-    )
+    return _line(text, source, items, WORTH)
 
 
 def _time(item: _Placed, zone: tzinfo) -> str:
@@ -356,10 +355,6 @@ def _time(item: _Placed, zone: tzinfo) -> str:
     if entry.clock:
         return entry.clock[:5]
     return f"{in_zone(item.reading.memory.created_at, zone):%H:%M}"
-
-
-def _memories(items: Iterable[_Placed]) -> int:
-    return len({item.reading.position for item in items})
 
 
 LOGS = Rule("log lines", read_log, write_logs)

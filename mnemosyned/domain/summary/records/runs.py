@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from itertools import chain
+from itertools import chain, islice, starmap
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.lines import Reading, RecordLine, Rule
+from mnemosyned.domain.summary.records.lines import (
+    Reading,
+    RecordLine,
+    Rule,
+    make_line,
+)
+from mnemosyned.domain.summary.records.matching import first_reading, grouped
 from mnemosyned.domain.summary.records.wording import (
+    below_command,
     collapse,
     counted,
-    index_terms,
+    full_stop,
     is_prose,
     lines_of,
+    phrase,
     shorten,
 )
 
@@ -116,16 +125,13 @@ class Run:
 def read_run(memory: MemoryRecord) -> Run | None:
     """Return the result of a memory that is nothing but the output of a test run."""
     content = memory.content.strip()
-    signs = _SIGNS if "\n" in content else _ONE_LINE_SIGNS
+    is_one_line = "\n" not in content
+    signs = _ONE_LINE_SIGNS if is_one_line else _SIGNS
     if not any(sign in content for sign in signs):
         return None
-    if "\n" not in content:
-        run = _read_title(content) or _read_command(content)
-        return run or (_read_output(content, "") if _BARE.match(content) else None)
-    lines = lines_of(content)[:LINES_MAX]
-    command = ""
-    if lines[0].startswith("$ "):
-        command = lines.pop(0)[2:]
+    if is_one_line:
+        return first_reading(_ONE_LINE_READERS, content)
+    command, lines = below_command(lines_of(content)[:LINES_MAX])
     if not lines or _is_report(lines):
         return None
     return _read_output("\n".join(lines), command)
@@ -165,36 +171,51 @@ def _read_title(content: str) -> Run | None:
     match = _TITLE.fullmatch(content)
     if not match:
         return None
-    title = match["title"]
-    failed = match["verdict"] not in {"passed", "succeeded", "is green"}
-    detail = collapse(match["detail"] or "")
+    title, detail = match["title"], collapse(match["detail"] or "")
     suite = title.partition(" ")[0].lower()
-    counted_ = _COUNTED.fullmatch(detail)
-    if counted_:
+    failed = match["verdict"] not in {"passed", "succeeded", "is green"}
+    if _COUNTED.fullmatch(detail):
         return Run(suite, title, detail.rstrip("."), failed, (), detail)
     if not failed:
         return None if detail else Run(suite, title, "", failed=False)
-    if detail and is_prose(detail) and not _TEST_NAME.search(detail):
+    if is_prose(detail) and not _TEST_NAME.search(detail):
         return None
     return Run(suite, title, "", failed, (detail,), detail)
 
 
+def _read_counts(content: str) -> Run | None:
+    """Read counts alone: "2 failed, 61 passed in 8.4 s"."""
+    match = _COUNTED.fullmatch(content)
+    if not match or "," not in match["counts"]:
+        return None
+    return Run("tests", "", content.rstrip("."), _has_failed(content))
+
+
 def _read_command(content: str) -> Run | None:
     """Read a command with its counts: "pytest -q: 2 failed, 61 passed in 8.4 s"."""
-    match = _COUNTED.fullmatch(content)
-    if match and "," in match["counts"]:
-        return Run("tests", "", content.rstrip("."), _has_failed(content))
     match = _COMMAND.fullmatch(content)
-    if not match or not _RUNNERS.search(match["command"]) or is_prose(match["command"]):
+    if not match or not _runs_tests(match["command"]):
         return None
-    detail = collapse(match["detail"] or "")
+    parts = match.groupdict("")
+    command, detail = parts["command"], collapse(parts["detail"])
     if detail and not _TEST_NAME.search(detail):
         return None
-    counts = match["counts"] + (match["time"] or "").rstrip(" .")
-    command = match["command"]
+    counts = parts["counts"] + parts["time"].rstrip(" .")
     failed = _has_failed(counts)
-    failures = (detail.rstrip("."),) if detail and failed else ()
+    failures = tuple(filter(None, (detail.rstrip("."),))) if failed else ()
     return Run(_suite(command), command, counts, failed, failures, detail)
+
+
+def _runs_tests(command: str) -> bool:
+    return _RUNNERS.search(command) is not None and not is_prose(command)
+
+
+def _read_bare_output(content: str) -> Run | None:
+    """Read the last line that a test runner prints."""
+    return _read_output(content, "") if _BARE.match(content) else None
+
+
+_ONE_LINE_READERS = (_read_title, _read_counts, _read_command, _read_bare_output)
 
 
 def _suite(command: str) -> str:
@@ -208,16 +229,11 @@ def _has_failed(counts: str) -> bool:
 
 def _read_output(text: str, command: str) -> Run | None:
     """Read what a test runner prints over many lines."""
-    counts, failed = _go_counts(text)
-    if not counts:
-        counts, failed = _summary_counts(text)
-    if not counts:
+    summary = first_reading((_go_counts, _summary_counts), text)
+    if summary is None:
         return None
+    counts, failed = summary
     failures = _failures(text)
-    failing = _FAILING.search(text)
-    if "passing" in counts and failing:
-        counts = f"{counts}, {failing[1]}"
-    failed = failed or _has_failed(counts) or _VERDICT.search(text) is not None
     if counts.startswith("# tests"):
         counts, failed = counted(int(counts[8:]), "test"), bool(failures)
     suite = _suite(command) if command else _runner_of(text)
@@ -225,31 +241,35 @@ def _read_output(text: str, command: str) -> Run | None:
     return Run(suite, command, counts, failed, shown, text)
 
 
-def _summary_counts(text: str) -> tuple[str, bool]:
-    """Return the counts of the last summary line, and whether it says that the run failed."""
+def _summary_counts(text: str) -> tuple[str, bool] | None:
+    """Return the counts of the last summary line, and whether the run failed."""
     for form in _SUMMARIES:
-        summaries = list(form.finditer(text))
-        if summaries:
-            parts = summaries[-1].groupdict()
-            time = f" in {parts['took']}" if parts.get("took") else parts.get("time")
-            counts = parts["counts"].replace(";", ",").replace(" |", ",")
-            failed = any(
-                summary.groupdict().get("verdict") == "FAILED" for summary in summaries
-            )
-            return collapse(counts + (time or "")), failed
-    return "", False
+        if summaries := [match.groupdict("") for match in form.finditer(text)]:
+            break
+    else:
+        return None
+    last = summaries[-1]
+    time = phrase(" in ", last.get("took", "")) or last.get("time", "")
+    counts = collapse(last["counts"].replace(";", ",").replace(" |", ",") + time)
+    failing = _FAILING.search(text)
+    if failing and "passing" in counts:
+        counts += f", {failing[1]}"
+    verdicts = {summary.get("verdict") for summary in summaries}
+    failed = "FAILED" in verdicts or _VERDICT.search(text) is not None
+    return counts, failed or _has_failed(counts)
 
 
-def _go_counts(text: str) -> tuple[str, bool]:
+def _go_counts(text: str) -> tuple[str, bool] | None:
     """Return how many packages passed and failed under `go test`."""
-    verdicts = [match["verdict"] for match in _GO_PACKAGE.finditer(text)]
+    verdicts = Counter(match["verdict"] for match in _GO_PACKAGE.finditer(text))
     if not verdicts:
-        return "", False
-    failed = verdicts.count("FAIL")
-    passed = len(verdicts) - failed
-    said = [counted(passed, "package") + " ok"] if passed else []
-    said += [counted(failed, "package") + " failed"] if failed else []
-    return ", ".join(said), failed > 0
+        return None
+    counts = [
+        f"{counted(verdicts[verdict], 'package')} {result}"
+        for verdict, result in (("ok", "ok"), ("FAIL", "failed"))
+        if verdicts[verdict]
+    ]
+    return ", ".join(counts), "FAIL" in verdicts
 
 
 def _runner_of(text: str) -> str:
@@ -263,65 +283,64 @@ def _runner_of(text: str) -> str:
 
 def _failures(text: str) -> tuple[str, ...]:
     """Return each failed test with its message where the output has it."""
-    found: dict[str, str] = {}
-    counted_text = text.rpartition("passing")[0] or text
-    for form in _FAILURES:
-        for match in form.finditer(counted_text):
-            message = match.groupdict().get("message") or ""
-            test = match["test"].strip()
-            found[test] = found.get(test) or message
-            if len(found) == FAILURES_READ_MAX:
-                break
-        if found:
-            break
-    messages = [match["message"] for match in _ERROR_LINE.finditer(text)]
-    if len(found) == 1 and messages and not next(iter(found.values())):
-        found = dict.fromkeys(found, messages[0])
-    return tuple(_failure(test, message) for test, message in found.items())
+    above = text.rpartition("passing")[0] or text
+    named = (_named_failures(form, above) for form in _FAILURES)
+    messages = next(filter(None, named), {})
+    error = _ERROR_LINE.search(text)
+    if error and list(messages.values()) == [""]:
+        messages = dict.fromkeys(messages, error["message"])
+    return tuple(starmap(_failure, messages.items()))
+
+
+def _named_failures(form: re.Pattern[str], text: str) -> dict[str, str]:
+    """Return the failed tests that the lines of one form name, with their messages."""
+    messages: dict[str, str] = {}
+    for match in form.finditer(text):
+        parts = match.groupdict("")
+        test = parts["test"].strip()
+        messages[test] = messages.get(test) or parts.get("message", "")
+    return dict(islice(messages.items(), FAILURES_READ_MAX))
 
 
 def _failure(test: str, message: str) -> str:
     name = test.rsplit("/", 1)[-1] if "::" in test else test
-    said = shorten(message, MESSAGE_CHARS_MAX)
-    return f"{name} ({said})" if said else name
+    return name + phrase(" (", shorten(message, MESSAGE_CHARS_MAX), ")")
 
 
 def write_runs(readings: Sequence[Reading[Run]], _zone: tzinfo) -> Iterator[RecordLine]:
     """Write one line for the runs of each suite."""
-    groups: dict[str, list[Reading[Run]]] = {}
-    for reading in readings:
-        groups.setdefault(reading.value.suite, []).append(reading)
-    for group in groups.values():
-        yield _single(group[0]) if len(group) == 1 else _several(group)
+    for group in grouped(readings, _suite_of).values():
+        runs = [reading.value for reading in group]
+        text = _single(runs[0]) if len(runs) == 1 else _several(runs)
+        source = "\n".join(f"{run.title} {' '.join(run.failures)}" for run in runs)
+        positions = [reading.position for reading in group]
+        failed = any(run.failed for run in runs)
+        worth = FAILED_WORTH if failed else PASSED_WORTH
+        yield make_line(full_stop(text), source, positions, worth)
 
 
-def _single(reading: Reading[Run]) -> RecordLine:
-    run = reading.value
-    named = bool(run.title)
-    title = shorten(run.title, COMMAND_CHARS_MAX) or f"Test run of {run.suite}"
-    if run.suite == "tests" and not named:
-        title = "Test run"
-    verdict = " failed" if run.failed and not run.counts else ""
-    verdict = verdict or (" passed" if not run.counts else "")
-    parts = [run.counts, *_shown_failures(run.failures)]
-    said = "; ".join(part.rstrip(".") for part in parts if part)
-    text = f"{title}{verdict}: {said}." if said else f"{title}{verdict}."
-    return _line(text, [reading], failed=run.failed)
+def _suite_of(reading: Reading[Run]) -> str:
+    return reading.value.suite
 
 
-def _several(group: Sequence[Reading[Run]]) -> RecordLine:
-    """Return one line for the runs of a suite: the failures, and how the last one passed."""
-    runs = [reading.value for reading in group]
+def _single(run: Run) -> str:
+    unnamed = "Test run" if run.suite == "tests" else f"Test run of {run.suite}"
+    title = shorten(run.title, COMMAND_CHARS_MAX) or unnamed
+    if not run.counts:
+        title += " failed" if run.failed else " passed"
+    parts = filter(None, (run.counts, *_shown_failures(run.failures)))
+    return title + phrase(": ", "; ".join(part.rstrip(".") for part in parts))
+
+
+def _several(runs: Sequence[Run]) -> str:
+    """Return what is said of the runs of a suite: the failures, and how the last passed."""
     failed = [run for run in runs if run.failed]
+    passed = [run for run in runs if run.counts and not run.failed]
     suite = runs[0].suite
     noun = "test run" if suite in _PLAIN_SUITES else f"{suite} run"
     head = f"{counted(len(runs), noun)}, {len(failed) or 'none'} failed"
-    causes = _distinct_causes(failed)
-    if causes:
-        head += f": {'; '.join(_shown_failures(causes))}"
-    passing = [run for run in runs if not run.failed and run.counts]
-    last = _last_passed(passing[-1]) if passing else ""
-    return _line(f"{head}{last}.", group, failed=bool(failed))
+    causes = phrase(": ", "; ".join(_shown_failures(_distinct_causes(failed))))
+    return head + causes + "".join(map(_last_passed, passed[-1:]))
 
 
 def _distinct_causes(failed: Sequence[Run]) -> list[str]:
@@ -331,17 +350,15 @@ def _distinct_causes(failed: Sequence[Run]) -> list[str]:
 
 def _last_passed(run: Run) -> str:
     title = shorten(run.title, COMMAND_CHARS_MAX) if run.suite != "tests" else ""
-    named = f" ({title})" if title else ""
-    return f"; the last that passed{named} had {run.counts}"
+    return f"; the last that passed{phrase(' (', title, ')')} had {run.counts}"
 
 
 def _causes_of(run: Run) -> tuple[str, ...]:
-    title = shorten(run.title, COMMAND_CHARS_MAX)
-    if run.failures:
-        if run.title and not run.counts:
-            return (f"{title} ({run.failures[0].rstrip('.')})",)
+    if run.failures and (run.counts or not run.title):
         return run.failures
-    return (f"{title} ({run.counts})" if title else run.counts,)
+    title = shorten(run.title, COMMAND_CHARS_MAX)
+    cause = run.failures[0].rstrip(".") if run.failures else run.counts
+    return (f"{title} ({cause})" if title else cause,)
 
 
 def _shown_failures(failures: Sequence[str]) -> list[str]:
@@ -351,19 +368,6 @@ def _shown_failures(failures: Sequence[str]) -> list[str]:
     ]
     left = len(failures) - len(shown)
     return [*shown, f"and {left} more"] if left else shown
-
-
-def _line(text: str, group: Sequence[Reading[Run]], *, failed: bool) -> RecordLine:
-    source = "\n".join(
-        f"{reading.value.title} {' '.join(reading.value.failures)}" for reading in group
-    )
-    return RecordLine(
-        text=text.replace("….", "…"),
-        index_terms=index_terms(source, text),
-        position=group[0].position,
-        worth=FAILED_WORTH if failed else PASSED_WORTH,
-        memories=len(group),
-    )
 
 
 RUNS = Rule("test runs", read_run, write_runs)

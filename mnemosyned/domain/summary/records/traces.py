@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.lines import Reading, RecordLine, Rule
+from mnemosyned.domain.summary.records.lines import (
+    Reading,
+    RecordLine,
+    Rule,
+    make_line,
+)
+from mnemosyned.domain.summary.records.matching import first_match, grouped
 from mnemosyned.domain.summary.records.wording import (
-    index_terms,
     is_prose,
     lines_of,
+    phrase,
     shorten,
 )
 
@@ -163,11 +169,11 @@ def _gist(
 
 
 def _frames(lines: Sequence[str]) -> list[re.Match[str]]:
-    return [match for line in lines if (match := _match_any(_FRAMES, line))]
+    return [match for line in lines if (match := first_match(_FRAMES, line))]
 
 
 def _heads(lines: Sequence[str]) -> list[re.Match[str]]:
-    return [match for line in lines if (match := _match_any(_HEADS, line.strip()))]
+    return [match for line in lines if (match := first_match(_HEADS, line.strip()))]
 
 
 def _python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
@@ -185,17 +191,10 @@ def _python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
     return ends
 
 
-def _match_any(forms: Sequence[re.Pattern[str]], line: str) -> re.Match[str] | None:
-    return next((match for form in forms if (match := form.fullmatch(line))), None)
-
-
 def _is_part(line: str) -> bool:
     """Tell whether a line has a form that stack traces are made of."""
-    return bool(
-        _match_any(_FRAMES, line)
-        or _FURNITURE.fullmatch(line)
-        or _match_any(_HEADS, line.strip())
-    )
+    body = first_match((*_FRAMES, _FURNITURE), line)
+    return bool(body or first_match(_HEADS, line.strip()))
 
 
 def _is_remark(line: str) -> bool:
@@ -222,20 +221,25 @@ def _error_name(head: re.Match[str]) -> str:
 
 def _place(frames: Sequence[re.Match[str]], head: re.Match[str]) -> str:
     """Return where it happened: the first own frame, or else the first of all."""
-    candidates = frames
-    named = head.groupdict()
-    if named.get("path"):
-        return f"{_short_path(named['path'] or '')}, line {named['line']}"
-    own = [frame for frame in candidates if not _is_foreign(frame)]
-    if not candidates:
+    if "path" in _parts(head):
+        return _file_and_line(_parts(head))
+    own = [frame for frame in frames if not _is_foreign(frame)]
+    if not frames:
         return ""
-    frame = (own or candidates)[0].groupdict()
-    function = (frame.get("function") or "").strip()
-    where = _short_path(frame["path"] or "")
-    line = f", line {frame['line']}" if frame.get("line") else ""
-    if function and not function.startswith("<"):
-        return f"{function} ({where}{line})"
-    return f"{where}{line}"
+    frame = _parts((own or frames)[0])
+    where = _file_and_line(frame)
+    function = frame.get("function", "").strip()
+    is_named = function and not function.startswith("<")
+    return f"{function} ({where})" if is_named else where
+
+
+def _parts(match: re.Match[str]) -> dict[str, str]:
+    """Return the groups of a match that have a text."""
+    return {name: text for name, text in match.groupdict().items() if text}
+
+
+def _file_and_line(parts: Mapping[str, str]) -> str:
+    return _short_path(parts["path"]) + phrase(", line ", parts.get("line", ""))
 
 
 def _names(heads: Sequence[re.Match[str]], frames: Sequence[re.Match[str]]) -> str:
@@ -243,15 +247,15 @@ def _names(heads: Sequence[re.Match[str]], frames: Sequence[re.Match[str]]) -> s
     names = [match["error"] for match in heads]
     for frame in frames[-NAMED_FRAMES_MAX:]:
         if not _is_foreign(frame):
-            parts = frame.groupdict()
-            names += [_short_path(parts["path"] or ""), parts.get("function") or ""]
+            parts = _parts(frame)
+            names += [_short_path(parts["path"]), parts.get("function", "")]
     return " ".join(names)
 
 
 def _is_foreign(frame: re.Match[str]) -> bool:
-    parts = frame.groupdict()
-    names = (parts.get("path") or "", parts.get("function") or "")
-    return any(_FOREIGN.search(name) for name in names)
+    parts = _parts(frame)
+    names = (parts["path"], parts.get("function", ""))
+    return any(map(_FOREIGN.search, names))
 
 
 def _short_path(path: str) -> str:
@@ -263,26 +267,23 @@ def write_traces(
     readings: Sequence[Reading[Trace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write each error with its place once, and how often it came."""
-    groups: dict[tuple[str, str, str], list[Reading[Trace]]] = {}
-    for reading in readings:
-        trace = reading.value
-        template = re.sub(r"\d+", "#", trace.message)
-        groups.setdefault((trace.error, template, trace.place), []).append(reading)
-    for group in groups.values():
-        first = group[0]
-        trace = first.value
+    for group in grouped(readings, _cause).values():
+        trace = group[0].value
         count = sum(reading.value.repeats for reading in group)
-        said = f": {trace.message.rstrip('.')}" if trace.message else ""
-        place = f" in {trace.place}" if trace.place else ""
-        times = f", {count} times" if count > 1 else ""
-        text = f"{trace.error}{said}{place}{times}."
-        yield RecordLine(
-            text=text,
-            index_terms=index_terms(trace.names, text),
-            position=first.position,
-            worth=REPEATED_WORTH if count > 1 else WORTH,
-            memories=len(group),
-        )
+        text = trace.error + phrase(": ", trace.message.rstrip("."))
+        text += phrase(" in ", trace.place)
+        worth = WORTH
+        if count > 1:
+            text += f", {count} times"
+            worth = REPEATED_WORTH
+        positions = [reading.position for reading in group]
+        yield make_line(f"{text}.", trace.names, positions, worth)
+
+
+def _cause(reading: Reading[Trace]) -> tuple[str, str, str]:
+    """Return what traces of one fault have in common."""
+    trace = reading.value
+    return trace.error, re.sub(r"\d+", "#", trace.message), trace.place
 
 
 TRACES = Rule("stack traces", read_trace, write_traces)
