@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from mnemosyned.domain.conversation.messages import (
     Message,
@@ -129,20 +130,21 @@ def conclusions(messages: Sequence[Message]) -> dict[int, str]:
     A round is the agent's work between two messages of the user.
     """
     concluding: dict[int, str] = {}
-    last: int | None = None
-    worked = False
-    for position, message in enumerate([*messages, None]):
-        if message is None or is_intent(message):
-            if worked and last is not None:
-                closing = last_sentences(text(messages[last]))
-                if _says_something(closing):
-                    concluding[last] = CONCLUSION + closing
-            last, worked = None, False
-        else:
-            worked = worked or _uses_tools(message)
-            spoke = message.get("role") == "assistant" and text(message).strip()
-            last = position if spoke else last
+    requests = [index for index, message in enumerate(messages) if is_intent(message)]
+    for start, stop in pairwise([-1, *requests, len(messages)]):
+        work = messages[start + 1 : stop]
+        spoken = list(map(_is_spoken, work))
+        if any(spoken) and any(map(_uses_tools, work)):
+            last = stop - 1 - spoken[::-1].index(True)
+            closing = last_sentences(text(messages[last]))
+            if _says_something(closing):
+                concluding[last] = CONCLUSION + closing
     return concluding
+
+
+def _is_spoken(message: Message) -> bool:
+    """Whether the agent says something in a message."""
+    return message.get("role") == "assistant" and bool(text(message).strip())
 
 
 def last_sentences(words: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from mnemosyned.domain.conversation.key_facts import (
@@ -115,13 +116,15 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
     """Merge several contents, oldest first; only repetition is lost."""
     contents = list(earlier)
     return SummaryContent(
-        facts=tuple(unique(fact for content in contents for fact in content.facts)),
-        values=tuple(unique(value for content in contents for value in content.values)),
-        prose="\n".join(content.prose for content in contents if content.prose),
-        summary_of=tuple(
-            unique(id for content in contents for id in content.summary_of)
-        ),
+        facts=_merged(content.facts for content in contents),
+        values=_merged(content.values for content in contents),
+        prose="\n".join(filter(None, (content.prose for content in contents))),
+        summary_of=_merged(content.summary_of for content in contents),
     )
+
+
+def _merged(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(unique(chain.from_iterable(lists)))
 
 
 def prose_to_facts(earlier: SummaryContent) -> SummaryContent:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 
 from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
 from mnemosyned.domain.dates.questions import mentioned_spans
@@ -53,19 +53,22 @@ def mention_terms(span: TimeSpan) -> MentionTerms:
     days = list(_days(span))
     months = {day.month for day in days} or {span.since.month}
     named = days if len(days) <= NAMED_DAYS_MAX else []
-    weekdays = {day.weekday() for day in days} if len(days) <= WEEKDAYS_MAX else set()
+    date = "%Y-%m-%d" if named else "%Y-%m"
+    forms = [_day_forms(day) for day in named]
+    weekdays = {day.weekday() for day in days} if len(days) <= WEEKDAYS_MAX else ()
+    soon = [*_SOON, *_names_of(WEEKDAYS, weekdays)]
+    for number, _, ordinal, _ in forms:
+        soon += [ordinal, f"am {number}"]
     return MentionTerms(
-        months=tuple(name for name, month in MONTHS.items() if month in months),
-        days=tuple(dict.fromkeys(form for day in named for form in _day_forms(day))),
-        dates=tuple(f"{day:%Y-%m-%d}" for day in named)
-        or tuple(dict.fromkeys(f"{day:%Y-%m}" for day in days)),
-        soon=(
-            *_SOON,
-            *(name for name, number in WEEKDAYS.items() if number in weekdays),
-            *(_day_forms(day)[2] for day in named),
-            *(f"am {day.day}" for day in named),
-        ),
+        months=_names_of(MONTHS, months),
+        days=tuple(dict.fromkeys(chain.from_iterable(forms))),
+        dates=tuple(dict.fromkeys(f"{day:{date}}" for day in days)),
+        soon=tuple(soon),
     )
+
+
+def _names_of(numbers: Mapping[str, int], among: Collection[int]) -> tuple[str, ...]:
+    return tuple(name for name, number in numbers.items() if number in among)
 
 
 def _days(span: TimeSpan) -> Iterator[datetime]:
@@ -78,7 +81,8 @@ def _days(span: TimeSpan) -> Iterator[datetime]:
         day = shift(day, _DAY)
 
 
-def _day_forms(day: datetime) -> tuple[str, ...]:
+def _day_forms(day: datetime) -> tuple[str, str, str, str]:
+    """Return the number of a day, with two digits, as an ordinal and in words."""
     number = day.day
     ending = {1: "st", 2: "nd", 3: "rd"}.get(
         number % 10 if number // 10 != 1 else 0, "th"

@@ -112,12 +112,19 @@ def _calendar_span(
     if "season" in groups:
         return _season_span(groups, today)
     month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
+    if month:
+        return _month_span(groups, today, month, ahead=ahead)
+    if day := _day_of_month(groups):
+        return _month_day_span(today, day, ahead=ahead)
+    return _year_span(today, int(groups["year"])) if "year" in groups else None
+
+
+def _month_span(
+    groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
+) -> TimeSpan:
+    """Return the span of a month, of a third of it or of one of its days."""
     day = _day_of_month(groups)
-    if not month:
-        if day:
-            return _month_day_span(today, day, ahead=ahead)
-        return _year_span(today, int(groups["year"])) if "year" in groups else None
-    year = int(groups["year"]) if "year" in groups else today.year
+    year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
     end = shift(begin, _DAY) if day else shift_months(begin, 1)
     if "third" in groups:

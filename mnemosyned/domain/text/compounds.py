@@ -56,10 +56,10 @@ def _neighboring(
 ) -> Iterator[tuple[str, str]]:
     for pair in pairwise(words):
         lower = [word.lower() for word in pair]
-        content = [word for word in lower if word in searched]
-        is_compound = all(word in searched or word in _PARTICLES for word in lower)
-        if content and is_compound and _may_be_joined(pair):
-            yield searched[content[-1]], "".join(pair)
+        content = [searched[word] for word in lower if word in searched]
+        others = set(lower) - searched.keys() - _PARTICLES
+        if content and not others and _may_be_joined(pair):
+            yield content[-1], "".join(pair)
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:
