@@ -60,6 +60,11 @@ def _is_whole(head: str) -> bool:
     clause = head[last + 1 :].strip()
     if _SUBORDINATE.match(clause) and "," not in clause:
         return False
+    return _is_balanced(head)
+
+
+def _is_balanced(head: str) -> bool:
+    """Whether all quotations and brackets are closed."""
     return head.count('"') % 2 == 0 and all(
         head.count(opening) == head.count(closing) for opening, closing in _PAIRS[:4]
     )

@@ -50,18 +50,27 @@ def grounded_sentences(
 
 def is_said(sentence: str, sources: Sequence[Piece]) -> bool:
     """Whether all words of a sentence are said by those it names, and nothing is denied or affirmed."""
-    roles = {piece.role for piece in sources if piece.role}
-    named = {role for role in roles if re.search(rf"\b{re.escape(role)}\b", sentence)}
-    names = _stems(roles)
-    wanted = _stems([sentence]) - names
-    said = [piece for piece in sources if not named or piece.role in named]
-    if not wanted or not wanted <= _stems(piece.text for piece in said):
+    roles = {piece.role for piece in sources}
+    names = roles - {""}
+    wanted = _stems([sentence]) - _stems(names)
+    speakers = {name for name in names if _is_named(name, sentence)} or roles
+    texts = [piece.text for piece in sources if piece.role in speakers]
+    if not wanted or not wanted <= _stems(texts):
         return False
-    lines = [line for piece in said for line, _ in sentences(piece.text)]
-    about = max(lines, key=lambda line: len(wanted & _stems([line])))
+    about = _closest_line(texts, wanted)
     if len(wanted & _stems([about])) < SHARED_MIN * len(wanted):
         return False
     return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(about))
+
+
+def _is_named(name: str, sentence: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", sentence) is not None
+
+
+def _closest_line(texts: Iterable[str], stems: set[str]) -> str:
+    """Return the sentence of the texts that has most of the stems."""
+    lines = [line for text in texts for line, _ in sentences(text)]
+    return max(lines, key=lambda line: len(stems & _stems([line])))
 
 
 def _stems(texts: Iterable[str]) -> set[str]:

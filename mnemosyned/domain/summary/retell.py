@@ -124,7 +124,7 @@ def retell(
     """Put the model's sentences in the place of passages that they restate in full."""
     texts = [part.text for part in parts]
     counts = Counter(stem for text in texts for stem in _stems(text))
-    told: dict[int, Kept] = {}
+    placed: dict[int, Kept] = {}
     for at, sentence in _agreeing(parts, kept):
         if _is_leant_on(parts, at):
             continue
@@ -136,17 +136,21 @@ def retell(
             continue
         counts.subtract(_stems(texts[at]))
         counts.update(stems)
-        texts[at], told[at] = dated, replace(sentence, left=left)
-    lines = _render(parts, texts, told)
-    while told and sum(map(len, lines)) + len(lines) - 1 > chars_max:
-        longest = max(told, key=lambda at: len(texts[at]) - len(parts[at].text))
+        texts[at], placed[at] = dated, replace(sentence, left=left)
+    lines = _render(parts, texts, placed)
+    while placed and sum(map(len, lines)) + len(lines) - 1 > chars_max:
+        longest = max(placed, key=lambda at: len(texts[at]) - len(parts[at].text))
         texts[longest] = parts[longest].text
-        del told[longest]
-        lines = _render(parts, texts, told)
+        del placed[longest]
+        lines = _render(parts, texts, placed)
+    return Retelling(tuple(lines), _written_share(lines, placed), len(placed))
+
+
+def _written_share(lines: Sequence[str], placed: Mapping[int, Kept]) -> float:
+    """Return the share of the lines that the model wrote."""
     chars = sum(map(len, lines))
-    written = sum(sentence.written for sentence in told.values())
-    share = min(written / chars, 1.0) if chars else 0.0
-    return Retelling(tuple(lines), share, len(told))
+    written = sum(sentence.written for sentence in placed.values())
+    return min(written / chars, 1.0) if chars else 0.0
 
 
 def _is_leant_on(parts: Sequence[Passage], at: int) -> bool:

@@ -179,23 +179,20 @@ class StatementReader:
     ) -> None:
         text, starts_line, prose = sentence
         weights = self._weights
-        stamp = _STAMP.match(text) if starts_line else None
-        words = tokens(text[stamp.end() :] if stamp else text)
+        bare = _without_stamp(text) if starts_line else text
+        words = tokens(bare)
         stems = self.known.add(words)
-        early = [word.surface.lower() for word in words[:EARLY_WORDS]]
+        early = _lower(words[:EARLY_WORDS])
         kinds = [word.kind for word in words]
         weight = origin.weight * _form(text, words, kinds, weights)
-        if stamp:
+        if bare != text:
             weight *= weights.listing
         readable = prose and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
-            leaning = may_lean_back(early[0])
-            if may_be_opener(early[0]):
-                text = without_opener(text)
-                leaning = True
+            text, leans = _without_opener(text, early[0])
             weight *= _bearing(text, words, early, weights)
-            if leaning and leans_back(text):
+            if leans:
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
         named = self._several or is_first_person(words)
@@ -277,19 +274,36 @@ def _says_something(
     text: str, words: Sequence[Token], kinds: Sequence[TokenKind]
 ) -> bool:
     """Whether a sentence is more than a greeting, a remark in brackets, a heading or numbers."""
-    if not words or text[-1] in _HEADING_ENDS or text[0] in "|([{<*_" or _is_torn(text):
-        return False
     count = len(words)
+    if not words or _is_furniture(text):
+        return False
     if count <= COURTESY_WORDS_MAX and is_courtesy(_lower(words)):
         return False
     if not text.isascii():
         return any(map(str.isalpha, text)) and not _is_bare_list(text, kinds)
     if count < WORDS_MIN:
         return count > 1 and not VALUES.isdisjoint(kinds)
-    if EXACT_KINDS.isdisjoint(kinds):
-        return not _is_bare_list(text, kinds)
-    exact = sum([kind in EXACT_KINDS for kind in kinds])
+    exact = sum(map(EXACT_KINDS.__contains__, kinds))
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
+
+
+def _without_stamp(text: str) -> str:
+    """Return a line of a log without its time."""
+    stamp = _STAMP.match(text)
+    return text[stamp.end() :] if stamp else text
+
+
+def _without_opener(text: str, first: str) -> tuple[str, bool]:
+    """Return a sentence without its opener, and whether it leans on the one before it."""
+    if may_be_opener(first):
+        text = without_opener(text)
+        return text, leans_back(text)
+    return text, may_lean_back(first) and leans_back(text)
+
+
+def _is_furniture(text: str) -> bool:
+    """Whether it is a heading, a cell, a remark in brackets or a part of something."""
+    return text[-1] in _HEADING_ENDS or text[0] in "|([{<*_" or _is_torn(text)
 
 
 def _is_torn(text: str) -> bool:

@@ -152,27 +152,27 @@ def _state(
 ) -> PassingStatement | None:
     """Return the statement of a match, if what it prefers stands alone."""
     end = _clause_end(low, match.end(), table)
-    asked = end >= len(low.rstrip(_TRIMMED)) and low.endswith(_QUESTION_ENDS)
-    if asked and rule.name == "states":
-        return None
     preferred = sentence[match.end() : end].strip(_TRIMMED)
-    if "{x}" in rule.form:
-        preferred, said = "", match["x"]
-    else:
-        said = low[match.end() : end].strip(_TRIMMED)
-    words = _word_count(said)
-    unfit = not words and rule.name == "states" and "{x}" not in rule.form
-    if unfit or words > LIMITS.object_words_max:
-        return None
-    if rule.name == "states" and table.unclear.match(said):
-        return None
-    occasion = said if "{x}" in rule.form else low[match.start() : end]
-    if table.once.search(occasion):
+    said = low[match.end() : end].strip(_TRIMMED)
+    occasion = low[match.start() : end]
+    has_object = "{x}" in rule.form
+    if has_object:
+        preferred, said, occasion = "", match["x"], match["x"]
+    if rule.name == "states":
+        is_empty = not has_object and not _word_count(said)
+        if is_empty or _is_asked(low, end) or table.unclear.match(said):
+            return None
+    if _word_count(said) > LIMITS.object_words_max or table.once.search(occasion):
         return None
     text = _held_form(sentence, rule, match, preferred, table)
     if not LIMITS.clause_chars_min <= len(text) <= LIMITS.clause_chars_max:
         return None
     return PassingStatement(_KINDS[rule.name], text, match.start(), end)
+
+
+def _is_asked(low: str, end: int) -> bool:
+    """Tell whether a clause is the last of a question."""
+    return low.endswith(_QUESTION_ENDS) and end >= len(low.rstrip(_TRIMMED))
 
 
 def _clause_end(low: str, start: int, table: _Compiled) -> int:
