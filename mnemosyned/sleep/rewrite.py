@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import TypeVar
 
 from mnemosyned.domain.consolidation import BY_RULE, UNSPOKEN, VERBATIM, WORDLESS
 from mnemosyned.domain.errors import BatchChanged, SummarizerFailed
@@ -22,6 +23,8 @@ from mnemosyned.sleep.rollup import compose
 REWRITTEN_MAX = 1_000_000
 TRIES_MAX = 1_000
 """How often in all a summary may change while it is being rewritten."""
+
+T = TypeVar("T")
 
 log = logger()
 
@@ -89,13 +92,18 @@ def _rewritten_rollup(
         stale.episode,
         content=rolled_up.text or UNSPOKEN,
         summarizer=BY_RULE,
-        session=sessions.pop() if len(sessions) == 1 else "",
-        source=sources.pop() if len(sources) == 1 else None,
+        session=_only(sessions) or "",
+        source=_only(sources),
         item_count=sum(child.item_count for child in children) or len(children),
         covers_from=min(child.covers_from for child in children),
         covers_until=max(child.covers_until for child in children),
     )
     return episode, rolled_up.index_terms
+
+
+def _only(values: set[T]) -> T | None:
+    """Return the value that all have, or None where they differ."""
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def _rewritten_episode(
@@ -120,8 +128,8 @@ def _with_summary(
     sources = {memory.source for memory in parts}
     return replace(
         episode,
-        session=sessions.pop() if len(sessions) == 1 else "",
-        source=sources.pop() if len(sources) == 1 else None,
+        session=_only(sessions) or "",
+        source=_only(sources),
         content=summary.text,
         summarizer=summary.summarizer,
         covers_from=min(memory.created_at for memory in parts),

@@ -51,30 +51,35 @@ def lent_scores(
 
     `beside` are the neighbors that were looked up; for others, those of adjoining positions.
     """
-    adjoining = [
-        (step * distance, distance)
-        for distance in range(1, len(weights.neighbors) + 1)
-        for step in (-1, 1)
-    ]
     lent: dict[int, list[float]] = {}
     for position, match in matches.items():
         if match.score <= 0:
             continue
-        asks = any(mark in match.content for mark in _QUESTION_MARKS)
         pairs = beside.get(position)
         if pairs is None:
-            pairs = [(position + offset, far) for offset, far in adjoining]
+            pairs = _adjoining(position, len(weights.neighbors))
         for neighbor, distance in pairs:
             other = matches.get(neighbor)
-            if other is None or not in_one_conversation(match, other, weights):
-                continue
-            share = weights.neighbors[distance - 1]
-            if neighbor > position and asks:
-                share *= weights.reply
-            shared = [score * share for score in terms[position]]
-            known = lent.get(neighbor)
-            lent[neighbor] = list(map(max, known, shared)) if known else shared
+            if other and in_one_conversation(match, other, weights):
+                share = weights.neighbors[distance - 1]
+                if neighbor > position and _asks(match):
+                    share *= weights.reply
+                shared = [score * share for score in terms[position]]
+                lent[neighbor] = list(map(max, lent.get(neighbor, shared), shared))
     return lent
+
+
+def _adjoining(position: int, reach: int) -> list[tuple[int, int]]:
+    """Return the positions before and after one, and how far off they are, nearest first."""
+    return [
+        (position + step * distance, distance)
+        for distance in range(1, reach + 1)
+        for step in (-1, 1)
+    ]
+
+
+def _asks(match: Match) -> bool:
+    return any(mark in match.content for mark in _QUESTION_MARKS)
 
 
 def in_one_conversation(

@@ -71,8 +71,9 @@ def with_times(
         }
         return {**scores, **sorted_scores}
     raised = dict(scores)
+    asked = _asked_for(query, weights)
     for position, relevance in relevances.items():
-        if bonus := _bonus(relevance, query, weights):
+        if bonus := _bonus(relevance, asked, weights):
             parts = scores[position]
             raised[position] = parts._replace(time=parts.time + best * bonus)
     return raised
@@ -89,17 +90,34 @@ class _Relevance(NamedTuple):
     """Whether it speaks of the time."""
 
 
-def _bonus(relevance: _Relevance, query: Query, weights: PlacementWeights) -> float:
-    """Return what a memory of the time gains, as a share of the best score."""
+class _AskedFor(NamedTuple):
+    """What a question asks of a memory of its time."""
+
+    longest: timedelta
+    """Length of the longest time that it names."""
+    words: int
+    """How many words say what it is about."""
+    least: float
+    """Share of these words that a memory must have."""
+
+
+def _asked_for(query: Query, weights: PlacementWeights) -> _AskedFor:
     longest = max(span.until - span.since for span in query.spans)
     words = len(query.subject.words) if query.subject else 0
     least = weights.long_share if longest > weights.long else _EPSILON
     if words > weights.few_words:
         least = weights.many_words_share
-    is_of_subject = not words or relevance.subject >= max(least, weights.long_share)
+    return _AskedFor(longest, words, least)
+
+
+def _bonus(relevance: _Relevance, asked: _AskedFor, weights: PlacementWeights) -> float:
+    """Return what a memory of the time gains, as a share of the best score."""
+    subject, words = relevance.subject, asked.words
+    is_of_subject = not words or subject >= max(asked.least, weights.long_share)
     is_asked = relevance.is_asked and is_of_subject and words <= weights.few_words
     is_selected = is_asked or (relevance.is_mention and is_of_subject)
-    if not is_selected and (relevance.subject < least or longest > weights.longest):
+    is_too_long = asked.longest > weights.longest
+    if not is_selected and (subject < asked.least or is_too_long):
         return 0.0
     from_source = weights.source + relevance.subject if is_asked else 0.0
     return 1.0 + from_source + weights.mention * relevance.is_mention
@@ -131,15 +149,19 @@ def misses_time(
     """Tell whether no result is of the time and the source that the question names."""
     if not query.spans or candidates.summary is not None:
         return False
-    matches = {match.position: match for match in candidates.memories}
-    shown = [result.memory for result in results]
-    shown += [position for result in results for position, _ in result.lines]
+    shown = {result.memory for result in results}
+    shown.update(position for result in results for position, _ in result.lines)
     return not any(
-        position in matches
-        and lies_within(query, matches[position], candidates)
-        and (not query.asked or query.asked.has(matches[position].source))
-        for position in shown
+        match.position in shown and _is_of_both(query, match, candidates)
+        for match in candidates.memories
     )
+
+
+def _is_of_both(query: Query, match: Match, candidates: SearchCandidates) -> bool:
+    """Tell whether a memory is of the time and the source that the question names."""
+    if query.asked and not query.asked.has(match.source):
+        return False
+    return lies_within(query, match, candidates)
 
 
 def _relevances(
@@ -208,15 +230,14 @@ def _in_order(
     weights: PlacementWeights,
 ) -> list[int]:
     """Return the best matches by time, the first of the order first."""
+    if not (query.asked or query.subject):
+        return []
     past = [
         match
         for match in candidates.memories
         if match.position in relevances
-        and (query.now is None or match.created_at <= query.now)
-        and (not query.asked or relevances[match.position].is_asked)
+        and _may_be_first(match, relevances[match.position], query)
     ]
-    if not (query.asked or query.subject):
-        return []
     best = max((relevances[match.position].subject for match in past), default=0.0)
     least = weights.matching_share * best - _EPSILON
     alike = [match for match in past if relevances[match.position].subject >= least]
@@ -225,3 +246,10 @@ def _in_order(
         reverse=query.order is not TimeOrder.EARLIEST,
     )
     return [match.position for match in alike]
+
+
+def _may_be_first(match: Match, relevance: _Relevance, query: Query) -> bool:
+    """Tell whether a memory is of the source asked for, and not of the future."""
+    if query.asked and not relevance.is_asked:
+        return False
+    return query.now is None or match.created_at <= query.now

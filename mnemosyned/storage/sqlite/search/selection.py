@@ -15,7 +15,12 @@ from mnemosyned.storage.sqlite.search.candidates import any_of
 from mnemosyned.storage.sqlite.search.filters import among, within
 
 CHUNK = 500
-_TABLES = ("working_memory", "archive")
+_TABLES = {
+    "working_memory": "content",
+    "archive": "iif(content != '', content, ifnull("
+    "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))",
+}
+"""Tables with the text of their memories; what a pruned one has left are its exact values."""
 _INDEXES = ("memory_fts", "memory_gram_fts")
 
 
@@ -25,14 +30,7 @@ def chosen(connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
     having = _having(connection, choice.terms) if choice.terms else None
     named = naming(choice.person) if choice.person else None
     ids: dict[str, None] = {}
-    for table in _TABLES:
-        # What a pruned memory has left are its exact values.
-        text = (
-            "content"
-            if table == "working_memory"
-            else "iif(content != '', content, ifnull("
-            "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))"
-        )
+    for table, text in _TABLES.items():
         columns = (
             f"id, role, session_id, ifnull(source, ''), metadata, {text}"
             if named

@@ -51,26 +51,40 @@ class SqliteSearch(Transactional, SearchStore):
     def documents(
         self, connection: sqlite3.Connection, results: Sequence[RankedResult]
     ) -> Documents:
-        asked = [place.memory for place in results if place.memory is not None]
-        asked += [position for place in results for position, _ in place.lines]
-        positions = json.dumps(asked)
-        memories: dict[int, MemoryRecord] = {}
-        for seq, *row in connection.execute(
-            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}",
-            (positions,),
-        ):
-            memories[seq] = memory_from(row, tier=Tier.WORKING)
-        if len(memories) < len(set(asked)):
-            for seq, episode, *row in connection.execute(
-                f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-                f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{SEQ_AMONG}",
-                (positions,),
-            ):
-                memories[seq] = memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+        asked = {place.memory for place in results} - {None}
+        asked.update(position for place in results for position, _ in place.lines)
+        positions = json.dumps(list(asked))
+        memories = _working_memories(connection, positions)
+        if len(memories) < len(asked):
+            memories |= _archived_memories(connection, positions)
         episodes: dict[int, Episode] = {}
         for place in results:
             if place.episode is not None and (
-                found := episode_at(connection, "seq", place.episode)
+                episode := episode_at(connection, "seq", place.episode)
             ):
-                episodes[place.episode] = found
+                episodes[place.episode] = episode
         return Documents(memories, episodes)
+
+
+def _working_memories(
+    connection: sqlite3.Connection, positions: str
+) -> dict[int, MemoryRecord]:
+    rows = connection.execute(
+        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}",
+        (positions,),
+    )
+    return {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in rows}
+
+
+def _archived_memories(
+    connection: sqlite3.Connection, positions: str
+) -> dict[int, MemoryRecord]:
+    rows = connection.execute(
+        f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
+        f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{SEQ_AMONG}",
+        (positions,),
+    )
+    return {
+        seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+        for seq, episode, *row in rows
+    }
