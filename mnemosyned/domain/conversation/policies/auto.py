@@ -273,12 +273,12 @@ def _exact_values(messages: Iterable[Message]) -> list[Detail]:
     if not secrets:
         return values
     known = KnownSecrets(secrets)
-
-    def marked(value: Detail) -> Detail:
-        secret = known.mask(value.value) != value.value
-        return replace(value, sensitive=True) if secret else value
-
-    return [value if value.sensitive else marked(value) for value in values]
+    return [
+        replace(value, sensitive=True)
+        if known.mask(value.value) != value.value
+        else value
+        for value in values
+    ]
 
 
 def _says_something(value: str) -> bool:

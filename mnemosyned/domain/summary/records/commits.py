@@ -101,9 +101,9 @@ _TRAILER = re.compile(
     r"(?:Signed-off-by|Co-authored-by|Reviewed-by|Change-Id|git-svn-id|Cc): .*"
 )
 _TYPES = {
-    "feat": "features", "fix": "fixes", "docs": "documentation", "test": "tests",
-    "tests": "tests", "refactor": "refactoring", "perf": "performance", "style": "style",
-    "build": "build", "ci": "CI", "chore": "chores", "revert": "reverts",
+    "feat": "(features)", "fix": "(fixes)", "docs": "(documentation)", "test": "(tests)",
+    "tests": "(tests)", "refactor": "(refactoring)", "perf": "(performance)", "style": "(style)",
+    "build": "(build)", "ci": "(CI)", "chore": "(chores)", "revert": "(reverts)",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_][\w-]{3,}")
 
@@ -153,7 +153,7 @@ def _read_log(lines: Sequence[str]) -> tuple[Commit, ...] | None:
             blocks.append([])
         else:
             blocks[-1].append(line)
-    commits = [_read_block(block) for block in blocks]
+    commits = list(map(_read_block, blocks))
     if None in commits:
         return None
     return tuple(commit for commit in commits if commit and commit.subject) or None
@@ -322,9 +322,8 @@ def _component(commit: Commit, common: dict[str, int]) -> tuple[str, str]:
     """Return the part a commit touches and its subject without the name of that part."""
     subject = without_hashes(commit.subject)
     if match := _CONVENTIONAL.fullmatch(subject):
-        if match["type"] in _TYPES:
-            return match["scope"] or f"({_TYPES[match['type']]})", match["what"]
-        return match["scope"] or match["type"], match["what"]
+        kind = match["type"]
+        return match["scope"] or _TYPES.get(kind, kind), match["what"]
     if match := _COMPONENT.fullmatch(subject):
         return match["bracket"] or match["plain"], match["what"]
     if commit.paths:

@@ -31,6 +31,7 @@ DEPTH_MAX = 4
 OBJECTS_MAX = 24
 SCALARS_MAX = 10
 KEYS_MAX = 8
+ANSWER_KEYS_MAX = 4
 VALUE_CHARS_MAX = 80
 SOURCE_CHARS_MAX = 6_000
 EVENT_WORTH = 0.75
@@ -45,7 +46,9 @@ _INNER_KEYS = (
     "dateTime", "date", "displayName", "name", "title", "email", "value",
 )  # fmt: skip
 """What an object stands for that is the value of a field."""
-_KIND_KEYS = frozenset({"type", "kind", "event"})
+_KIND_KEYS = ("type", "kind", "event")
+_RECORD_NAMES = frozenset({"title", "body", "sender", "start"})
+"""Fields of an object that is a record itself, and no answer that wraps records."""
 _SENT = frozenset({"send", "sent", "out", "outgoing", "outbound"})
 _CURRENCY_MARKS = frozenset("$€£¥")
 
@@ -57,7 +60,7 @@ def read_json(memory: MemoryRecord) -> Value | None:
     text = memory.content.strip()
     if text.startswith("```"):
         text = text.removeprefix("```json").strip("`").strip()
-    if not text or text[0] not in "{[" or len(text) > CHARS_MAX:
+    if text[:1] not in ("{", "[") or len(text) > CHARS_MAX:
         return None
     value = _parse(text)
     if value is None and text[0] == "{" and "\n" in text:
@@ -106,9 +109,10 @@ def _sentences(reading: Reading[Value], zone: tzinfo) -> Iterator[Sentence]:
 def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
     """Return the list of objects that an answer wraps: {"items": [{…}], "total": 2}."""
     lists = [item for item in value.values() if isinstance(item, list) and item]
-    wraps = len(lists) == 1 and all(isinstance(item, dict) for item in lists[0])
-    titled = {"title", "body", "sender", "start"} & _fields_of(value).keys()
-    return lists[0] if wraps and len(value) <= 4 and not titled else None
+    is_record = not _RECORD_NAMES.isdisjoint(_fields_of(value))
+    if len(lists) != 1 or len(value) > ANSWER_KEYS_MAX or is_record:
+        return None
+    return lists[0] if all(isinstance(item, dict) for item in lists[0]) else None
 
 
 def _describe_list(value: Sequence[Any]) -> Sentence:
@@ -149,7 +153,7 @@ def _is_message(fields: Fields, kind: str) -> bool:
 
 def _directed(fields: dict[str, str], value: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of a message with its other side as recipient, if it was sent."""
-    way = str(value.get("message_type") or value.get("direction") or "").lower()
+    way = str(first_of(value, "message_type", "direction")).lower()
     if way in _SENT and "sender" in fields and "recipient" not in fields:
         fields["recipient"] = fields.pop("sender")
     return fields
@@ -157,11 +161,16 @@ def _directed(fields: dict[str, str], value: Mapping[str, Any]) -> dict[str, str
 
 def _kind_of(value: Mapping[str, Any]) -> str:
     """Return what the object says it is, such as "SMS"."""
-    kind = value.get("type") or value.get("kind") or value.get("event")
+    kind = first_of(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
         return ""
     words = kind.replace("_", " ").replace(".", " ")
     return words.upper() if words in {"sms", "mms"} else words[0].upper() + words[1:]
+
+
+def first_of(value: Mapping[str, Any], *keys: str) -> object | None:
+    """Return the value of the first key that has one."""
+    return next(filter(None, map(value.get, keys)), None)
 
 
 def _titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:

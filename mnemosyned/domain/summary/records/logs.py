@@ -11,7 +11,7 @@ from typing import Any
 
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.json_records import read_json
+from mnemosyned.domain.summary.records.json_records import first_of, read_json
 from mnemosyned.domain.summary.records.lines import (
     Reading,
     RecordLine,
@@ -213,19 +213,15 @@ def _read_json_log(memory: MemoryRecord) -> tuple[Entry, ...] | None:
 
 
 def _read_object(item: Mapping[str, Any]) -> Entry | None:
-    level = _first_of(item, "level", "severity", "levelname")
-    message = _first_of(item, "msg", "message", "event")
-    when = _first_of(item, "time", "timestamp", "ts")
+    level = first_of(item, "level", "severity", "levelname")
+    message = first_of(item, "msg", "message", "event")
+    when = first_of(item, "time", "timestamp", "ts")
     name = _LEVEL_NAMES.get(str(level).lower())
     if not name or not isinstance(message, str) or when is None:
         return None
-    cause = _first_of(item, "error", "err", "exception")
+    cause = first_of(item, "error", "err", "exception")
     said = f"{message}: {cause}" if isinstance(cause, str) else message
     return Entry(name, said, _instant(str(when)))
-
-
-def _first_of(item: Mapping[str, Any], *keys: str) -> object | None:
-    return next((item[key] for key in keys if item.get(key)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,14 +125,14 @@ def _read_aligned(lines: Sequence[str]) -> Grid | None:
     header = lines[0].strip().replace("Mounted on", "Mounted")
     if _DIGIT.search(header) or header.endswith(_ENDING_MARK):
         return None
-    for split in (_GAP.split, str.split):
-        grid = [split(header), *(split(line.strip()) for line in lines[1:])]
-        if len(grid[0]) > 2 and _is_even(grid):
-            break
-    else:
+    rows = list(map(str.strip, lines[1:]))
+    if not any(map(_DIGIT.search, rows)) or any(map(is_prose, lines)):
         return None
-    has_values = any(_DIGIT.search(line) for line in lines[1:])
-    return grid if has_values and not any(map(is_prose, lines)) else None
+    for split in (_GAP.split, str.split):
+        grid = list(map(split, (header, *rows)))
+        if len(grid[0]) > 2 and _is_even(grid):
+            return grid
+    return None
 
 
 def _is_even(grid: Grid) -> bool:
