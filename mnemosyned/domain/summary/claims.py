@@ -223,7 +223,7 @@ class _Steps:
             return self._match(word, said)
         if word.free:
             self._at += 1
-        elif said and (said.free or said.text in _THIRD_OF):
+        elif said and _may_be_skipped(said):
             self._said += 1
         else:
             return False
@@ -249,12 +249,9 @@ class _Steps:
         if not whole and not self._is_clause(stop):
             return
         claimed = set(_texts(self._claim[:stop]))
-        said = _texts(self._sentence[: self._last])
+        said = set(_texts(self._sentence[: self._last]))
         later = _texts(self._sentence[self._last :])
-        shifted = not _PAST.isdisjoint(said) and not _PRESENT.isdisjoint(claimed)
-        if shifted and _PAST.isdisjoint(claimed):
-            return
-        if not (_TOGETHER.isdisjoint(claimed) or "we" not in said or "they" in claimed):
+        if _shifts_time(said, claimed) or _leaves_out_others(said, claimed):
             return
         if self._content >= _CONTENT_MIN and _UNDONE_AFTER.isdisjoint(later):
             self._best = Alignment(
@@ -273,8 +270,24 @@ class _Steps:
         return self._best if self._best.stop >= _WORDS_MIN else NOT_ALIGNED
 
 
+def _shifts_time(said: set[str], claimed: set[str]) -> bool:
+    """Whether a claim has in the present what was said of the past."""
+    was_past = not _PAST.isdisjoint(said) and _PAST.isdisjoint(claimed)
+    return was_past and not _PRESENT.isdisjoint(claimed)
+
+
+def _leaves_out_others(said: set[str], claimed: set[str]) -> bool:
+    """Whether a claim is of a speaker alone who said "we" of something done together."""
+    is_alone = "we" in said and "they" not in claimed
+    return is_alone and not _TOGETHER.isdisjoint(claimed)
+
+
 def _texts(words: Sequence[Word]) -> list[str]:
     return [word.text for word in words]
+
+
+def _may_be_skipped(said: Word) -> bool:
+    return said.free or said.text in _THIRD_OF
 
 
 def _says(said: Word, claimed: Word, before: Word | None) -> bool:
@@ -301,10 +314,15 @@ def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
         return False
     if claimed in other_forms(said):
         return is_verb and not said.endswith(("ed", "en"))
-    if said.endswith("s") != claimed.endswith("s") and not (
-        is_verb and claimed.endswith("s")
-    ):
+    if _changes_meaning(said, claimed, is_verb=is_verb):
         return False
+    return light_stem(said) == light_stem(claimed)
+
+
+def _changes_meaning(said: str, claimed: str, *, is_verb: bool) -> bool:
+    """Whether two words differ in an ending that is not that of a third person or the past."""
+    is_third_person = is_verb and claimed.endswith("s")
+    numbered = said.endswith("s") != claimed.endswith("s") and not is_third_person
     derived = said.endswith(_DERIVED) != claimed.endswith(_DERIVED)
     ended = said.endswith("ed") and not claimed.endswith("ed")
-    return not (derived or ended) and light_stem(said) == light_stem(claimed)
+    return numbered or derived or ended

@@ -72,11 +72,7 @@ class Selection:
                 continue
             statement = heads.get(at) or self._statements[at]
             if self.cost(statement) > self.room:
-                if at in heads or len(heads) >= HEADS_MAX:
-                    continue
-                head = heads[at] = self._head(statement)
-                if head:
-                    heappush(heap, (-self.value(head), at))
+                self._push_head(statement, heap, heads)
                 continue
             gain = -self.value(statement)
             if gain > stale and heap and (gain, at) > heap[0]:
@@ -85,6 +81,19 @@ class Selection:
                 self.keep(statement)
             else:
                 break
+
+    def _push_head(
+        self,
+        statement: Statement,
+        heap: list[tuple[float, int]],
+        heads: dict[int, Statement | None],
+    ) -> None:
+        """Push the beginning of a statement that is too long as a whole, once."""
+        if statement.at in heads or len(heads) >= HEADS_MAX:
+            return
+        head = heads[statement.at] = self._head(statement)
+        if head:
+            heappush(heap, (-self.value(head), statement.at))
 
     def value(self, statement: Statement) -> float:
         """Return what a statement and those it needs add, for their length, to those kept."""
