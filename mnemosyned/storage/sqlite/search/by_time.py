@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -161,34 +161,43 @@ def mentioning(connection: sqlite3.Connection, query: Query) -> set[int]:
         for span in query.spans
         if span.until > now and span.until - span.since <= MENTIONED_MAX
     ]
-    found: set[int] = set()
+    candidates: set[int] = set()
     for span in ahead:
-        terms = mention_terms(span)
-        named = f"({any_of(terms.months)})"
-        if terms.days:
-            named += f" AND ({any_of(terms.days)})"
-        dated = [any_of(terms.dates)] if terms.dates else []
-        either = " OR ".join(f"({match})" for match in (named, *dated))
-        found |= _said(connection, query, either, (span, SAID_DAYS_MAX))
-        found |= _said(connection, query, any_of(terms.soon), (span, SOON_DAYS_MAX))
-    if not found:
-        return found
-    positions = json.dumps(sorted(found))
-    texts = [
-        row
-        for table in ("working_memory", "archive")
-        for row in connection.execute(
-            f"SELECT seq, created_at, substr(content, 1, ?) FROM {table} WHERE {SEQ_AMONG}",
-            (READ_CHARS_MAX, positions),
-        )
-    ]
-    zone = now.tzinfo
+        candidates |= _with_terms(connection, query, span)
+    if not candidates:
+        return candidates
     reader = MentionReader(ahead)
     return {
         position
-        for position, created_at, text in texts
-        if reader.speaks_of_them(text, in_zone(instant(created_at), zone))
+        for position, created_at, text in _beginnings(connection, candidates)
+        if reader.speaks_of_them(text, in_zone(instant(created_at), now.tzinfo))
     }
+
+
+def _with_terms(
+    connection: sqlite3.Connection, query: Query, span: TimeSpan
+) -> set[int]:
+    """Return memories with words that may speak of a time."""
+    terms = mention_terms(span)
+    either = f"({any_of(terms.months)})"
+    if terms.days:
+        either += f" AND ({any_of(terms.days)})"
+    if terms.dates:
+        either = f"({either}) OR ({any_of(terms.dates)})"
+    found = _said(connection, query, either, (span, SAID_DAYS_MAX))
+    return found | _said(connection, query, any_of(terms.soon), (span, SOON_DAYS_MAX))
+
+
+def _beginnings(
+    connection: sqlite3.Connection, positions: Collection[int]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield memories with their time and the part of their text that is read for times."""
+    asked = (READ_CHARS_MAX, json.dumps(sorted(positions)))
+    for table in ("working_memory", "archive"):
+        yield from connection.execute(
+            f"SELECT seq, created_at, substr(content, 1, ?) FROM {table} WHERE {SEQ_AMONG}",
+            asked,
+        )
 
 
 def _said(

@@ -104,20 +104,24 @@ def _timed(connection: sqlite3.Connection, query: Query) -> _Timed:
     """Return what lies in the time of a question, is of its order, or speaks of its time."""
     if not (query.spans or query.order):
         return _Timed({}, frozenset(), None)
-    asked = query
+    mentions = mentioning(connection, query) if query.spans else set()
+    scores: dict[int, float] = dict.fromkeys(mentions, FIRST_SCORE)
     if query.asked:
         asked = replace(query, source_names=query.asked.names)
-    scores: dict[int, float] = {}
-    if query.asked:
-        for span in query.spans:
-            scores |= listed(connection, asked, span, limit=WEIGHTS.per_time_span)
-        if query.order and not query.spans:
-            scores |= dict.fromkeys(ordered(connection, asked), FIRST_SCORE)
-    mentions = mentioning(connection, query) if query.spans else set()
-    scores = dict.fromkeys(mentions, FIRST_SCORE) | scores
+        scores |= _of_source(connection, asked)
     is_summary = query.only_then and not query.asked
     summary = summary_of_period(connection, query) if is_summary else None
     return _Timed(scores, frozenset(mentions), summary)
+
+
+def _of_source(connection: sqlite3.Connection, query: Query) -> dict[int, float]:
+    """Return what lies in the times of a question, or is of its order, in the source asked for."""
+    scores: dict[int, float] = {}
+    for span in query.spans:
+        scores |= listed(connection, query, span, limit=WEIGHTS.per_time_span)
+    if query.order and not query.spans:
+        scores |= dict.fromkeys(ordered(connection, query), FIRST_SCORE)
+    return scores
 
 
 def _with_timed(
