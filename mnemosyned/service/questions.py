@@ -30,11 +30,15 @@ def query_of(request: Recall, *, now: datetime) -> Query:
     """Return the query that a recall asks at this time."""
     asked_at = request.asked_at or in_zone(now, None)
     times = parse_times(request.query, asked_at)
-    asked = asked_source(times.subject_text)
-    subject = subject_words(times.subject_text, asked)
-    # A question that tells a whole story has words of its own to be found by.
-    is_timed = bool(times.spans or times.order) and len(subject) <= SUBJECT_WORDS_MAX
-    if not is_timed:
+    asked = AskedSource()
+    subject: tuple[str, ...] = ()
+    is_timed = bool(times.spans or times.order)
+    if is_timed:
+        asked = asked_source(times.subject_text)
+        subject = subject_words(times.subject_text, asked)
+    if len(subject) > SUBJECT_WORDS_MAX:
+        # A question that tells a whole story has words of its own to be found by.
+        is_timed = False
         asked, times = AskedSource(), replace(times, order=None)
     return Query(
         terms=_terms(request.query, times, asked),

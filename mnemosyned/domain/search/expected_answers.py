@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from mnemosyned.domain.languages import LANGUAGES
 from mnemosyned.domain.search.query import ExpectedAnswer
+from mnemosyned.domain.text.stemming import WORD
 
 _WHEN = (
     "when",
@@ -33,8 +34,9 @@ _TO_ASSISTANT = (
 _RELATIVE_TIMES = (
     "yesterday today tonight tomorrow ago week weeks weekend month months year years recently "
     "since morning evening | gestern heute morgen woche monat jahr | hier aujourd'hui demain "
-    "semaine mois an | ayer hoy mañana semana mes año | ieri oggi domani settimana mese anno"
+    "semaine mois | ayer hoy mañana semana mes año | ieri oggi domani settimana mese anno"
 )
+_DATE = re.compile(r"\b(?:19|20)\d\d\b|\d[./:]\d")
 _SHORTEST_NAME = 4
 """Shorter names of months and weekdays are other words, too: may, sun, mon."""
 
@@ -50,7 +52,8 @@ def expected_answer(question: str) -> ExpectedAnswer:
 
 def says_when(text: str) -> bool:
     """Tell whether a text names a date, a month, a weekday, or a time from now."""
-    return _times().search(text.lower()) is not None
+    words = WORD.findall(text.lower())
+    return not _time_words().isdisjoint(words) or _DATE.search(text) is not None
 
 
 @lru_cache(maxsize=1)
@@ -59,7 +62,7 @@ def _to_assistant() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _times() -> re.Pattern[str]:
+def _time_words() -> frozenset[str]:
     names = {
         name
         for language in LANGUAGES
@@ -67,5 +70,4 @@ def _times() -> re.Pattern[str]:
         for name in table.split()
         if len(name) >= _SHORTEST_NAME
     }
-    words = names | {word for word in _RELATIVE_TIMES.split() if word != "|"}
-    return re.compile(rf"\b(?:{'|'.join(sorted(words))}|(?:19|20)\d\d)\b|\d[./:]\d")
+    return frozenset(names).union(WORD.findall(_RELATIVE_TIMES))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX, Reader
 from mnemosyned.domain.search.expected_answers import says_when
@@ -18,6 +18,9 @@ from mnemosyned.domain.search.query import (
 from mnemosyned.domain.search.sittings import sitting_scores
 from mnemosyned.domain.search.source_hints import asked_of, is_asked_of
 from mnemosyned.domain.search.weights import RankingWeights
+
+if TYPE_CHECKING:
+    from mnemosyned.domain.dates.spans import TimeSpan
 
 UNNAMED_ROLES = frozenset(
     "user assistant system tool function model human agent ai bot me self owner note".split()
@@ -68,6 +71,7 @@ def candidate_scores(
     if not query.only_then:
         sittings = sitting_scores(matches.values(), terms, sums, weights=weights)
     asked = asked_of(query.terms)
+    spans = [(span, span.widened()) for span in query.spans]
     scores: dict[int, ScoreBreakdown] = {}
     for position, reading in readings.items():
         borrowed = lent.get(position)
@@ -85,6 +89,7 @@ def candidate_scores(
             query,
             reading,
             text,
+            spans=spans,
             is_about=_is_about(reading, names),
             is_from_source=is_asked_of(reading.match.source, asked),
             weights=weights,
@@ -142,6 +147,7 @@ def _with_priors(
     reading: _Reading,
     text: _Text,
     *,
+    spans: Sequence[tuple[TimeSpan, TimeSpan]],
     is_about: bool,
     is_from_source: bool,
     weights: RankingWeights,
@@ -159,7 +165,7 @@ def _with_priors(
     score += speaker
     source = weights.source * is_from_source * score
     score += source
-    time = _time_share(query, match, weights) * score if query.spans else 0.0
+    time = _time_share(spans, match, weights) * score if spans else 0.0
     score += time
     return ScoreBreakdown(
         *text,
@@ -197,10 +203,12 @@ def _is_from_expected_side(query: Query, match: Match) -> bool:
     return match.role.lower() in side
 
 
-def _time_share(query: Query, match: Match, weights: RankingWeights) -> float:
+def _time_share(
+    spans: Sequence[tuple[TimeSpan, TimeSpan]], match: Match, weights: RankingWeights
+) -> float:
+    """Return the share of a moment in a time that the question mentions, or near it."""
     share = 0.0
-    for span in query.spans:
-        nearby = span.widened()
+    for span, nearby in spans:
         if span.since <= match.created_at < span.until:
             return weights.time
         if nearby.since <= match.created_at < nearby.until:

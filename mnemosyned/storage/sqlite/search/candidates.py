@@ -30,8 +30,8 @@ from mnemosyned.storage.sqlite.search.filters import SqlFilter
 
 WALKED_MAX = 8_000
 """So many rows a question may have in all to be found exactly, and one of its words at once."""
-READ_WHOLE_MAX = 2_000
-"""Rows of a word that take less time to read than to look for among those found."""
+READ_WHOLE_SHARE = 1.5
+"""Rows of a word, for each row found, that take less time to read than to look for among those."""
 TESTED_AT_ONCE = 300
 """Rows found before that are held to a filter at once."""
 STEP_ROWS_MAX = 2_000
@@ -322,7 +322,7 @@ class _Words:
         rest = sum(self._worth[word] for word in words)
         for word in words:
             asked, worth = self._asked[word], self._worth[word]
-            frequent = self._frequencies[word] > READ_WHOLE_MAX
+            frequent = self._frequencies[word] > READ_WHOLE_SHARE * len(held)
             if frequent and word not in self.rows and is_settled(held, limits, rest):
                 self.partial = True
                 rows = self._rows(f"{asked} AND ({' OR '.join(before)})")
