@@ -51,6 +51,16 @@ class _Text(NamedTuple):
     session: float
 
 
+class _Signals(NamedTuple):
+    """What a candidate has beside its words."""
+
+    names_time: bool
+    """It names a time, where the question asks when."""
+    is_about: bool
+    is_from_source: bool
+    time_share: float
+
+
 def candidate_scores(
     query: Query, candidates: SearchCandidates, weights: RankingWeights
 ) -> dict[int, ScoreBreakdown]:
@@ -72,6 +82,7 @@ def candidate_scores(
         sittings = sitting_scores(matches.values(), terms, sums, weights=weights)
     asked = asked_of(query.terms)
     spans = [(span, span.widened()) for span in query.spans]
+    leading = weights.leading_share * max(sums.values(), default=0.0)
     scores: dict[int, ScoreBreakdown] = {}
     for position, reading in readings.items():
         borrowed = lent.get(position)
@@ -89,10 +100,15 @@ def candidate_scores(
             query,
             reading,
             text,
-            spans=spans,
-            is_about=_is_about(reading, names),
-            is_from_source=is_asked_of(reading.match.source, asked),
-            weights=weights,
+            _Signals(
+                names_time=query.expected.time
+                and best >= leading
+                and says_when(reading.match.content),
+                is_about=_is_about(reading, names),
+                is_from_source=is_asked_of(reading.match.source, asked),
+                time_share=_time_share(spans, reading.match, weights),
+            ),
+            weights,
         )
     return scores
 
@@ -146,10 +162,7 @@ def _with_priors(
     query: Query,
     reading: _Reading,
     text: _Text,
-    *,
-    spans: Sequence[tuple[TimeSpan, TimeSpan]],
-    is_about: bool,
-    is_from_source: bool,
+    signals: _Signals,
     weights: RankingWeights,
 ) -> ScoreBreakdown:
     """Add the parts that scale with how well it matches, so that they lift nothing unrelated."""
@@ -157,15 +170,16 @@ def _with_priors(
     score = sum(text)
     asks = -weights.asks * score * asking_share(match.content)
     score += asks
-    when = weights.says_when * score * _says_when(query, match)
+    when = weights.says_when * score * signals.names_time
     score += when
     user = weights.user * score * _is_from_expected_side(query, match)
     score += user
-    speaker = weights.speaker * score * is_about + weights.speaker_idf * reading.speaker
+    speaker = weights.speaker * score * signals.is_about
+    speaker += weights.speaker_idf * reading.speaker
     score += speaker
-    source = weights.source * is_from_source * score
+    source = weights.source * signals.is_from_source * score
     score += source
-    time = _time_share(spans, match, weights) * score if spans else 0.0
+    time = signals.time_share * score
     score += time
     return ScoreBreakdown(
         *text,
@@ -191,10 +205,6 @@ def asking_share(text: str) -> float:
 
 def _asks(text: str) -> bool:
     return any(mark in text for mark in _QUESTION_MARKS)
-
-
-def _says_when(query: Query, match: Match) -> bool:
-    return query.expected.time and says_when(match.content)
 
 
 def _is_from_expected_side(query: Query, match: Match) -> bool:

@@ -58,6 +58,8 @@ class RankingWeights:
     """Size of matching lines above which a sitting lends less: a long one says every word."""
     asks: float = 0.2
     """Loss of a text of nothing but questions; others lose by the share that asks."""
+    leading_share: float = 0.5
+    """Share of the best words from which a candidate is read for a time it names."""
     says_when: float = 0.4
     """A time in the text, where the question begins with when."""
     user: float = 0.4
