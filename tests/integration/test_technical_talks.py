@@ -54,6 +54,7 @@ def after(
     return {scope: shares(search, QUESTIONS, scope) for scope in SCOPES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", SCOPES)
 def test_long_talks_are_searched_better_than_by_plain_bm25(
     before: Mapping[str, Mapping[str, float]],
