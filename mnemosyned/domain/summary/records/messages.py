@@ -226,6 +226,8 @@ def _is_log_entry(message: Message) -> bool:
 
 def _read_labeled(content: str) -> tuple[Message, ...] | None:
     """Read "SMS" or "Notification" with the fields From, Time and Text below it."""
+    if "\n" not in content:
+        return None
     lines = lines_of(content)
     kind = _kind_of(lines[0])
     fields = read_fields(lines[1:]) if kind else None
