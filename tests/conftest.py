@@ -11,9 +11,9 @@ from support.fakes import FakeClock, FakeSummarizer
 from support.services import about, make_service
 
 from mnemosyned.paths import shipped
+from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import Policies, PolicyHolder
-from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease

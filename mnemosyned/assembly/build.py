@@ -26,8 +26,8 @@ from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
 from mnemosyned.service.clock_guard import ClockGuard
+from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
-from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.host import JumpTolerantClock

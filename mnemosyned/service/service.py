@@ -30,13 +30,13 @@ from mnemosyned.service.backups import backup_target
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
+from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.forgetting.undo import CycleUndo
 from mnemosyned.service.history import with_history
 from mnemosyned.service.intake import check_text
 from mnemosyned.service.learnings import LearningService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.questions import missing_time_note, query_of
-from mnemosyned.service.retention import RetentionService
-from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.conversation import Compact, Context, Shortened

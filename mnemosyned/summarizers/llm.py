@@ -9,18 +9,18 @@ from functools import partial
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary, TextModel
-from mnemosyned.domain.summary.chunking import Piece, split_to_fit, whole_piece
-from mnemosyned.domain.summary.clean_answer import clean_answer, trim_to_sentence
 from mnemosyned.domain.summary.episode_text import ComposedEpisode, compose_episode
 from mnemosyned.domain.summary.extract import CHARS_MAX, CHARS_MIN, Extract, extract
-from mnemosyned.domain.summary.grounded import grounded_sentences
-from mnemosyned.domain.summary.grounding import (
+from mnemosyned.domain.summary.keywords import joined_terms
+from mnemosyned.domain.summary.model.chunking import Piece, split_to_fit, whole_piece
+from mnemosyned.domain.summary.model.clean_answer import clean_answer, trim_to_sentence
+from mnemosyned.domain.summary.model.grounded import grounded_sentences
+from mnemosyned.domain.summary.model.grounding import (
     UNGROUNDED,
     Fault,
     Problem,
     check_grounding,
 )
-from mnemosyned.domain.summary.keywords import joined_terms
 from mnemosyned.domain.summary.prompt import (
     Message,
     combine_messages,

@@ -8,9 +8,8 @@ from datetime import tzinfo
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import TextModel
-from mnemosyned.domain.summary.clean_answer import clean_answer
-from mnemosyned.domain.summary.prompt import retell_messages, retold_opening
-from mnemosyned.domain.summary.retell import (
+from mnemosyned.domain.summary.model.clean_answer import clean_answer
+from mnemosyned.domain.summary.model.retell import (
     ASKED_MAX,
     Passage,
     Retelling,
@@ -19,7 +18,8 @@ from mnemosyned.domain.summary.retell import (
     speakers_of,
     worth_asking,
 )
-from mnemosyned.domain.summary.salvage import Kept, Speakers, salvage
+from mnemosyned.domain.summary.model.salvage import Kept, Speakers, salvage
+from mnemosyned.domain.summary.prompt import retell_messages, retold_opening
 
 SMALL_PARAMETERS = 500_000_000
 """A model with fewer weights is asked in few words, about one sentence at a time. One of 135 million

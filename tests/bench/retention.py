@@ -14,7 +14,7 @@ from typing import Any
 import snowballstemmer
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.text.stopwords import STOP_WORDS
+from mnemosyned.domain.text.words.stopwords import STOP_WORDS
 
 CATEGORIES = (1, 2, 4)
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")

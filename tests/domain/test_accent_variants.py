@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.retention import naming
-from mnemosyned.domain.text.accent_variants import SPELLINGS_MAX, accent_variants
+from mnemosyned.domain.text.words.accent_variants import SPELLINGS_MAX, accent_variants
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mnemosyned.domain.text.compounds import JOINS_MAX, joins, splits
 from mnemosyned.domain.text.terms import terms
+from mnemosyned.domain.text.words.compounds import JOINS_MAX, joins, splits
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
-from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.summary.grounded import grounded_sentences, is_said
-from mnemosyned.domain.summary.grounding import Problem, check_grounding
+from mnemosyned.domain.summary.model.chunking import Piece
+from mnemosyned.domain.summary.model.grounded import grounded_sentences, is_said
+from mnemosyned.domain.summary.model.grounding import Problem, check_grounding
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SOURCES = [

@@ -3,8 +3,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.summary.clean_answer import clean_answer, trim_to_sentence
+from mnemosyned.domain.summary.model.chunking import Piece
+from mnemosyned.domain.summary.model.clean_answer import clean_answer, trim_to_sentence
 from mnemosyned.domain.summary.prompt import (
     combine_messages,
     neutralize,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.retell import (
+from mnemosyned.domain.summary.model.retell import (
     Retelling,
     passages,
     retell,
@@ -13,7 +13,7 @@ from mnemosyned.domain.summary.retell import (
     spoken_name,
     worth_asking,
 )
-from mnemosyned.domain.summary.salvage import Kept, salvage
+from mnemosyned.domain.summary.model.salvage import Kept, salvage
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 LINES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mnemosyned.domain.summary.salvage import Kept, Speakers, salvage
+from mnemosyned.domain.summary.model.salvage import Kept, Speakers, salvage
 
 TALK = Speakers("Ana", "Ben")
 

@@ -4,8 +4,8 @@ import sqlite3
 
 from hypothesis import example, given, strategies as st
 
-from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.stemming import fold_case, stem, stem_prefix
+from mnemosyned.domain.text.words.irregular_forms import other_forms
 
 ENDINGS = """
     s es ed ing ies ied ation ational tional izer ousness iveness fulness ably ness ful icate ical

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.dates import relative as dates
-from mnemosyned.domain.text.cue_words import RULING
 from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX, sentences
 from mnemosyned.domain.text.stemming import light_stem
 from mnemosyned.domain.text.tokenizer import TokenKind, emphasis, tokens
+from mnemosyned.domain.text.words.cue_words import RULING
 
 SAID = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.chunking import (
+from mnemosyned.domain.summary.model.chunking import (
     Piece,
     all_covered,
     split_to_fit,

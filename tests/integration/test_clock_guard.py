@@ -17,8 +17,8 @@ from mnemosyned.domain.errors import ClockJumped, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention
 from mnemosyned.service.clock_guard import ClockGuard
+from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

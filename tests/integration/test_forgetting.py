@@ -11,7 +11,7 @@ from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import Trigger
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.service import retention as forgetting
+from mnemosyned.service.forgetting import retention as forgetting
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

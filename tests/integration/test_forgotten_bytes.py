@@ -30,7 +30,7 @@ from support.forget_cases import (
 from mnemosyned import Memory as Library
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.paths import shipped
-from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore, open_store

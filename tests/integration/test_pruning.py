@@ -15,8 +15,8 @@ from mnemosyned.domain.consolidation import WORDLESS
 from mnemosyned.domain.errors import IdTaken, WordsPruned
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention
+from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

@@ -14,10 +14,10 @@ from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.domain.consolidation import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
-from mnemosyned.service.retention import RetentionService
+from mnemosyned.service.forgetting.retention import RetentionService
+from mnemosyned.service.forgetting.undo import UNDO_CHUNK
 from mnemosyned.service.service import MemoryService
 from mnemosyned.service.steps import CHUNK
-from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.storage.sqlite.database.connections import open_writer
 from mnemosyned.storage.sqlite.database.writer import Writer

@@ -8,8 +8,8 @@ from support.fakes import FakeEmbedder
 from support.services import make_service
 from support.vector_service import WAIT_S, Open
 
+from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import PolicyHolder
-from mnemosyned.service.retention import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore

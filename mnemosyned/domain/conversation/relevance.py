@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from mnemosyned.domain.dates.questions import QuestionTimes
 from mnemosyned.domain.languages import LANGUAGES
 from mnemosyned.domain.search.query import Hit
-from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.stemming import fold_case
 from mnemosyned.domain.text.terms import grams, has_unspaced_script
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Token, TokenKind, tokens
+from mnemosyned.domain.text.words.irregular_forms import other_forms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

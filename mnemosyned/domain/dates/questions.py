@@ -23,7 +23,7 @@ from mnemosyned.domain.dates.spans import (
 from mnemosyned.domain.dates.translated import translate_times
 from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.text.stemming import WORD, fold_case
-from mnemosyned.domain.text.vague_words import is_vague
+from mnemosyned.domain.text.words.vague_words import is_vague
 
 SPANS_MAX = 4
 YEAR_CHARS = 4

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mnemosyned.domain.text.stopwords import FUNCTION_WORDS
 from mnemosyned.domain.text.terms import Terms, terms
+from mnemosyned.domain.text.words.stopwords import FUNCTION_WORDS
 
 MEANINGS_CACHED_MAX = 2_000
 SUBJECT_OVERLAP_MIN = 0.6

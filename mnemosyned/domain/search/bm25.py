@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from mnemosyned.domain.search.query import Corpus
 from mnemosyned.domain.search.weights import BM25_WEIGHTS, Bm25Weights
-from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.stemming import WORD, fold_case, stem, stem_prefix
 from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.words.irregular_forms import other_forms
 
 READ_CHARS_MAX = 4_000
 """As much of a text is read; the engine's score speaks for the rest."""

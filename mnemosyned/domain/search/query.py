@@ -9,7 +9,7 @@ from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.text.stopwords import STOP_WORDS
+from mnemosyned.domain.text.words.stopwords import STOP_WORDS
 
 # Clients load this module for its hits alone, and must start fast.
 if TYPE_CHECKING:

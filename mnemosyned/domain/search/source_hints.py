@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from mnemosyned.domain.text.stemming import WORD, fold_case, stem
 from mnemosyned.domain.text.terms import Terms
-from mnemosyned.domain.text.vague_words import is_stop_word
 from mnemosyned.domain.text.word_cache import clear_on_forget
+from mnemosyned.domain.text.words.vague_words import is_stop_word
 
 _CALLED = (
     "photo picture image snapshot screenshot photograph camera gallery foto bild aufnahme imagen",

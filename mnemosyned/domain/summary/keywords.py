@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterable, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
-from mnemosyned.domain.text.cue_words import CONNECTORS, COPULAS, CURRENCIES, SECRETS
 from mnemosyned.domain.text.stemming import light_stem
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Token, TokenKind
+from mnemosyned.domain.text.words.cue_words import (
+    CONNECTORS,
+    COPULAS,
+    CURRENCIES,
+    SECRETS,
+)
 
 NAME = 1.5
 EXACT = 2.0

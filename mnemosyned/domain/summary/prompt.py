@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 from mnemosyned.domain.dates.names import WEEKDAY_ABBREVIATIONS
 from mnemosyned.domain.dates.relative import format_day
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.summary.chunking import Piece
+from mnemosyned.domain.summary.model.chunking import Piece
 from mnemosyned.domain.text.invisible import strip_invisible
 
 CHARS_PER_WORD = 6

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mnemosyned.domain.languages import LANGUAGES
-from mnemosyned.domain.text.cue_words import CALENDAR
+from mnemosyned.domain.text.words.cue_words import CALENDAR
 
 COURTESY_WORDS_MAX = 7
 """Words of the longest sentence that is nothing but a greeting, thanks or applause."""

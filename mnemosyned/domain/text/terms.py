@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from string import ascii_letters
 
-from mnemosyned.domain.text.accent_variants import accent_variants
-from mnemosyned.domain.text.compounds import joins
-from mnemosyned.domain.text.foreign_stopwords import foreign_stop_words
-from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.stemming import WORD, fold_case
-from mnemosyned.domain.text.stopwords import FUNCTION_WORDS, STOP_WORDS
+from mnemosyned.domain.text.words.accent_variants import accent_variants
+from mnemosyned.domain.text.words.compounds import joins
+from mnemosyned.domain.text.words.foreign_stopwords import foreign_stop_words
+from mnemosyned.domain.text.words.irregular_forms import other_forms
+from mnemosyned.domain.text.words.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TERMS_MAX = 48
 """Terms of a question; each further one costs time and adds little."""

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from mnemosyned.domain.text.cue_words import (
+from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX
+from mnemosyned.domain.text.stemming import light_stem
+from mnemosyned.domain.text.word_cache import WordCache
+from mnemosyned.domain.text.words.cue_words import (
     ACKNOWLEDGEMENT,
     ANSWERS,
     CALENDAR,
@@ -25,10 +28,7 @@ from mnemosyned.domain.text.cue_words import (
     TITLES,
     UNITS,
 )
-from mnemosyned.domain.text.sentences import SENTENCE_CHARS_MAX
-from mnemosyned.domain.text.stemming import light_stem
-from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
-from mnemosyned.domain.text.word_cache import WordCache
+from mnemosyned.domain.text.words.stopwords import COMMON_WORDS, STOP_WORDS
 
 CHUNKS_KEPT = 1 << 13
 

@@ -15,11 +15,6 @@ from mnemosyned.domain.summary.records.lines import (
     Rule,
     make_line,
 )
-from mnemosyned.domain.summary.records.matching import (
-    first_match,
-    first_reading,
-    grouped,
-)
 from mnemosyned.domain.summary.records.moments import (
     localized,
     parse_moment,
@@ -36,6 +31,11 @@ from mnemosyned.domain.summary.records.wording import (
     phrase,
     shorten,
     without_hashes,
+)
+from mnemosyned.domain.text.matching import (
+    first_match,
+    first_reading,
+    grouped,
 )
 
 SUBJECT_CHARS_MAX = 120

@@ -8,8 +8,8 @@ from datetime import tzinfo
 from typing import Generic, TypeVar
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.records.matching import grouped
 from mnemosyned.domain.summary.records.wording import index_terms
+from mnemosyned.domain.text.matching import grouped
 
 T = TypeVar("T")
 

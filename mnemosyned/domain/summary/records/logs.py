@@ -18,7 +18,6 @@ from mnemosyned.domain.summary.records.lines import (
     Rule,
     make_line,
 )
-from mnemosyned.domain.summary.records.matching import first_match, grouped
 from mnemosyned.domain.summary.records.moments import (
     parse_moment,
     show_moment,
@@ -34,6 +33,7 @@ from mnemosyned.domain.summary.records.wording import (
     phrase,
     shorten,
 )
+from mnemosyned.domain.text.matching import first_match, grouped
 
 LINES_MAX = 20_000
 QUOTED_MAX = 6

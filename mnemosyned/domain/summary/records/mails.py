@@ -16,7 +16,6 @@ from mnemosyned.domain.summary.records.fields import (
     when_of,
 )
 from mnemosyned.domain.summary.records.lines import Reading, Rule, Sentence, write_each
-from mnemosyned.domain.summary.records.matching import first_match
 from mnemosyned.domain.summary.records.wording import (
     closed,
     collapse,
@@ -24,6 +23,7 @@ from mnemosyned.domain.summary.records.wording import (
     shorten,
     without_hashes,
 )
+from mnemosyned.domain.text.matching import first_match
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import EXACT_KINDS, tokens
 

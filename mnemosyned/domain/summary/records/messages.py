@@ -21,7 +21,6 @@ from mnemosyned.domain.summary.records.lines import (
     Sentence,
     merge_equal,
 )
-from mnemosyned.domain.summary.records.matching import first_reading
 from mnemosyned.domain.summary.records.moments import (
     STAMP,
     has_stamp_in_first_paragraph,
@@ -37,6 +36,7 @@ from mnemosyned.domain.summary.records.wording import (
     shorten,
     without_hashes,
 )
+from mnemosyned.domain.text.matching import first_reading
 
 LINES_PER_MEMORY_MAX = 60
 BODY_CHARS_MAX = 240

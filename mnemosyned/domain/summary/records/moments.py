@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 
 from mnemosyned.domain.dates.relative import format_period
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.summary.records.matching import first_match
+from mnemosyned.domain.text.matching import first_match
 
 Moment = datetime | date
 """A time with a zone, a time of the wall clock, or a day."""

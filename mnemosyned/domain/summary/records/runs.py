@@ -16,7 +16,6 @@ from mnemosyned.domain.summary.records.lines import (
     Rule,
     make_line,
 )
-from mnemosyned.domain.summary.records.matching import first_reading, grouped
 from mnemosyned.domain.summary.records.wording import (
     below_command,
     collapse,
@@ -27,6 +26,7 @@ from mnemosyned.domain.summary.records.wording import (
     phrase,
     shorten,
 )
+from mnemosyned.domain.text.matching import first_reading, grouped
 
 LINES_MAX = 5_000
 FAILURES_SHOWN_MAX = 4

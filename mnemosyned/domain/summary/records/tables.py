@@ -11,7 +11,6 @@ from itertools import chain
 
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.records.lines import Reading, Rule, Sentence, write_each
-from mnemosyned.domain.summary.records.matching import first_match, first_reading
 from mnemosyned.domain.summary.records.wording import (
     below_command,
     counted,
@@ -23,6 +22,7 @@ from mnemosyned.domain.summary.records.wording import (
     plural,
     shorten,
 )
+from mnemosyned.domain.text.matching import first_match, first_reading
 
 ROWS_READ_MAX = 20_000
 ROWS_SHOWN_MAX = 3

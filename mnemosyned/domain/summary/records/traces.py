@@ -14,13 +14,13 @@ from mnemosyned.domain.summary.records.lines import (
     Rule,
     make_line,
 )
-from mnemosyned.domain.summary.records.matching import first_match, grouped
 from mnemosyned.domain.summary.records.wording import (
     is_prose,
     lines_of,
     phrase,
     shorten,
 )
+from mnemosyned.domain.text.matching import first_match, grouped
 
 MESSAGE_CHARS_MAX = 200
 LINES_MAX = 2_000

@@ -24,8 +24,8 @@ from mnemosyned.domain.search.candidates import (
     telling_words,
 )
 from mnemosyned.domain.search.query import Corpus
-from mnemosyned.domain.text.compounds import splits
 from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.words.compounds import splits
 from mnemosyned.storage.sqlite.search.filters import SqlFilter
 
 WALKED_MAX = 8_000

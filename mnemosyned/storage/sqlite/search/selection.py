@@ -8,8 +8,8 @@ from contextlib import closing
 from typing import Any
 
 from mnemosyned.domain.retention import ForgetFilter, naming
-from mnemosyned.domain.text.accent_variants import accent_variants
 from mnemosyned.domain.text.terms import Terms
+from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.search.candidates import any_of
 from mnemosyned.storage.sqlite.search.filters import among, within

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from mnemosyned.domain.dates.names import WEEKDAYS
-from mnemosyned.domain.text.irregular_forms import other_forms
 from mnemosyned.domain.text.stemming import light_stem
-from mnemosyned.domain.text.stopwords import STOP_WORDS
+from mnemosyned.domain.text.words.irregular_forms import other_forms
+from mnemosyned.domain.text.words.stopwords import STOP_WORDS
 
 SPEAKER = "@speaker"
 LISTENER = "@listener"

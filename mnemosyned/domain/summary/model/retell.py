@@ -15,8 +15,8 @@ from datetime import tzinfo
 from mnemosyned.domain.dates import relative
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.summary.claims import ADDRESS, SUBJECTS, sentence_words
-from mnemosyned.domain.summary.salvage import Kept, Speakers, sentence_is_unsure
+from mnemosyned.domain.summary.model.claims import ADDRESS, SUBJECTS, sentence_words
+from mnemosyned.domain.summary.model.salvage import Kept, Speakers, sentence_is_unsure
 from mnemosyned.domain.summary.sentence_heads import leans_back, without_opener
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import TokenKind, tokens

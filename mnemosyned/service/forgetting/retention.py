@@ -32,10 +32,10 @@ from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import backups_beside, file_bytes
 from mnemosyned.service.clock_guard import ClockGuard
+from mnemosyned.service.forgetting.pruning import Pruner
+from mnemosyned.service.forgetting.purging import WORDS_REMAIN, Purger
 from mnemosyned.service.intake import check_text, to_utc
 from mnemosyned.service.policies import About, PolicyHolder
-from mnemosyned.service.pruning import Pruner
-from mnemosyned.service.purging import WORDS_REMAIN, Purger
 from mnemosyned.service.steps import CHUNK, chunks, in_steps
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale

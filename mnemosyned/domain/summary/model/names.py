@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
-from mnemosyned.domain.text.cue_words import FOREIGN_COMMON, TITLES
 from mnemosyned.domain.text.language import count_stop_words
 from mnemosyned.domain.text.sentence_marks import SPACED_ENDS
 from mnemosyned.domain.text.stemming import light_stem
-from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
+from mnemosyned.domain.text.words.cue_words import FOREIGN_COMMON, TITLES
+from mnemosyned.domain.text.words.stopwords import COMMON_WORDS, STOP_WORDS
 
 TITLED_SHARE = 0.7
 """Minimum share of capitalized words, among the longer ones, in a title."""

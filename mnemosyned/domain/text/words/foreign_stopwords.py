@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mnemosyned.domain.languages import LANGUAGES
-from mnemosyned.domain.text.stopwords import FUNCTION_WORDS
+from mnemosyned.domain.text.words.stopwords import FUNCTION_WORDS
 
 _LANGUAGES = tuple(
     frozenset(language.question_stop_words.split())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mnemosyned.domain.text.foreign_stopwords import FOREIGN_STOP_WORDS
 from mnemosyned.domain.text.stemming import fold_case, stem
-from mnemosyned.domain.text.stopwords import COMMON_WORDS, STOP_WORDS
+from mnemosyned.domain.text.words.foreign_stopwords import FOREIGN_STOP_WORDS
+from mnemosyned.domain.text.words.stopwords import COMMON_WORDS, STOP_WORDS
 
 _STOPPED = STOP_WORDS | frozenset(map(fold_case, FOREIGN_STOP_WORDS))
 _VAGUE = _STOPPED | COMMON_WORDS

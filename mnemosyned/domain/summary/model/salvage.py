@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mnemosyned.domain.summary.claims import (
+from mnemosyned.domain.summary.model.claims import (
     LISTENER,
     NOT_ALIGNED,
     SPEAKER,
@@ -18,7 +18,7 @@ from mnemosyned.domain.summary.claims import (
 )
 from mnemosyned.domain.summary.statements import QUESTION_MARKS
 from mnemosyned.domain.text.sentences import sentences
-from mnemosyned.domain.text.stopwords import STOP_WORDS
+from mnemosyned.domain.text.words.stopwords import STOP_WORDS
 
 _DIALOGUE = re.compile(r"\A\W*[\w .'-]{1,40}:\s")
 """Beginning of a line that continues the transcript."""

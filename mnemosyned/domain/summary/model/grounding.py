@@ -12,10 +12,10 @@ from enum import StrEnum
 from functools import cached_property
 
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.summary.date_mentions import SourceDates, find_mentions
-from mnemosyned.domain.summary.names import name_forms, unknown_names
-from mnemosyned.domain.summary.numbers import number_words, numbers
+from mnemosyned.domain.summary.model.chunking import Piece
+from mnemosyned.domain.summary.model.date_mentions import SourceDates, find_mentions
+from mnemosyned.domain.summary.model.names import name_forms, unknown_names
+from mnemosyned.domain.summary.model.numbers import number_words, numbers
 from mnemosyned.domain.text.language import foreign_language, foreign_script
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import PATTERNS, TokenKind

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from mnemosyned.domain.summary.chunking import Piece
-from mnemosyned.domain.summary.grounding import Fault, Problem
+from mnemosyned.domain.summary.model.chunking import Piece
+from mnemosyned.domain.summary.model.grounding import Fault, Problem
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.tokenizer import TokenKind, tokens
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from mnemosyned.domain.text.stemming import fold_case
-from mnemosyned.domain.text.stopwords import FUNCTION_WORDS
-from mnemosyned.domain.text.vague_words import is_vague
+from mnemosyned.domain.text.words.stopwords import FUNCTION_WORDS
+from mnemosyned.domain.text.words.vague_words import is_vague
 
 PART_CHARS_MIN = 2
 COMPOUND_CHARS_MIN, COMPOUND_CHARS_MAX = 4, 16

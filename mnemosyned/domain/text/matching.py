@@ -1,4 +1,4 @@
-"""Matching that the rules for records share: the first pattern or reader that fits, groups."""
+"""Matching that readers of records share: the first pattern or reader that fits, groups."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Language models' summaries: how they are asked, and what of an answer may stay."""

@@ -1,0 +1,1 @@
+"""Tables of words: stop words, cues, irregular forms, spellings."""

@@ -1,0 +1,1 @@
+"""Forgetting: by request, by age, out of the file, and taking a cycle back."""
