@@ -80,9 +80,9 @@ def candidate_scores(
     sittings: Mapping[int, float] = {}
     if not query.only_then:
         sittings = sitting_scores(matches.values(), terms, sums, weights=weights)
-    asked = asked_of(query.terms)
-    spans = [(span, span.widened()) for span in query.spans]
-    leading = weights.leading_share * max(sums.values(), default=0.0)
+    signals = _SignalReader(
+        query, names, weights, best_words=max(sums.values(), default=0.0)
+    )
     scores: dict[int, ScoreBreakdown] = {}
     for position, reading in readings.items():
         borrowed = lent.get(position)
@@ -97,20 +97,39 @@ def candidate_scores(
             weights.session * sittings.get(position, 0.0),
         )
         scores[position] = _with_priors(
-            query,
-            reading,
-            text,
-            _Signals(
-                names_time=query.expected.time
-                and best >= leading
-                and says_when(reading.match.content),
-                is_about=_is_about(reading, names),
-                is_from_source=is_asked_of(reading.match.source, asked),
-                time_share=_time_share(spans, reading.match, weights),
-            ),
-            weights,
+            query, reading, text, signals.read(reading, best), weights
         )
     return scores
+
+
+class _SignalReader:
+    """Reader of what the candidates of one question have beside their words."""
+
+    def __init__(
+        self,
+        query: Query,
+        names: set[int],
+        weights: RankingWeights,
+        *,
+        best_words: float,
+    ) -> None:
+        self._names = names
+        self._weights = weights
+        self._asks_when = query.expected.time
+        self._leading = weights.leading_share * best_words
+        self._asked = asked_of(query.terms)
+        self._spans = [(span, span.widened()) for span in query.spans]
+
+    def read(self, reading: _Reading, words: float) -> _Signals:
+        """Return the signals of a candidate whose words are worth so much."""
+        match = reading.match
+        may_lead = words >= self._leading
+        return _Signals(
+            names_time=self._asks_when and may_lead and says_when(match.content),
+            is_about=_is_about(reading, self._names),
+            is_from_source=is_asked_of(match.source, self._asked),
+            time_share=_time_share(self._spans, match, self._weights),
+        )
 
 
 def _reading(reader: Reader, match: Match) -> _Reading:

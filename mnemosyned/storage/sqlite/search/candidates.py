@@ -218,19 +218,12 @@ def top_candidates(
     words = list(telling_words(words, frequencies, corpus.count))
     search = _Words(connection, narrow, words, terms=terms, corpus=corpus)
     is_filtered = bool(narrow.joins or narrow.where)
-    if not is_filtered:
-        search.rows = looked_up.rows
     if is_filtered and narrow.only is None and looked_up.found is not None:
         found = _passing(connection, narrow, looked_up.found, enough=limits.total)
-    elif (
-        narrow.only is not None
-        or sum(frequencies[word] for word in words) <= WALKED_MAX
-    ):
-        found = search.counted(limits)
-        if not (is_filtered or search.partial):
-            looked_up.found = found
+    elif is_filtered:
+        found = search.find(limits)
     else:
-        found = search.stepped(limits)
+        found = search.find_in_all(limits, looked_up)
     possible = sum(map(corpus.idf, terms.words))
     strong = strongest(found, limits, possible=possible)
     return strong, search.partial or len(strong) < len(found)
@@ -303,9 +296,27 @@ class _Words:
             f"WHERE memory_fts MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
         )
         self._values: tuple[Any, ...] = tuple(narrow.values)
+        self._is_around = narrow.only is not None
         if narrow.only is not None:
             self._select = _AROUND
             self._values = (json.dumps(stretches(narrow.only)), json.dumps(narrow.only))
+
+    def find_in_all(
+        self, limits: CandidateLimits, looked_up: LookedUp
+    ) -> dict[int, float]:
+        """Return rows of all memories; `looked_up` gains what further searches can use."""
+        self.rows = looked_up.rows
+        found = self.find(limits)
+        if not self.partial:
+            looked_up.found = found
+        return found
+
+    def find(self, limits: CandidateLimits) -> dict[int, float]:
+        """Return the rows that have some of the words, with what those words are worth."""
+        walked = sum(self._frequencies[word] for word in self._words)
+        if self._is_around or walked <= WALKED_MAX:
+            return self.counted(limits)
+        return self.stepped(limits)
 
     def counted(
         self, limits: CandidateLimits, words: Sequence[str] = ()
@@ -349,18 +360,22 @@ class _Words:
             if len(found) >= limits.kept:
                 break
             words = step.words
-            if not step.all_of_them and len(words) > 1:
-                rows = self.counted(limits, words)
-            elif len(words) == len(self._words) and not cut:
-                continue  # what has all words has been found by most of the rarest
-            else:
-                match = " AND ".join(self._asked[word] for word in words)
-                worth = sum(self._worth[word] for word in words)
-                rows = dict.fromkeys(self._rows(match, limit=STEP_ROWS_MAX), worth)
+            if step.all_of_them or len(words) == 1:
+                if len(words) == len(self._words) and not cut:
+                    continue  # what has all words has been found by most of the rarest
+                rows = self._rows_with_all(words)
                 cut = cut or len(rows) == STEP_ROWS_MAX
+            else:
+                rows = self.counted(limits, words)
             for seq, worth in rows.items():
                 found[seq] = max(worth, found.get(seq, 0.0))
         return found
+
+    def _rows_with_all(self, words: Sequence[str]) -> dict[int, float]:
+        """Return the newest rows that have all of some words, with what these are worth."""
+        match = " AND ".join(self._asked[word] for word in words)
+        worth = sum(self._worth[word] for word in words)
+        return dict.fromkeys(self._rows(match, limit=STEP_ROWS_MAX), worth)
 
     def _all_rows(self, word: str) -> set[int]:
         """Return the rows of a word, the newest where they are too many; each word is read once."""
