@@ -70,6 +70,9 @@ from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Rest
 from mnemosyned.verbs.sleep import Logged
 from mnemosyned.verbs.status import SleepStatus, Stats
 
+SUMMARY_LINES_MAX = 12
+"""Lines shown of a summary that answers by itself, such as a day."""
+
 
 def render(result: object) -> str:
     """A result in words, with nothing in it that steers a terminal but our own styles."""
@@ -113,11 +116,7 @@ def _hit(number: int, hit: Hit) -> str:
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseded(hit.superseded_at)}")
-    lines += (
-        _hit_lines(hit)
-        if hit.tier is Tier.EPISODIC and hit.lines
-        else [wrapped(hit.snippet)]
-    )
+    lines += _hit_text(hit)
     lines += [
         click.style(
             wrapped(
@@ -128,6 +127,21 @@ def _hit(number: int, hit: Hit) -> str:
         for older in hit.history
     ]
     return "\n".join([*lines, *_notes(hit)])
+
+
+def _hit_text(hit: Hit) -> list[str]:
+    """Text of a hit: originals that matched, the lines of a summary, or the part that matches."""
+    if hit.tier is not Tier.EPISODIC:
+        return [wrapped(hit.snippet)]
+    if hit.lines:
+        return _hit_lines(hit)
+    summary = hit.content.split("\n")
+    if len(summary) == 1:
+        return [wrapped(hit.snippet)]
+    shown = [wrapped(cut(line, LINE_CHARS)) for line in summary[:SUMMARY_LINES_MAX]]
+    left_out = len(summary) - len(shown)
+    more = f"   {left_out} more lines: " if left_out else "   made of others: "
+    return [*shown, click.style(f"{more}mnem expand {hit.id} --depth 1", dim=True)]
 
 
 def _hit_lines(hit: Hit) -> list[str]:
