@@ -58,7 +58,7 @@ class RankingWeights:
     """Size of matching lines above which a sitting lends less: a long one says every word."""
     asks: float = 0.2
     """Loss of a text of nothing but questions; others lose by the share that asks."""
-    leading_share: float = 0.5
+    leading_share: float = 0.2
     """Share of the best words from which a candidate is read for a time it names."""
     says_when: float = 0.4
     """A time in the text, where the question begins with when."""
@@ -91,7 +91,7 @@ class RankingWeights:
     name stays first. On LoCoMo 0.3 to 0.6 do as well; on mixed records 0.3 costs nothing and 0.5
     an answer in seventy.
     """
-    further_lines: float = 0.15
+    further_lines: float = 0.05
     """The second and third matching original of an episode."""
     summary: float = 0.25
     """A match in the words of a summary, for its best original."""
