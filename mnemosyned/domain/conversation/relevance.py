@@ -17,7 +17,7 @@ from mnemosyned.domain.text.words.irregular_forms import other_forms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceWeights:
-    """What a recalled memory must share with the message."""
+    """Weights of what a recalled memory must share with the message."""
 
     words_min: int = 2
     """Telling words in common; one is enough if the message has no more than these."""

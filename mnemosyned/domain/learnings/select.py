@@ -15,7 +15,7 @@ from mnemosyned.domain.text.tokenizer import TokenKind, tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionWeights:
-    """What a learning is worth to a message."""
+    """Worth of a learning to a message."""
 
     shown_max: int = 5
     """How many learnings a context shows."""

@@ -138,7 +138,7 @@ class Reader:
         return best
 
     def _gain(self, term: int, count: int) -> float:
-        """What the last of so many places of a term adds to the score of a stretch."""
+        """Return what the last of so many places of a term adds to the score of a stretch."""
         gain = self._gains.get((term, count))
         if gain is None:
             gain = self._alone(term, count) - self._alone(term, count - 1)

@@ -1,4 +1,4 @@
-"""What a question expects of its answer: a time, or the words of the assistant it talks to."""
+"""Expectations of a question: a time, or the words of the assistant that it talks to."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from mnemosyned.domain.search.query import (
 
 @dataclass(frozen=True, slots=True)
 class PlacementWeights:
-    """What a place in a time or an order is worth, as shares of the best score."""
+    """Weights of a place in a time or an order, as shares of the best score."""
 
     source: float = 1.0
     """To come from the source asked for, beside having every word of the subject."""
@@ -80,7 +80,7 @@ def with_times(
 
 
 class _Relevance(NamedTuple):
-    """What makes a memory of the time an answer."""
+    """Qualities that make a memory of the time an answer."""
 
     subject: float
     """Share of the subject's words that it has, beside the most that any candidate has."""
@@ -91,7 +91,7 @@ class _Relevance(NamedTuple):
 
 
 class _AskedFor(NamedTuple):
-    """What a question asks of a memory of its time."""
+    """Demands of a question on a memory of its time."""
 
     longest: timedelta
     """Length of the longest time that it names."""

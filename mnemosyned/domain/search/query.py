@@ -26,7 +26,7 @@ BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ExpectedAnswer:
-    """What a question expects of its answer, as far as its words tell."""
+    """Expectations of a question, as far as its words tell."""
 
     time: bool = False
     """A time: the question begins with when."""

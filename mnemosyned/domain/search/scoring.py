@@ -52,7 +52,7 @@ class _Text(NamedTuple):
 
 
 class _Signals(NamedTuple):
-    """What a candidate has beside its words."""
+    """Signals of a candidate beside its words."""
 
     names_time: bool
     """It names a time, where the question asks when."""

@@ -78,7 +78,7 @@ class Pruner:
         return self._guard.doubt()
 
     def _retention(self, request: Prune) -> Retention:
-        """What the request keeps, or else what the settings do."""
+        """Return what the request keeps, or else what the settings keep."""
         days, characters_max = request.keep_days, request.characters_max
         if days is None and characters_max is None:
             return self._policies.retention

@@ -109,7 +109,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """As much of a claim as a sentence says."""
+    """Part of a claim that a sentence says."""
 
     stop: int
     """Number of the claim's words that are grounded, up to the end of a clause."""

@@ -1,4 +1,4 @@
-"""What is kept of a small model's answers: the sentences that a source says, and nothing else."""
+"""Salvage of a small model's answers: the sentences that a source says, and nothing else."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def make_line(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What is to be said of one memory, before equal sentences are counted."""
+    """Sentence about one memory, before equal sentences are counted."""
 
     text: str
     worth: float

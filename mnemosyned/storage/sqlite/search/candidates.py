@@ -61,7 +61,7 @@ def any_of(terms: Iterable[str]) -> str:
 
 
 class _Known(NamedTuple):
-    """What was found of a word."""
+    """Rows and frequency found for a word."""
 
     frequency: int
     memories: int
@@ -187,7 +187,7 @@ def scored(
 
 @dataclass(slots=True)
 class LookedUp:
-    """What was looked up of a question in all memories, for its further searches."""
+    """Rows looked up for a question in all memories, for its further searches."""
 
     rows: dict[str, set[int]]
     """All rows of some words."""
