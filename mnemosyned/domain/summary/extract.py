@@ -25,7 +25,7 @@ CHARS_MIN = 160
 RECORD_CHARS_MIN = 280
 """Room of a small group with records, whose lines are long: they stand for several."""
 CHARS_MAX = 12_000
-TERMS_SHARE = 0.16
+TERMS_SHARE = 0.12
 """Index terms, as a share of the characters of the sources."""
 TERMS_CHARS_MIN = 160
 RECORD_SHARE_MAX = 0.8

@@ -46,7 +46,7 @@ class RollupWeights:
     share_of_line: float = 1.5
     """Factor by which a line may exceed its even share of the room."""
     terms_share: float = 0.3
-    terms_chars_max: int = 4_000
+    terms_chars_max: int = 1_000
     chars_max: int = 12_000
     """Characters of the longest roll-up."""
     read_chars_max: int = 200_000
