@@ -78,7 +78,7 @@ test-packaging: $(READY) ## build, install and start the wheel (slow)
 test-systemd: $(READY) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd
 
-test-year: $(READY) ## a simulated year of 73,000 memories, and 200 questions of long talks (slow)
+test-year: $(READY) ## a simulated year of 73,000 memories; questions of long talks and of a written year (slow)
 	$(PYTEST) -m slow
 
 test-numpy: $(READY) ## the vector index, with numpy, which it installs in build

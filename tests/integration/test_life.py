@@ -21,6 +21,9 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.sleep import Sleep
 
+pytestmark = pytest.mark.slow
+"""A year is filled and slept on."""
+
 PLACES = 10
 Shown = list[frozenset[str]]
 """The ids that each place puts before the reader."""
