@@ -6,6 +6,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from mnemosyned.domain.conversation.budget import TokenBudget
@@ -133,7 +134,6 @@ class _ShortenedTail:
         self.history = list(history)
         self.new = new
         self._counter = counter
-        self._names = tool_names(history)
         self._next = 0
         """Position of the first message not tried yet; the new one comes after the history."""
 
@@ -146,11 +146,16 @@ class _ShortenedTail:
             self._next += 1
         return saved > 0
 
+    @cached_property
+    def _tool_names(self) -> dict[str, str]:
+        """Names of the tools by the ids of their calls; most contexts shorten nothing."""
+        return tool_names(self.history)
+
     def _shorten(self, position: int) -> int:
         """Shorten the results of one message; return the tokens saved."""
         is_new = position == len(self.history)
         message = self.new if is_new else self.history[position]
-        stub = stub_results(message, self._names, archived=False)
+        stub = stub_results(message, self._tool_names, archived=False)
         if stub is None:
             return 0
         saved = self._counter.message(message) - self._counter.message(stub)

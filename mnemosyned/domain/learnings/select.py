@@ -51,21 +51,19 @@ def select_relevant(
     A learning that does not fit the budget is skipped, as a shorter one further down may fit.
     """
     asked = _Message(question)
-
-    def rank(learning: Learning) -> tuple[int, datetime]:
-        named = WEIGHTS.name if learning.kind is LearningKind.NAME else 0
-        is_fresh = now - learning.created_at <= WEIGHTS.fresh_for
-        fresh = WEIGHTS.fresh if is_fresh else 0
-        return asked.shared_worth(learning) + named + fresh, learning.created_at
-
-    active = [
-        learning
-        for learning in learnings
-        if learning.superseded_by is None and asked.concerns(learning)
-    ]
+    ranks: dict[str, tuple[int, datetime]] = {}
+    active: list[Learning] = []
+    for learning in learnings:
+        shared = asked.shared_worth(learning)
+        if learning.superseded_by is None and asked.concerns(learning, shared):
+            named = WEIGHTS.name if learning.kind is LearningKind.NAME else 0
+            is_fresh = now - learning.created_at <= WEIGHTS.fresh_for
+            fresh = WEIGHTS.fresh if is_fresh else 0
+            ranks[learning.id] = (shared + named + fresh, learning.created_at)
+            active.append(learning)
     shown: list[Learning] = []
     tokens_left = budget_tokens
-    for learning in sorted(active, key=rank, reverse=True):
+    for learning in sorted(active, key=lambda each: ranks[each.id], reverse=True):
         size = count(learning.text)
         if size <= tokens_left and len(shown) < limit:
             shown.append(learning)
@@ -81,13 +79,14 @@ class _Message:
         self._pairs = frozenset(grams(text).split())
         self._fields = fields_of(text) - ALWAYS
 
-    def concerns(self, learning: Learning) -> bool:
+    def concerns(self, learning: Learning, shared: int) -> bool:
         """Tell whether a learning matters to the message, or to every message.
 
+        `shared` is what the words and fields in common are worth.
         A preference has to share a word or a field with it. An instruction or a lesson matters
         unless both are about fields that differ: "always use tabs" does not matter to a recipe.
         """
-        if learning.kind is LearningKind.NAME or self.shared_worth(learning):
+        if learning.kind is LearningKind.NAME or shared:
             return True
         fields = fields_of(learning.text)
         if fields & ALWAYS:
