@@ -19,7 +19,12 @@ from mnemosyned.domain.conversation.messages import (
 from mnemosyned.domain.conversation.result_excerpts import beginning, clip_at_word
 from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
 from mnemosyned.domain.text.sentences import sentences
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, TokenKind, emphasis, tokens
+from mnemosyned.domain.text.tokenizer import (
+    EXACT_KINDS,
+    UNTELLING_KINDS,
+    emphasis,
+    tokens,
+)
 
 KEYWORDS = (
     "result:", "decided:", "found:", "error:", "success:",
@@ -46,7 +51,6 @@ CONCLUSION_FACTOR = 3.0
 
 Excerpt = Callable[[str], str]
 
-_UNSCORED = (TokenKind.STOP, TokenKind.COMMON)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _INDENT = "  "
 
@@ -159,7 +163,7 @@ def last_sentences(words: str) -> str:
 
 def _says_something(closing: str) -> bool:
     """Whether a closing has enough telling words; "I read it." has not."""
-    stems = {word.stem for word in tokens(closing) if word.kind not in _UNSCORED}
+    stems = {word.stem for word in tokens(closing) if word.kind not in UNTELLING_KINDS}
     return len(stems) >= CONCLUSION_WORDS_MIN
 
 
@@ -191,7 +195,7 @@ def fact_score(fact: str) -> float:
     content = sum(
         EXACT_WORTH if word.kind in EXACT_KINDS else 1.0
         for word in {word.stem: word for word in words}.values()
-        if word.kind not in _UNSCORED
+        if word.kind not in UNTELLING_KINDS
     )
     factor = RESULT_SHARE if fact.startswith("[") else 1.0
     if fact.startswith(CONCLUSION):

@@ -11,7 +11,7 @@ from mnemosyned.domain.search.query import Hit
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.stemming import fold_case
 from mnemosyned.domain.text.terms import grams, has_unspaced_script
-from mnemosyned.domain.text.tokenizer import EXACT_KINDS, Token, TokenKind, tokens
+from mnemosyned.domain.text.tokenizer import EXACT_KINDS, UNTELLING_KINDS, Token, tokens
 from mnemosyned.domain.text.words.irregular_forms import other_forms
 
 
@@ -29,7 +29,6 @@ class RelevanceWeights:
 
 WEIGHTS = RelevanceWeights()
 
-_UNTELLING = (TokenKind.STOP, TokenKind.COMMON)
 _WORDS = " ".join(language.continuations for language in LANGUAGES)
 _CONTINUATIONS = frozenset(
     token.stem for word in _WORDS.split() for token in tokens(word)
@@ -86,7 +85,7 @@ class Relevance:
 
 
 def _is_telling(token: Token) -> bool:
-    return token.kind not in _UNTELLING and token.stem not in _CONTINUATIONS
+    return token.kind not in UNTELLING_KINDS and token.stem not in _CONTINUATIONS
 
 
 def _names(message: str) -> set[str]:

@@ -10,7 +10,7 @@ from mnemosyned.domain.learnings.fields import ALWAYS, fields_of
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.subject import without_cues
 from mnemosyned.domain.text.terms import grams
-from mnemosyned.domain.text.tokenizer import TokenKind, tokens
+from mnemosyned.domain.text.tokenizer import UNTELLING_KINDS, tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,6 @@ class SelectionWeights:
 
 
 WEIGHTS = SelectionWeights()
-
-_UNTELLING = (TokenKind.STOP, TokenKind.COMMON)
 
 
 def select_relevant(
@@ -106,5 +104,5 @@ class _Message:
 
 def _telling_stems(text: str) -> frozenset[str]:
     return frozenset(
-        token.stem for token in tokens(text) if token.kind not in _UNTELLING
+        token.stem for token in tokens(text) if token.kind not in UNTELLING_KINDS
     )

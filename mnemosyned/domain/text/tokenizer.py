@@ -80,6 +80,8 @@ PATTERNS: dict[TokenKind, str] = {
 """The form of an exact value between spaces; the first pattern that matches gives its kind."""
 
 EXACT_KINDS = frozenset(PATTERNS)
+UNTELLING_KINDS = (TokenKind.STOP, TokenKind.COMMON)
+"""Kinds of words that identify no text."""
 
 _EXACT = re.compile(
     "|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items())

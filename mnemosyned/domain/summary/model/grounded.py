@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from mnemosyned.domain.summary.model.chunking import Piece
 from mnemosyned.domain.summary.model.grounding import Fault, Problem
 from mnemosyned.domain.text.sentences import sentences
-from mnemosyned.domain.text.tokenizer import TokenKind, tokens
+from mnemosyned.domain.text.tokenizer import UNTELLING_KINDS, tokens
 
 OF_THE_WHOLE = frozenset((Fault.UNINFORMATIVE, Fault.TOO_LONG))
 """Faults that a sentence has only as part of an answer."""
@@ -78,5 +78,5 @@ def _stems(texts: Iterable[str]) -> set[str]:
         token.stem
         for text in texts
         for token in tokens(" ".join(text.split()))
-        if token.kind not in (TokenKind.STOP, TokenKind.COMMON)
+        if token.kind not in UNTELLING_KINDS
     }

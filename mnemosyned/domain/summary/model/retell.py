@@ -19,7 +19,7 @@ from mnemosyned.domain.summary.model.claims import ADDRESS, SUBJECTS, sentence_w
 from mnemosyned.domain.summary.model.salvage import Kept, Speakers, sentence_is_unsure
 from mnemosyned.domain.summary.sentence_heads import leans_back, without_opener
 from mnemosyned.domain.text.sentences import sentences
-from mnemosyned.domain.text.tokenizer import TokenKind, tokens
+from mnemosyned.domain.text.tokenizer import UNTELLING_KINDS, tokens
 
 WORDS_MIN = 5
 """A shorter sentence is not worth a question."""
@@ -182,11 +182,7 @@ def _dated(text: str, part: Passage, zone: tzinfo) -> str:
 
 def _stems(text: str) -> set[str]:
     """Return the words by which a text can be found."""
-    return {
-        token.stem
-        for token in tokens(text)
-        if token.kind not in (TokenKind.STOP, TokenKind.COMMON)
-    }
+    return {token.stem for token in tokens(text) if token.kind not in UNTELLING_KINDS}
 
 
 def _render(
