@@ -313,6 +313,7 @@ class MemoryService:
                 self._store.maintenance.longest_write_s() * 1_000, 3
             ),
             purge_due=self._store.deletion.purge_due(),
+            agents=self._store.agents.activity(),
             problems=self._store.maintenance.problems(),
             warnings=self._store.maintenance.warnings(),
         )

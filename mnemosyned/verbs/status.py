@@ -8,6 +8,7 @@ import msgspec
 
 from mnemosyned.domain.consolidation import Progress
 from mnemosyned.domain.memory import Tier, TierTotals
+from mnemosyned.domain.ports.agents import AgentActivity
 from mnemosyned.domain.ports.models import EmbedderStatus, SummarizerStatus
 from mnemosyned.verbs.request import Request
 
@@ -53,6 +54,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Present problems, with their remedies. The watchdog restarts a daemon that has some."""
     warnings: list[str] = msgspec.field(default_factory=list)
     """Remarks on the database file for its owner; empty if all is well."""
+    agents: list[AgentActivity] = msgspec.field(default_factory=list)
+    """What the hooks of each agent's tool did, by client and event."""
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
 

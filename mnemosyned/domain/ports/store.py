@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from mnemosyned.domain.ports.agents import AgentStore
 from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.ports.compactions import CompactionStore
 from mnemosyned.domain.ports.deletion import DeletionStore
@@ -76,6 +77,11 @@ class MemoryStore(Protocol):
     @property
     def clock(self) -> ClockStore:
         """The last believed clock reading."""
+        ...
+
+    @property
+    def agents(self) -> AgentStore:
+        """Sessions of agents, and what their hooks did."""
         ...
 
     @property

@@ -14,6 +14,7 @@ from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.schema import schema_version
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.search.candidates import Frequencies
+from mnemosyned.storage.sqlite.stores.agents import SqliteAgents
 from mnemosyned.storage.sqlite.stores.clock import SqliteClock
 from mnemosyned.storage.sqlite.stores.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
@@ -65,6 +66,7 @@ class SqliteStore:
         self.compactions = SqliteCompactions(*shared)
         self.vectors = SqliteVectors(*shared)
         self.clock = SqliteClock(*shared)
+        self.agents = SqliteAgents(*shared)
         self.maintenance = SqliteMaintenance(
             *shared,
             custody=self._custody,

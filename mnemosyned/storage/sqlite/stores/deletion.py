@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from mnemosyned.domain.ports.agents import CAPTURED_PREFIX
 from mnemosyned.domain.ports.deletion import DeletionStore
 from mnemosyned.domain.retention import (
     ForgetFilter,
@@ -127,6 +128,7 @@ class SqliteDeletion(Transactional, DeletionStore):
                 episodes.add(episode)
                 details += detail_count
             unlearned += remove_of_memory(connection, id)
+            _leave_forgotten(connection, id)
             indexed.append(deleted)
             _delete_state(connection, deleted[0])
         # After all rows, as when they were remembered.
@@ -206,6 +208,12 @@ class SqliteDeletion(Transactional, DeletionStore):
 
     def purge_deleted(self) -> bool:
         return self._purge.run()
+
+
+def _leave_forgotten(connection: sqlite3.Connection, id: str) -> None:
+    """Keep the id of a captured message, whose transcript may be read again."""
+    if id.startswith(CAPTURED_PREFIX):
+        connection.execute("INSERT OR IGNORE INTO agent_forgotten VALUES (?)", (id,))
 
 
 def _pruned_losing_summary(

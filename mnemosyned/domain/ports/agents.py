@@ -1,0 +1,106 @@
+"""Port of agents' sessions: which project they belong to, and what their hooks did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+CAPTURED_PREFIX = "a-"
+"""The beginning of the id of every memory that was captured from an agent's conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSession:
+    """One conversation with an agent."""
+
+    session: str
+    """The session of its memories: client and conversation, as in "codex:0199"."""
+    client: str
+    conversation: str
+    started_at: datetime
+    seen_at: datetime
+    project: str = ""
+    directory: str = ""
+    transcript: str = ""
+    file: str = ""
+    """Device and inode of the transcript when it was last read."""
+    position: int = 0
+    """Bytes of the transcript that were read."""
+    informed_at: datetime | None = None
+    """When the start of the conversation was told what matters."""
+    shown: tuple[str, ...] = ()
+    """Ids that were told in it, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCall:
+    """One call of a hook, or one of several from the same client."""
+
+    client: str
+    event: str
+    called_at: datetime
+    duration_ms: float
+    stored: int = 0
+    """Memories stored."""
+    characters: int = 0
+    """Characters told to the agent."""
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentActivity:
+    """What the hooks of one client did on one kind of event."""
+
+    client: str
+    event: str
+    calls: int
+    stored: int
+    """Memories stored."""
+    characters: int
+    """Characters told to the agent."""
+    failures: int
+    mean_ms: float
+    slowest_ms: float
+    called_at: datetime
+    """When it was last called."""
+    stored_at: datetime | None = None
+    """When it last stored something."""
+    informed_at: datetime | None = None
+    """When it last told the agent something."""
+    failed_at: datetime | None = None
+    failure: str = ""
+    """Why it last failed."""
+
+
+class AgentStore(Protocol):
+    """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls."""
+
+    def session(self, session: str) -> AgentSession | None:
+        """Return one session, if it is known."""
+        ...
+
+    def keep_session(self, session: AgentSession) -> None:
+        """Add a session, or replace what is known of it except its start."""
+        ...
+
+    def sessions_of(self, project: str, limit: int) -> list[str]:
+        """Return the sessions of a project, the last seen first; none for no project."""
+        ...
+
+    def recent(self, limit: int) -> list[AgentSession]:
+        """Return the sessions with a transcript, the last seen first."""
+        ...
+
+    def unknown(self, ids: Sequence[str]) -> list[str]:
+        """Return those ids of which nothing is stored and nothing was forgotten."""
+        ...
+
+    def count(self, call: AgentCall) -> None:
+        """Add a call to the activity of its client and event."""
+        ...
+
+    def activity(self) -> list[AgentActivity]:
+        """Return what the hooks of each client did, by client and event."""
+        ...

@@ -1,0 +1,160 @@
+"""The project a directory belongs to: its repository's origin, or the repository, or itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PARENTS_MAX = 64
+"""Directories looked at on the way up."""
+FILE_BYTES_MAX = 256 * 1024
+"""Bytes read of a repository's files; a configuration has some hundred."""
+KEY_CHARS_MAX = 512
+CASELESS_HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org"})
+"""Hosts on which ann/Shop and ann/shop are the same repository."""
+DEFAULT_PORTS = frozenset({"22", "80", "443", "9418"})
+
+_SECTION = re.compile(r'\[\s*remote\s+"origin"\s*\]', re.IGNORECASE)
+_SETTING = re.compile(r"url\s*=\s*(.*)", re.IGNORECASE)
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?!//)(?P<path>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The project that a session belongs to."""
+
+    key: str
+    """The same for every clone, worktree and subdirectory; empty for no project."""
+    name: str = ""
+    """A short name to show, never to compare."""
+    root: str = ""
+    """The directory at its top, as far as it is known."""
+
+
+NO_PROJECT = Project("")
+
+
+def project_of(
+    directory: str | os.PathLike[str] | None,
+    *,
+    override: str = "",
+    home: str | os.PathLike[str] | None = None,
+) -> Project:
+    """Return the project of a directory; none for the home directory, the root, or no directory.
+
+    Reads a few small files of the repository and starts no process. An `override` is the key as
+    it is. The key of a repository is its origin ("github.com/ann/shop"), or else the path of the
+    repository that its worktrees have in common. Elsewhere it is the directory itself.
+    """
+    path = os.fspath(directory) if directory else ""
+    if chosen := override.strip()[:KEY_CHARS_MAX]:
+        return Project(chosen, _last_part(chosen), path)
+    if not os.path.isabs(path) or "\0" in path:
+        return NO_PROJECT
+    start = os.path.realpath(path)
+    excluded = {"/", os.path.realpath(os.fspath(home or Path.home()))}
+    if start in excluded:
+        return NO_PROJECT
+    for root in _upward(start, excluded):
+        if (git := _git_directory(root)) is not None:
+            return _repository(root, git)
+    return Project(start[:KEY_CHARS_MAX], _last_part(start), start)
+
+
+def _upward(start: str, excluded: set[str]) -> Iterator[str]:
+    """Yield a directory and its parents, up to the home directory or the root."""
+    path = start
+    for _ in range(PARENTS_MAX):
+        if path in excluded:
+            return
+        yield path
+        path = os.path.dirname(path)
+
+
+def _git_directory(root: str) -> str | None:
+    """Return the directory of git's own files, which a worktree or submodule names in a file."""
+    place = os.path.join(root, ".git")
+    try:
+        mode = os.stat(place).st_mode
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISDIR(mode):
+        return place
+    named = _text(place).strip().removeprefix("gitdir:").strip()
+    return os.path.normpath(os.path.join(root, named)) if named else None
+
+
+def _repository(root: str, git: str) -> Project:
+    """Return the project of a repository, the same for all its worktrees."""
+    shared = _text(os.path.join(git, "commondir")).strip()
+    common = os.path.realpath(os.path.join(git, shared or "."))
+    is_plain = os.path.basename(common) == ".git"
+    home = os.path.dirname(common) if is_plain else common
+    url = _origin(_text(os.path.join(common, "config")))
+    key = (_normalized(url, root=home) if url else home)[:KEY_CHARS_MAX]
+    return Project(key, _last_part(key), root)
+
+
+def _origin(config: str) -> str:
+    """Return the URL of the remote `origin` in a configuration of git; empty without one."""
+    inside = False
+    for line in config.splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            inside = _SECTION.match(text) is not None
+        elif inside and (setting := _SETTING.match(text)):
+            return setting[1].split(" #")[0].split(" ;")[0].strip().strip('"')
+    return ""
+
+
+def _normalized(url: str, *, root: str) -> str:
+    """Return host and path of a remote, without user, password, default port and ".git"."""
+    if url.lower().startswith("file://"):
+        return _local(url[len("file://") :], root)
+    if scheme := _URL.match(url):
+        place, _, path = url[scheme.end() :].partition("/")
+        host, _, port = place.rpartition("@")[2].partition(":")
+        suffix = f":{port}" if port and port not in DEFAULT_PORTS else ""
+        return _remote(host, suffix, path)
+    if (short := _SCP.fullmatch(url)) and not url.startswith(("/", ".")):
+        return _remote(short["host"], "", short["path"])
+    return _local(url, root)
+
+
+def _remote(host: str, port: str, path: str) -> str:
+    host = host.lower()
+    path = re.split(r"[?#]", path)[0].strip("/").removesuffix(".git").strip("/")
+    if host in CASELESS_HOSTS:
+        path = path.lower()
+    return f"{host}{port}/{path}"
+
+
+def _local(path: str, root: str) -> str:
+    """Return the path of an origin on this machine; a clone of it is the same project."""
+    place = os.path.realpath(os.path.join(root, path))
+    return place.removesuffix("/.git").removesuffix(".git")
+
+
+def _last_part(key: str) -> str:
+    return key.rstrip("/").rpartition("/")[2] or key
+
+
+def _text(path: str) -> str:
+    """Return the beginning of a regular file; empty where there is none to read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return ""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        return os.read(descriptor, FILE_BYTES_MAX).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,122 @@
+"""What every `MemoryStore` promises of agents' sessions and the activity of their hooks."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
+
+from mnemosyned.domain.ports.agents import AgentCall, AgentSession
+from mnemosyned.domain.ports.store import MemoryStore
+
+
+def session(id: str, *, minutes: float = 0, project: str = "shop") -> AgentSession:
+    client, _, conversation = id.partition(":")
+    moment = NOON + timedelta(minutes=minutes)
+    return AgentSession(
+        session=id,
+        client=client,
+        conversation=conversation,
+        started_at=moment,
+        seen_at=moment,
+        project=project,
+        directory="/w/shop",
+        transcript="/home/ann/t.jsonl",
+        shown=("m1", "m2"),
+    )
+
+
+def call(event: str = "stop", *, minutes: float = 0, **fields: object) -> AgentCall:
+    moment = NOON + timedelta(minutes=minutes)
+    base = AgentCall(client="codex", event=event, called_at=moment, duration_ms=10)
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
+    first = session("codex:1")
+    store.agents.keep_session(first)
+    later = replace(
+        first,
+        seen_at=NOON + timedelta(hours=1),
+        informed_at=NOON,
+        position=77,
+        file="1:2",
+    )
+    store.agents.keep_session(
+        replace(later, started_at=NOON + timedelta(hours=1))
+    )  # the start stays
+
+    assert store.agents.session("codex:1") == later
+    assert store.agents.session("codex:2") is None
+
+
+def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
+    for number in range(3):
+        store.agents.keep_session(session(f"codex:{number}", minutes=number))
+    store.agents.keep_session(session("cursor:9", minutes=9, project="other"))
+    store.agents.keep_session(session("cursor:8", minutes=8, project=""))
+
+    assert store.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
+    assert store.agents.sessions_of("", 2) == []
+
+
+def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
+    store.agents.keep_session(session("codex:1"))
+    store.agents.keep_session(replace(session("codex:2", minutes=1), transcript=""))
+
+    assert [each.session for each in store.agents.recent(9)] == ["codex:1"]
+
+
+def test_sessions_are_limited(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemosyned.storage.sqlite.stores.agents.SESSIONS_MAX", 2)
+    for number in range(4):
+        store.agents.keep_session(session(f"codex:{number}", minutes=number))
+
+    assert store.agents.sessions_of("shop", 9) == ["codex:3", "codex:2"]
+
+
+def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:
+    remember_batch(store, memory("a-working"), memory("a-gone"), *trio("a-old"))
+    consolidate(store, promotion("e", *trio("a-old")))
+    archived = store.memories.originals("e")[0].id
+    store.deletion.forget(["a-gone"])
+
+    ids = ["a-new", "a-working", "a-gone", archived, "a-newer"]
+    assert store.agents.unknown(ids) == ["a-new", "a-newer"]
+
+
+def test_a_forgotten_memory_that_was_not_captured_leaves_no_id(
+    store: MemoryStore,
+) -> None:
+    remember_batch(store, memory("mine"))
+    store.deletion.forget(["mine"])
+
+    assert store.agents.unknown(["mine"]) == ["mine"]
+
+
+def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
+    store.agents.count(call(stored=3))
+    store.agents.count(call(minutes=1, duration_ms=30, characters=50))
+    store.agents.count(call(minutes=2, failure="no transcript"))
+    store.agents.count(call("prompt", minutes=3))
+
+    prompt, stop = store.agents.activity()
+    assert (prompt.event, prompt.calls, prompt.stored_at) == ("prompt", 1, None)
+    assert (stop.calls, stop.stored, stop.characters, stop.failures) == (3, 3, 50, 1)
+    assert (stop.slowest_ms, stop.failure) == (30, "no transcript")
+    assert stop.mean_ms == pytest.approx(50 / 3, abs=0.001)
+    assert stop.called_at == stop.failed_at == NOON + timedelta(minutes=2)
+    assert stop.stored_at == NOON
+    assert stop.informed_at == NOON + timedelta(minutes=1)
+
+
+def test_a_later_success_keeps_the_reason_of_the_last_failure(
+    store: MemoryStore,
+) -> None:
+    store.agents.count(call(failure="no transcript"))
+    store.agents.count(call(minutes=1))
+
+    (stop,) = store.agents.activity()
+    assert (stop.failure, stop.failed_at) == ("no transcript", NOON)

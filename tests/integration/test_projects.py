@@ -1,0 +1,147 @@
+"""The project of a directory: one key for all clones and worktrees, and never a base name."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mnemosyned.projects import NO_PROJECT, project_of
+
+
+def repository(root: Path, *, origin: str = "") -> Path:
+    """A directory with the files that git keeps of a repository."""
+    (root / ".git").mkdir(parents=True)
+    remote = f'[remote "origin"]\n\turl = {origin}\n' if origin else ""
+    (root / ".git" / "config").write_text(
+        f'[core]\n\tbare = false\n[remote "fork"]\n\turl = git@x.org:bob/fork.git\n{remote}'
+        '[branch "main"]\n\tremote = origin\n'
+    )
+    return root
+
+
+def key(directory: Path, home: Path = Path("/home/nobody")) -> str:
+    return project_of(directory, home=home).key
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "git@github.com:ann/shop.git",
+        "https://github.com/ann/shop",
+        "https://ann:s3cret@github.com/Ann/shop.git/",
+        "ssh://git@github.com:22/ann/shop.git",
+        "ssh://git@GitHub.com/ann/shop",
+        '"https://github.com/ann/shop.git" # the shop',
+    ],
+)
+def test_every_spelling_of_an_origin_is_one_project(
+    tmp_path: Path, origin: str
+) -> None:
+    project = project_of(repository(tmp_path / "w", origin=origin), home=tmp_path)
+
+    assert (project.key, project.name) == ("github.com/ann/shop", "shop")
+
+
+def test_two_hosts_ports_and_owners_are_different_projects(tmp_path: Path) -> None:
+    origins = [
+        "git@github.com:ann/shop.git",
+        "git@github.com:bob/shop.git",
+        "git@example.org:ann/shop.git",
+        "ssh://git@example.org:2222/ann/shop.git",
+        "git@example.org:ann/Shop.git",
+    ]
+    keys = {
+        key(repository(tmp_path / str(number), origin=origin))
+        for number, origin in enumerate(origins)
+    }
+
+    assert len(keys) == len(origins)
+
+
+def test_a_subdirectory_belongs_to_the_repository(tmp_path: Path) -> None:
+    root = repository(tmp_path / "shop")
+    (root / "src" / "cart").mkdir(parents=True)
+
+    assert key(root / "src" / "cart") == key(root) == str(root)
+
+
+def test_two_repositories_of_one_name_are_two_projects(tmp_path: Path) -> None:
+    assert key(repository(tmp_path / "a" / "shop")) != key(
+        repository(tmp_path / "b" / "shop")
+    )
+
+
+def test_a_worktree_is_the_project_of_its_repository(tmp_path: Path) -> None:
+    root, worktree = tmp_path / "shop", tmp_path / "fix"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(root)]
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(worktree)], check=True)
+
+    assert key(worktree) == key(root) == str(root)
+
+
+def test_a_clone_of_a_path_is_the_project_of_that_path(tmp_path: Path) -> None:
+    root = repository(tmp_path / "shop")
+    clone = repository(tmp_path / "clone", origin=str(root / ".git"))
+    beside = repository(tmp_path / "beside", origin="../shop")
+
+    assert key(clone) == key(beside) == key(root)
+
+
+def test_submodules_of_one_repository_are_different_projects(tmp_path: Path) -> None:
+    root = repository(tmp_path / "shop")
+    for name in ("cart", "tax"):
+        (root / ".git" / "modules" / name).mkdir(parents=True)
+        (root / name).mkdir()
+        (root / name / ".git").write_text(f"gitdir: ../.git/modules/{name}\n")
+
+    assert len({key(root), key(root / "cart"), key(root / "tax")}) == 3
+
+
+def test_a_directory_without_a_repository_is_its_own_project(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(notes)
+
+    assert key(notes) == key(link) == str(notes)
+
+
+def test_the_home_directory_is_no_project_although_it_is_a_repository(
+    tmp_path: Path,
+) -> None:
+    repository(tmp_path, origin="git@github.com:ann/dotfiles.git")
+    notes = tmp_path / "notes"
+    notes.mkdir()
+
+    assert project_of(tmp_path, home=tmp_path) == NO_PROJECT
+    assert key(notes, home=tmp_path) == str(notes)
+
+
+@pytest.mark.parametrize("directory", ["", None, "/", "relative/path", "/a\0b"])
+def test_no_directory_is_no_project(directory: str | None) -> None:
+    assert project_of(directory) == NO_PROJECT
+
+
+def test_an_override_wins(tmp_path: Path) -> None:
+    project = project_of(repository(tmp_path / "w"), override=" team/shop ")
+
+    assert (project.key, project.name) == ("team/shop", "shop")
+
+
+def test_a_directory_that_does_not_exist_is_named_by_its_path(tmp_path: Path) -> None:
+    assert key(tmp_path / "removed") == str(tmp_path / "removed")
+
+
+def test_files_that_would_block_or_are_damaged_are_passed_over(tmp_path: Path) -> None:
+    piped = tmp_path / "piped"
+    (piped / ".git").mkdir(parents=True)
+    os.mkfifo(piped / ".git" / "config")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / ".git").write_bytes(b"\xff\xfe nonsense")
+
+    assert key(piped) == str(piped)
+    assert key(broken).startswith(str(broken))
