@@ -8,7 +8,10 @@ from mnemosyned.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The public API. What stands here is all that `dir(mnemosyned)` shows; see `__getattr__`.
-    from mnemosyned.client import (
+    from mnemosyned.client.asynchronous import (
+        AsyncClient as AsyncClient,
+    )
+    from mnemosyned.client.blocking import (
         Client as Client,
     )
     from mnemosyned.domain.consolidation import (
@@ -108,7 +111,10 @@ if TYPE_CHECKING:
         Hit as Hit,
         Line as Line,
     )
-    from mnemosyned.library import (
+    from mnemosyned.library.asynchronous import (
+        AsyncMemory as AsyncMemory,
+    )
+    from mnemosyned.library.blocking import (
         Memory as Memory,
     )
     from mnemosyned.verbs.conversation import (

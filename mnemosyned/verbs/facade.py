@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
+from collections.abc import Callable, Coroutine
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 
@@ -18,33 +28,6 @@ from mnemosyned.verbs.status import Status
 
 R = TypeVar("R")
 P = ParamSpec("P")
-
-VERBS: dict[str, type[Request[Any]]] = {
-    "remember": Remember,
-    "remember_many": RememberMany,
-    "recall": Recall,
-    "get": Get,
-    "expand": Expand,
-    "sleep": Sleep,
-    "undo": Undo,
-    "forget": Forget,
-    "pin": Pin,
-    "unpin": Unpin,
-    "restore": Restore,
-    "prune": Prune,
-    "backup": Backup,
-    "status": Status,
-    "log": Log,
-    "learn": Learn,
-    "learnings": Learnings,
-    "edit_learning": EditLearning,
-    "remove_learning": RemoveLearning,
-    "context": Context,
-    "compact": Compact,
-}
-ALIASES = {"consolidate": "sleep"}
-for _verb in VERBS.values():  # at import, which no two threads do at once
-    prepare(_verb)
 
 
 class Caller(Protocol):
@@ -60,51 +43,112 @@ class Caller(Protocol):
         ...
 
 
-def verb(request: Callable[P, Request[R]]) -> Callable[Concatenate[Caller, P], R]:
-    """Turn a request type into a method with that request's signature and result."""
+class AsyncCaller(Protocol):
+    """Carries a request to the service without blocking the event loop."""
 
-    def method(self: Caller, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            call = request(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(_misuse(method.__name__, str(error))) from error
-        return self.call(call)
+    def call(self, request: Request[R], /) -> Coroutine[Any, Any, R]:
+        """Run one verb; raises what `Caller.call` raises."""
+        ...
+
+
+class Verb(Generic[P, R]):
+    """A verb as a method with its request's signature and result: blocking, or a coroutine.
+
+    Types alone follow from `__get__`: `Verbs` and `AsyncVerbs` have real functions in its place.
+    """
+
+    def __init__(self, request: Callable[P, Request[R]]) -> None:
+        self.request = request
+
+    @overload
+    def __get__(self, caller: Caller, owner: type[Any]) -> Callable[P, R]: ...
+    @overload
+    def __get__(
+        self, caller: AsyncCaller, owner: type[Any]
+    ) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __get__(
+        self, caller: None, owner: type[Any]
+    ) -> Callable[Concatenate[Any, P], Any]: ...
+    def __get__(self, caller: object, owner: type[Any]) -> object:
+        return self
+
+
+class VerbTable:
+    """Every verb, once; the other surfaces are made from it."""
+
+    remember = Verb(Remember)
+    remember_many = Verb(RememberMany)
+    recall = Verb(Recall)
+    get = Verb(Get)
+    expand = Verb(Expand)
+    sleep = Verb(Sleep)
+    undo = Verb(Undo)
+    forget = Verb(Forget)
+    pin = Verb(Pin)
+    unpin = Verb(Unpin)
+    restore = Verb(Restore)
+    prune = Verb(Prune)
+    backup = Verb(Backup)
+    status = Verb(Status)
+    log = Verb(Log)
+    learn = Verb(Learn)
+    learnings = Verb(Learnings)
+    edit_learning = Verb(EditLearning)
+    remove_learning = Verb(RemoveLearning)
+    context = Verb(Context)
+    compact = Verb(Compact)
+    consolidate = Verb(Sleep)
+
+
+ALIASES = {"consolidate": "sleep"}
+VERBS: dict[str, type[Request[Any]]] = {
+    name: cast("type[Request[Any]]", verb.request)
+    for name, verb in vars(VerbTable).items()
+    if isinstance(verb, Verb) and name not in ALIASES
+}
+for _request in VERBS.values():  # at import, which no two threads do at once
+    prepare(_request)
+
+
+class Verbs(VerbTable):
+    """Every verb as a method; `Client` and `Memory` inherit them and bring `call`."""
+
+
+class AsyncVerbs(VerbTable):
+    """Every verb as a coroutine; `AsyncClient` and `AsyncMemory` inherit them and bring `call`."""
+
+
+def _blocking_method(request: Callable[..., Request[R]]) -> Callable[..., R]:
+    def method(self: Caller, /, *args: object, **kwargs: object) -> R:
+        return self.call(_made(request, method.__name__, args, kwargs))
 
     return method
 
 
-def _misuse(name: str, problem: str) -> str:
-    """The message about wrong arguments of a call."""
-    if "positional" in problem:
-        problem = "only the first field may be given by position; name the others"
-    return f"{name}(): {problem}"
+def _coroutine_method(
+    request: Callable[..., Request[R]],
+) -> Callable[..., Coroutine[Any, Any, R]]:
+    async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
+        return await self.call(_made(request, method.__name__, args, kwargs))
+
+    return method
 
 
-class Verbs:
-    """Every verb as a method; `Client` and `Memory` inherit them and bring `call`."""
-
-    remember = verb(Remember)
-    remember_many = verb(RememberMany)
-    recall = verb(Recall)
-    get = verb(Get)
-    expand = verb(Expand)
-    sleep = verb(Sleep)
-    consolidate = verb(Sleep)
-    undo = verb(Undo)
-    forget = verb(Forget)
-    pin = verb(Pin)
-    unpin = verb(Unpin)
-    restore = verb(Restore)
-    prune = verb(Prune)
-    backup = verb(Backup)
-    status = verb(Status)
-    log = verb(Log)
-    learn = verb(Learn)
-    learnings = verb(Learnings)
-    edit_learning = verb(EditLearning)
-    remove_learning = verb(RemoveLearning)
-    context = verb(Context)
-    compact = verb(Compact)
+def _made(
+    request: Callable[..., Request[R]],
+    name: str,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> Request[R]:
+    """Make the request of a call. Raises `TypeError` that names the verb."""
+    try:
+        return request(*args, **kwargs)
+    except TypeError as error:
+        problem = str(error)
+        if "positional" in problem:
+            problem = "only the first field may be given by position; name the others"
+        raise TypeError(f"{name}(): {problem}") from error
 
 
 class _Signature:
@@ -141,14 +185,22 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
     return field.default
 
 
-def _describe(method: Any, name: str, request: type[Request[Any]]) -> None:  # noqa: ANN401
-    """Give a verb's method the name, docstring and signature of a function written by hand."""
+def _add_method(
+    owner: type[VerbTable],
+    name: str,
+    method: Any,  # noqa: ANN401
+) -> None:
+    """Give a class a verb's method, with the metadata of a function written by hand."""
+    request = VERBS[ALIASES.get(name, name)]
     method.__name__ = name
-    method.__qualname__ = f"{Verbs.__qualname__}.{name}"
-    method.__module__ = Verbs.__module__
+    method.__qualname__ = f"{owner.__qualname__}.{name}"
+    method.__module__ = owner.__module__
     method.__doc__ = request.__doc__
     method.__wrapped__ = _Signature(request)  # where `inspect.signature` looks
+    setattr(owner, name, method)
 
 
 for _name in (*VERBS, *ALIASES):
-    _describe(getattr(Verbs, _name), _name, VERBS[ALIASES.get(_name, _name)])
+    _request = VERBS[ALIASES.get(_name, _name)]
+    _add_method(Verbs, _name, _blocking_method(_request))
+    _add_method(AsyncVerbs, _name, _coroutine_method(_request))

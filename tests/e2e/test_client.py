@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import gc
-import json
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept, short_room
+from e2e.scripted_daemon import answer, saying, scripted
 
 from mnemosyned import Client, Memory, Remember
 from mnemosyned.domain.errors import (
@@ -54,13 +52,12 @@ def test_a_client_without_a_daemon_says_how_to_start_one(tmp_path: Path) -> None
 def test_an_idle_connection_that_was_closed_is_replaced() -> None:
     with (
         short_room() as room,
-        hanging_up(room / "s") as served,
+        scripted(room / "s", *[saying(answer())] * 3),
         Client(room / "s") as client,
     ):
-        answers = [client.log(), client.log(), client.log()]
+        logs = [client.log(), client.log(), client.log()]
 
-    assert [answer.rows for answer in answers] == [[], [], []]
-    assert len(served) == 3, "one connection for each, since each was closed"
+    assert [log.rows for log in logs] == [[], [], []]
 
 
 def test_a_daemon_that_stays_silent_is_given_up() -> None:
@@ -209,31 +206,3 @@ def test_a_killed_daemon_keeps_what_it_acknowledged_and_retries_add_nothing(
     assert acknowledged <= set(survived) <= asked
     assert asked - acknowledged, "the kill came while clients were asking"
     assert kept(first.database) == sorted(asked)
-
-
-@contextmanager
-def hanging_up(path: Path) -> Iterator[list[bytes]]:
-    """A server that promises to keep connections and closes each after one answer."""
-    served: list[bytes] = []
-    body = json.dumps({"rows": []}).encode()
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        listener.settimeout(WAIT_S)
-
-        def serve() -> None:
-            for _ in range(3):
-                connection, _ = listener.accept()
-                with connection:
-                    connection.settimeout(WAIT_S)
-                    request = b""
-                    while not request.endswith(b"}"):
-                        request += connection.recv(65536)
-                    served.append(request)
-                    connection.sendall(answer)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield served
-        thread.join(WAIT_S)

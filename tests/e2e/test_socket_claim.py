@@ -5,10 +5,12 @@ CLAIM_RUNS is how often the race is run.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, short_room
 from e2e.programs import BIN
 
-from mnemosyned import Client
+from mnemosyned import AsyncClient, Client
 from mnemosyned.domain.errors import DaemonUnreachable, ForeignDaemon
 
 pytestmark = pytest.mark.e2e
@@ -126,8 +128,20 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
         assert (room / "mine").read_text() == "mine"
 
 
+def remember_blocking(path: Path) -> None:
+    with Client(path) as client:
+        client.remember("for my daemon alone")
+
+
+def remember_async(path: Path) -> None:
+    asyncio.run(AsyncClient(path).remember("for my daemon alone"))
+
+
 @needs_root
-def test_nothing_is_sent_to_a_stranger_in_the_daemons_place() -> None:
+@pytest.mark.parametrize("remember", [remember_blocking, remember_async])
+def test_nothing_is_sent_to_a_stranger_in_the_daemons_place(
+    remember: Callable[[Path], None],
+) -> None:
     with short_room() as room:
         room.chmod(0o777)
         with subprocess.Popen(
@@ -138,11 +152,8 @@ def test_nothing_is_sent_to_a_stranger_in_the_daemons_place() -> None:
             assert impostor.stdout
             assert impostor.stdout.readline() == "listens\n"
 
-            with (
-                Client(room / "s") as client,
-                pytest.raises(ForeignDaemon, match="nothing was sent"),
-            ):
-                client.remember("for my daemon alone")
+            with pytest.raises(ForeignDaemon, match="nothing was sent"):
+                remember(room / "s")
 
             assert impostor.stdout.readline() == "b''\n"
 

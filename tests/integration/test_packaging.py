@@ -20,7 +20,14 @@ pytestmark = pytest.mark.packaging
 CHECKOUT = Path(__file__).parents[2]
 BUILD_S = 120
 TYPED_PROGRAM = """\
-from mnemosyned import Client, Memory, Remember
+from mnemosyned import AsyncClient, Client, Memory, Remember
+
+
+async def hits(client: AsyncClient) -> int:
+    recalled = await client.recall("tea", limit=3)
+    reveal_type(recalled.note)
+    return len(recalled)
+
 
 memory = Memory("memory.db")
 reveal_type(memory.recall("tea", limit=3))
@@ -34,6 +41,8 @@ MISTAKES = {
     "memory.recall('tea').hit": "hit",
     "memory.remember('a', 'b')": "positional",
     "memory.remember(b'a')": '"str"',
+    "len(AsyncClient().recall('tea'))": "Coroutine",
+    "AsyncClient().recall('tea', limti=3)": "limti",
 }
 """A line that no type checker may accept, and a word of its complaint."""
 OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")

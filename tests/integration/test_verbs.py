@@ -12,15 +12,29 @@ import msgspec
 import pytest
 
 import mnemosyned
-from mnemosyned import Client, InvalidRequest, Memory, MnemosynedError, Remember
-from mnemosyned.verbs.facade import ALIASES, VERBS, Verbs
+from mnemosyned import (
+    AsyncClient,
+    AsyncMemory,
+    Client,
+    InvalidRequest,
+    Memory,
+    MnemosynedError,
+    Remember,
+)
+from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs
 from mnemosyned.verbs.request import Request, result_type
 
-METHODS = {
-    name: method
-    for name, method in vars(Verbs).items()
-    if inspect.isfunction(method) and not name.startswith("_")
-}
+
+def methods_of(verbs: type[Verbs | AsyncVerbs]) -> dict[str, Any]:
+    return {
+        name: method
+        for name, method in vars(verbs).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
+
+
+METHODS = methods_of(Verbs)
+COROUTINES = methods_of(AsyncVerbs)
 SHOWN_IN_FULL = 57
 """Characters of a first sentence that `mnem --help` shows on a terminal of 80 columns."""
 
@@ -35,38 +49,48 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def test_every_verb_is_a_method() -> None:
+def test_every_verb_is_a_method_and_a_coroutine() -> None:
     assert METHODS.keys() == VERBS.keys() | ALIASES.keys()
+    assert COROUTINES.keys() == METHODS.keys()
+    assert all(map(inspect.iscoroutinefunction, COROUTINES.values()))
+    assert not any(map(inspect.iscoroutinefunction, METHODS.values()))
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("owner", [Client, Memory])
+@pytest.mark.parametrize("owner", [Client, Memory, AsyncClient, AsyncMemory])
 def test_a_verb_has_the_name_and_docstring_of_a_method(
-    owner: type[Verbs], name: str
+    owner: type[Verbs | AsyncVerbs], name: str
 ) -> None:
     method = getattr(owner, name)
 
+    base = "AsyncVerbs" if issubclass(owner, AsyncVerbs) else "Verbs"
     assert method.__name__ == name
-    assert method.__qualname__ == f"Verbs.{name}"
+    assert method.__qualname__ == f"{base}.{name}"
     assert method.__module__ == "mnemosyned.verbs.facade"
     assert inspect.getdoc(method) == inspect.cleandoc(str(request_of(name).__doc__))
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_verb_has_the_signature_of_its_request(name: str) -> None:
+@pytest.mark.parametrize("methods", [METHODS, COROUTINES])
+def test_a_verb_has_the_signature_of_its_request(
+    methods: dict[str, Any], name: str
+) -> None:
     request = request_of(name)
 
-    itself, *parameters = inspect.signature(METHODS[name]).parameters.values()
+    itself, *parameters = inspect.signature(methods[name]).parameters.values()
 
     fields = msgspec.structs.fields(request)
     assert itself.name == "self"
-    assert [one.name for one in parameters] == [field.name for field in fields]
+    assert [parameter.name for parameter in parameters] == [
+        field.name for field in fields
+    ]
     for parameter, field in zip(parameters, fields, strict=True):
         assert (parameter.default is parameter.empty) == field.required
         assert get_origin(parameter.annotation) is not Annotated
         assert "Meta(" not in str(parameter.annotation)
-    assert all(one.kind is one.KEYWORD_ONLY for one in parameters[1:])
-    assert inspect.signature(METHODS[name]).return_annotation is result_type(request)
+    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters[1:])
+    result = inspect.signature(methods[name]).return_annotation
+    assert result is result_type(request)
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -1,4 +1,4 @@
-"""`Memory(path)`: a database opened in this process, or reached through the daemon that owns it."""
+"""`Memory`: a database opened in this process, or reached through the daemon that owns it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,3 @@
+"""The verbs from Python, over the daemon's socket: `Client`, and for asyncio `AsyncClient`."""
+
+from mnemosyned.client.blocking import Client as Client

@@ -1,0 +1,151 @@
+"""`AsyncClient`: every verb as a coroutine, on non-blocking sockets of the running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from typing import Self, TypeVar
+from weakref import WeakKeyDictionary
+
+from mnemosyned.client.address import IdleConnections, check_daemon, socket_path
+from mnemosyned.client.messages import (
+    ATTEMPTS,
+    RECEIVED_BYTES,
+    TIMEOUT_S,
+    Answer,
+    Call,
+    Unread,
+    make_call,
+    ready,
+    result_of,
+    unreachable,
+)
+from mnemosyned.verbs.facade import AsyncVerbs
+from mnemosyned.verbs.request import Request
+
+R = TypeVar("R")
+
+CONNECTIONS_MAX = 16
+BACKLOG_POLL_S = 0.01
+"""Wait before the next attempt to connect where the daemon's backlog is full."""
+
+
+class AsyncClient(AsyncVerbs):
+    """Speaks to a running daemon from asyncio, without threads.
+
+    Calls run at once over up to `connections` connections; further ones wait for their turn, which
+    their timeout includes. A call that is cancelled closes its connection; the daemon may have done
+    its work. A request on a lost connection is repeated as `Client` does it. One client serves any
+    number of event loops.
+    """
+
+    def __init__(
+        self,
+        socket: str | os.PathLike[str] | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        connections: int = CONNECTIONS_MAX,
+    ) -> None:
+        if connections < 1:
+            raise ValueError("connections must be at least 1")
+        self.socket = socket_path(socket)
+        self._timeout_s = timeout_s
+        self._connections = connections
+        self._idle = IdleConnections()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            WeakKeyDictionary()
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the idle connections."""
+        self._idle.close()
+
+    async def call(self, request: Request[R]) -> R:
+        """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
+        request = ready(request)
+        call = make_call(request, timeout_s=self._timeout_s)
+        try:
+            async with asyncio.timeout(call.timeout_s), self._turn():
+                answer = await self._answer(call)
+        except OSError as error:
+            raise unreachable(error, self.socket) from error
+        return result_of(request, answer)
+
+    def _turn(self) -> asyncio.Semaphore:
+        """The running loop's limit on connections."""
+        loop = asyncio.get_running_loop()
+        return self._turns.setdefault(loop, asyncio.Semaphore(self._connections))
+
+    async def _answer(self, call: Call) -> Answer:
+        """Send a call over an idle connection, or over a new one where that fails."""
+        if call.repeatable and (idle := self._idle.take()):
+            with contextlib.suppress(ConnectionError):
+                return await self._exchange(idle, call.data)
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(Unread):
+                return await self._exchange(await self._connect(), call.data)
+        return await self._exchange(await self._connect(), call.data)
+
+    async def _exchange(self, connection: socket.socket, data: bytes) -> Answer:
+        """One call and its answer; the connection is kept for the next, or closed."""
+        try:
+            answer = await _exchange(connection, data)
+        except BaseException:  # a cancelled call, too, must not leave half an answer
+            connection.close()
+            raise
+        if answer.stays_open:
+            self._idle.put(connection)
+        else:
+            connection.close()
+        return answer
+
+    async def _connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(0)
+            # A full backlog is no connection in progress that asyncio could wait for.
+            while not _is_connected(connection, str(self.socket)):  # noqa: ASYNC110
+                await asyncio.sleep(BACKLOG_POLL_S)
+            check_daemon(connection, self.socket)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _is_connected(connection: socket.socket, path: str) -> bool:
+    """Connect, unless the daemon's backlog is full."""
+    try:
+        connection.connect(path)
+    except BlockingIOError:
+        return False
+    return True
+
+
+async def _exchange(connection: socket.socket, data: bytes) -> Answer:
+    """Send a request and read its answer. Raises `Unread` where it may be sent again.
+
+    Sockets and not streams: a stream that cannot send loses the daemon's reason, which has come.
+    """
+    loop = asyncio.get_running_loop()
+    sent = False
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        await loop.sock_sendall(connection, data)
+        sent = True
+    answer = Answer()
+    try:
+        while not answer.feed(
+            await loop.sock_recv(connection, RECEIVED_BYTES), sent=sent
+        ):
+            pass
+    except ConnectionResetError as error:
+        raise answer.broken(sent=False) from error
+    return answer

@@ -1,0 +1,168 @@
+"""What a client and the daemon write to each other: calls as bytes, answers, and errors."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
+from mnemosyned.domain.memory import new_id
+from mnemosyned.verbs.conversation import Compact
+from mnemosyned.verbs.facade import VERBS
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.request import Request, checked, parse_result
+from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
+from mnemosyned.verbs.sleep import Sleep, Undo
+
+R = TypeVar("R")
+
+TIMEOUT_S = 60.0
+LONG_TIMEOUT_S = 3_600.0
+LONG = (Sleep, Undo, Forget, Restore, Prune, Backup)
+"""Verbs that may take long, as they work through many memories step by step."""
+REPEATABLE_WRITES = (Remember, RememberMany, Compact)
+"""Writes that do their work once however often they are sent: by their ids, or by their words."""
+ATTEMPTS = 5
+"""Attempts to send a request that the daemon hung up on before it had read it."""
+HEAD_BYTES_MAX = 64 * 1024
+RECEIVED_BYTES = 64 * 1024
+"""Bytes asked of a socket at a time."""
+
+_NAMES = {verb: name for name, verb in VERBS.items()}
+_STATUS = re.compile(rb"HTTP/1\.1 (\d{3})(?: |\r)")
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,15}) *\r\n", re.IGNORECASE)
+_CLOSE = re.compile(rb"\r\nconnection: *close *\r\n", re.IGNORECASE)
+
+
+class Unread(ConnectionError):
+    """The daemon hung up before it had read the whole request: it has done nothing of it."""
+
+
+class NoAnswer(ConnectionError):
+    """The daemon hung up amid its answer, or what came is none."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A request as it is sent."""
+
+    data: bytes
+    """Head and body."""
+    timeout_s: float
+    repeatable: bool
+    """Whether sending it again cannot do its work twice."""
+
+
+def make_call(request: Request[Any], *, timeout_s: float, headers: bytes = b"") -> Call:
+    """Write a checked request as HTTP. Each of `headers` ends with a line break."""
+    body = msgspec.json.encode(request)
+    head = (
+        b"POST /v1/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n%s\r\n"
+    )
+    name = _NAMES[type(request)].encode()
+    return Call(
+        data=head % (name, len(body), headers) + body,
+        timeout_s=LONG_TIMEOUT_S if isinstance(request, LONG) else timeout_s,
+        repeatable=not request.writes or isinstance(request, REPEATABLE_WRITES),
+    )
+
+
+def ready(request: Request[R]) -> Request[R]:
+    """Check a request and give its memories their ids, so that sending them again is safe."""
+    return _with_ids(checked(request))
+
+
+def _with_ids(request: Request[R]) -> Request[R]:
+    if isinstance(request, Remember):
+        changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
+    elif isinstance(request, RememberMany):
+        changes = {"memories": [_with_ids(memory) for memory in request.memories]}
+    else:
+        return request
+    return cast("Request[R]", msgspec.structs.replace(request, **changes))
+
+
+class Answer:
+    """One answer, put together from what a socket brings."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.stays_open = True
+        """Whether the connection may carry another request."""
+        self._data = bytearray()
+        self._begin = 0
+        """Where the body begins; 0 until the head has come."""
+        self._end = 0
+
+    @property
+    def body(self) -> bytes:
+        """The body of a whole answer."""
+        return bytes(memoryview(self._data)[self._begin : self._end])
+
+    def feed(self, data: bytes, *, sent: bool) -> bool:
+        """Add what has come, nothing being the end; tell whether the answer is whole.
+
+        Raises `Unread` and `NoAnswer`. `sent` is whether the whole request went out.
+        """
+        self._data += data
+        if not data:
+            raise self.broken(sent=sent)
+        if not self._begin:
+            self._read_head()
+        return bool(self._begin) and len(self._data) >= self._end
+
+    def broken(self, *, sent: bool) -> ConnectionError:
+        """The error of a connection that ended here, without a reset if all was `sent`."""
+        if self._data or sent:
+            return NoAnswer("the connection ended before the answer did")
+        return Unread("the connection ended before the request was read")
+
+    def _read_head(self) -> None:
+        end = self._data.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX)
+        if end < 0:
+            if len(self._data) >= HEAD_BYTES_MAX:
+                raise NoAnswer("the head of the answer does not end")
+            return
+        head = bytes(self._data[: end + 2])
+        status, length = _STATUS.match(head), _LENGTH.search(head)
+        if not status or not length:
+            raise NoAnswer(f"this is no answer of a daemon: {head[:100]!r}")
+        self.status = int(status[1])
+        self.stays_open = not _CLOSE.search(head)
+        self._begin = end + 4
+        self._end = self._begin + int(length[1])
+
+
+def result_of(request: Request[R], answer: Answer) -> R:
+    """The result that an answer holds. Raises what the daemon raised."""
+    if answer.status == 200:
+        return parse_result(type(request), answer.body)
+    raise _error(answer.status, answer.body)
+
+
+def _error(status: int, answer: bytes) -> MnemosynedError:
+    try:
+        error = msgspec.json.decode(answer)["error"]
+        kind = by_code().get(error["code"], MnemosynedError)
+        return kind(error["message"], field=error.get("field"))
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")
+
+
+def unreachable(error: OSError, address: object) -> DaemonUnreachable:
+    """Say of an address what failed there, and what to do."""
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError | PermissionError):
+        return DaemonUnreachable(
+            f"no daemon answers on {address} ({error.strerror}). Start it with "
+            "`systemctl --user start mnemosyned`, or `mnemosyned` in another terminal"
+        )
+    if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
+        return DaemonUnreachable(
+            f"the daemon on {address} did not answer in time; see its log"
+        )
+    return DaemonUnreachable(
+        f"the daemon on {address} hung up ({error!r}); see its log, then try again"
+    )
