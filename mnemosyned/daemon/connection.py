@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum, auto
-from http import HTTPStatus
 
 from mnemosyned.daemon.protocol import Protocol
+from mnemosyned.http_messages import Response
 
 RECEIVE_BYTES = 64 * 1024
 """Read at a time, so that a fast sender does not keep others waiting."""
@@ -26,21 +26,13 @@ class State(Enum):
     CLOSED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A status and a JSON body."""
-
-    status: HTTPStatus
-    body: bytes
-
-
 class Connection:
     """One client. It belongs to the event loop, and while WORKING to the thread that answers."""
 
-    def __init__(self, sock: socket.socket, *, body_bytes_max: int, now: float) -> None:
+    def __init__(self, sock: socket.socket, protocol: Protocol, *, now: float) -> None:
         self.sock = sock
         self.fd = sock.fileno()
-        self.protocol = Protocol(body_bytes_max=body_bytes_max)
+        self.protocol = protocol
         self.state = State.IDLE
         self.since = now
         """Start of the state."""
@@ -80,13 +72,36 @@ class Connection:
 
     def respond(self, response: Response, *, last: bool = False) -> None:
         """Send an answer, as far as the client takes it now."""
-        head, body = self.protocol.answer(response.status, response.body, last=last)
+        head, body = self.protocol.answer(response, last=last)
         if len(body) <= RECEIVE_BYTES:
             self._output.append(memoryview(head + body))
         else:
             self._output.append(memoryview(head))
             self._output.append(memoryview(body))
         self.send()
+
+    def begin(self, response: Response) -> bool:
+        """Send the head of a streamed answer; whether a body may follow."""
+        self._output.append(memoryview(self.protocol.begin(response)))
+        self.send()
+        return not self.protocol.bodiless
+
+    def send_chunk(self, data: bytes) -> None:
+        """Send a chunk of a streamed answer, as far as the client takes it now."""
+        self._output.append(memoryview(self.protocol.chunk(data)))
+        self.send()
+
+    def finish(self) -> None:
+        """Send the end of a streamed answer."""
+        if end := self.protocol.finish():
+            self._output.append(memoryview(end))
+            self.send()
+
+    def has_left(self) -> bool:
+        """Whether its client has closed its side of the connection."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLRDHUP)
+        return bool(poll.poll(0))
 
     def invite_body(self) -> None:
         """Tell the client to send the body it announced, if it waits for that."""

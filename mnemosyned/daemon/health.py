@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from mnemosyned.daemon.loop import HEALTH_PATH
+from mnemosyned.daemon.loop import HEALTH_PATHS
 
 TIMEOUT_S = 5.0
-QUESTION = f"GET {HEALTH_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+QUESTION = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 
 
 def answers(path: Path) -> bool:

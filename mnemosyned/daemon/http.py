@@ -1,50 +1,34 @@
-"""The verbs over HTTP on a private Unix socket: POST /v1/VERB with a JSON object."""
+"""HTTP over the daemon's listeners: each path's resource, and what becomes of its errors."""
 
 from __future__ import annotations
 
-import socket
+import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import parse_qs
 
-import msgspec
-
-from mnemosyned.daemon.connection import Response
+from mnemosyned.daemon.acceptor import Listener
 from mnemosyned.daemon.listener import connections_allowed
-from mnemosyned.daemon.loop import EventLoop
-from mnemosyned.daemon.protocol import HttpRequest
+from mnemosyned.daemon.loop import HEALTH_PATHS, HEALTHY, EventLoop
+from mnemosyned.daemon.refusals import refusal
 from mnemosyned.domain.errors import (
-    InvalidRequest,
     Kind,
+    MethodNotAllowed,
     MnemosynedError,
     StorageFailed,
     UnknownVerb,
 )
+from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.logs import logger
-from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.facade import ALIASES, VERBS
-from mnemosyned.verbs.request import Request, parse, parse_text
-
-PREFIX = "/v1/"
-
-STATUS_OF_KIND = {
-    Kind.INVALID: HTTPStatus.BAD_REQUEST,
-    Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
-    Kind.CONFLICT: HTTPStatus.CONFLICT,
-    Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    Kind.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
 
 log = logger()
 
 
 @contextmanager
 def serving(
-    service: MemoryService,
-    listener: socket.socket,
+    resources: Mapping[str, Resource],
+    listeners: Sequence[Listener],
     *,
     threads: int,
     body_bytes_max: int,
@@ -52,9 +36,8 @@ def serving(
 ) -> Iterator[EventLoop]:
     """Answer requests in the background while the block runs; let running ones finish."""
     loop = EventLoop(
-        listener,
-        answer=answering(service),
-        refuse=refusal,
+        listeners,
+        answer=answering(resources),
         threads=threads,
         body_bytes_max=body_bytes_max,
         connections_max=connections_allowed(connections_max),
@@ -66,16 +49,17 @@ def serving(
         loop.stop()
 
 
-def answering(service: MemoryService) -> Callable[[HttpRequest], Response]:
+def answering(resources: Mapping[str, Resource]) -> Route:
     """The function that answers a request, whatever becomes of it."""
+    health = Resource(lambda _: HEALTHY)
+    table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}
 
     def answer(request: HttpRequest) -> Response:
         started = time.monotonic()
         try:
-            body = msgspec.json.encode(service.call(_request(request)))
-            response = Response(HTTPStatus.OK, body)
+            response = _answer(table, request)
         except MnemosynedError as error:
-            response = refusal(error, STATUS_OF_KIND[error.kind])
+            response = refusal(error)
             if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
                 log.exception("request_failed", path=request.path, code=error.code)
         except Exception:
@@ -83,7 +67,7 @@ def answering(service: MemoryService) -> Callable[[HttpRequest], Response]:
             unexpected = MnemosynedError(
                 "unexpected; the daemon's log has the traceback"
             )
-            response = refusal(unexpected, HTTPStatus.INTERNAL_SERVER_ERROR)
+            response = refusal(unexpected)
         log.debug(
             "request",
             path=request.path,
@@ -95,24 +79,25 @@ def answering(service: MemoryService) -> Callable[[HttpRequest], Response]:
     return answer
 
 
-def refusal(error: MnemosynedError, status: HTTPStatus) -> Response:
-    """Every failure as it looks on the wire."""
-    body = {"code": error.code, "message": error.message, "field": error.field}
-    return Response(status, msgspec.json.encode({"error": body}))
+def _answer(table: Mapping[str, Resource], request: HttpRequest) -> Response:
+    """Hand a request to its resource, if that takes its method."""
+    resource = table.get(request.path)
+    if resource is None or (resource.local_only and not request.local):
+        paths = ", ".join(path for path in table if not table[path].local_only)
+        raise UnknownVerb(f"there is no {request.path}; the paths are {paths}")
+    if request.method in resource.methods:
+        return resource.route(request)
+    if request.method == "HEAD" and "GET" in resource.methods:
+        return resource.route(dataclasses.replace(request, method="GET"))
+    return _other_method(resource, request)
 
 
-def _request(request: HttpRequest) -> Request[Any]:
-    path = request.path
-    name = path.removeprefix(PREFIX)
-    verb = VERBS.get(ALIASES.get(name, name)) if path.startswith(PREFIX) else None
-    if verb is None:
-        routes = ", ".join(PREFIX + verb for verb in VERBS)
-        raise UnknownVerb(f"there is no {path}; the verbs are {routes}")
-    if request.method == "POST":
-        return parse(verb, request.body or b"{}")
-    if request.method == "GET" and not verb.writes:
-        query = parse_qs(request.query, keep_blank_values=True)
-        return parse_text(
-            verb, {k: v[0] if len(v) == 1 else v for k, v in query.items()}
-        )
-    raise InvalidRequest(f"{path} takes POST with a JSON object, not {request.method}")
+def _other_method(resource: Resource, request: HttpRequest) -> Response:
+    """Say which methods a resource takes."""
+    head = ("HEAD",) if "GET" in resource.methods else ()
+    allow = (("Allow", ", ".join((*resource.methods, *head, "OPTIONS"))),)
+    if request.method == "OPTIONS":
+        return Response(HTTPStatus.NO_CONTENT, content_type="", headers=allow)
+    takes = " or ".join(resource.methods)
+    error = MethodNotAllowed(f"{request.path} takes {takes}, not {request.method}")
+    return refusal(error, headers=allow)

@@ -6,38 +6,34 @@ state of a connection has a deadline, and all bodies, and all answers nobody rea
 
 from __future__ import annotations
 
-import errno
 import os
-import queue
 import select
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
+from mnemosyned.daemon.acceptor import PAUSE_S, Acceptor, Listener
+from mnemosyned.daemon.access import Access
 from mnemosyned.daemon.bodies import BodyBudget
-from mnemosyned.daemon.connection import Connection, Response, State
-from mnemosyned.daemon.listener import refused_peer
-from mnemosyned.daemon.protocol import HttpRequest, RequestRefused
-from mnemosyned.domain.errors import (
-    ContentTooLarge,
-    DaemonBusy,
-    MalformedRequest,
-    MnemosynedError,
-)
+from mnemosyned.daemon.connection import Connection, State
+from mnemosyned.daemon.protocol import Protocol
+from mnemosyned.daemon.refusals import RequestRefused, refusal
+from mnemosyned.daemon.workers import Workers
+from mnemosyned.domain.errors import DaemonBusy, MalformedRequest
+from mnemosyned.http_messages import Response, Route
 from mnemosyned.logs import logger
 
-HEALTH_PATH = "/health"
+HEALTH_PATHS = ("/health", "/v1/health")
 """Answered by the loop itself: whether the socket still answers, however busy the threads are."""
-ACCEPTED_AT_ONCE = 64
+HEALTHY = Response(HTTPStatus.OK, b"{}")
 DRAIN_S = 5.0
 SWEEP_S = 0.5
-FULL_SWEEP_S = 0.05
+FULL_SWEEP_S = PAUSE_S
 """The interval while no client can be accepted."""
 IDLE_SWEEP_S = 10.0
-LOGGED_EVERY_S = 60.0
 
 DEADLINES_S = {
     State.IDLE: 120.0,
@@ -56,88 +52,67 @@ BYTES_PER_S = 20 << 20
 OUTPUT_BYTES_MAX = 128 << 20
 """All answers that their clients have not read yet."""
 
-Answer = Callable[[HttpRequest], Response]
-
 log = logger()
 
 
 class EventLoop:
-    """Serves one listening socket with a bounded number of threads and connections."""
+    """Serves its listeners with a bounded number of threads and connections."""
 
     def __init__(
         self,
-        listener: socket.socket,
+        listeners: Sequence[Listener],
         *,
-        answer: Answer,
-        refuse: Callable[[MnemosynedError, HTTPStatus], Response],
+        answer: Route,
         threads: int,
         body_bytes_max: int,
         connections_max: int,
     ) -> None:
-        self._listener = listener
-        self._answer = answer
-        self._refusal = refuse
         self._body_bytes_max = body_bytes_max
-        self._connections_max = connections_max
         self._connections: dict[int, Connection] = {}
         self._budget = BodyBudget(body_bytes_max=body_bytes_max)
-        self._tasks: queue.SimpleQueue[tuple[Connection, HttpRequest] | None] = (
-            queue.SimpleQueue()
-        )
         self._answered: deque[Connection] = deque()
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._stop_at: float | None = None
-        self._accepting = True
-        """Whether new clients are accepted; otherwise they wait in the kernel's backlog."""
-        self._accept_at = 0.0
         self._draining = False
         self._busy = 0
         """Connections that are not idle."""
-        self._logged = -LOGGED_EVERY_S
         self._swept = 0.0
-        self._threads = [
-            threading.Thread(target=self._work, name=f"http-{number}", daemon=True)
-            for number in range(threads)
-        ]
+        self._acceptor = Acceptor(
+            listeners,
+            epoll=self._epoll,
+            full=lambda: len(self._connections) >= connections_max,
+            make_room=self._make_room,
+            admit=self._admit,
+        )
+        self._workers = Workers(answer, threads=threads, done=self._done)
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     @property
     def full(self) -> bool:
         """Whether new clients wait in the backlog, as no connection can give way."""
-        return not self._accepting
+        return not self._acceptor.accepting
 
     def start(self) -> None:
         """Begin to serve."""
-        self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+        self._acceptor.start()
         self._epoll.register(self._wake_fd, select.EPOLLIN)
-        for thread in (*self._threads, self._thread):
-            thread.start()
+        self._workers.start()
+        self._thread.start()
 
     def stop(self) -> None:
         """Accept no more, let running requests finish for `DRAIN_S`, and hang up."""
         deadline = time.monotonic() + DRAIN_S
         self._stop_at = deadline
+        self._workers.drain()
         self._wake()
         self._thread.join(DRAIN_S + 1)
-        for _ in self._threads:
-            self._tasks.put(None)
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        self._workers.stop(deadline)
 
-    # ------------------------------------------------------------- threads
-
-    def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            connection, request = task
-            try:
-                response = self._answer(request)
-                connection.respond(response)
-            except Exception:
-                log.exception("connection_failed")
-                connection.broken = True
-            self._answered.append(connection)
-            self._wake()
+    def _done(self, connection: Connection) -> None:
+        """Take a connection back from its thread."""
+        self._answered.append(connection)
+        self._wake()
 
     def _wake(self) -> None:
         os.eventfd_write(self._wake_fd, 1)
@@ -163,7 +138,7 @@ class EventLoop:
             self._epoll.close()
 
     def _timeout_s(self) -> float:
-        if not self._accepting or self._draining:
+        if self.full or self._draining:
             return FULL_SWEEP_S
         return SWEEP_S if self._busy else IDLE_SWEEP_S
 
@@ -172,8 +147,7 @@ class EventLoop:
             return False
         if not self._draining:
             self._draining = True
-            self._epoll.unregister(self._listener.fileno())
-            self._listener.close()
+            self._acceptor.close()
         for connection in list(self._connections.values()):
             if connection.state not in (State.WORKING, State.WRITING):
                 self._close(connection)
@@ -184,8 +158,8 @@ class EventLoop:
             os.eventfd_read(fd)
         elif connection := self._connections.get(fd):
             self._guarded(self._serve, connection)
-        elif not self._draining:
-            self._accept()
+        else:
+            self._acceptor.accept(fd)
 
     def _guarded(
         self, step: Callable[[Connection], None], connection: Connection
@@ -206,59 +180,11 @@ class EventLoop:
 
     # -------------------------------------------------------------- accept
 
-    def _accept(self) -> None:
-        for accepted in range(ACCEPTED_AT_ONCE):
-            if len(self._connections) >= self._connections_max:
-                if accepted:  # whether one more waits is not known; epoll tells
-                    return
-                if not self._make_room():
-                    self._pause(time.monotonic())
-                    return
-            try:
-                sock, _ = self._listener.accept()
-            except BlockingIOError:
-                return
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:
-                self._cannot_accept(error)
-                return
-            if (uid := refused_peer(sock)) is not None:
-                log.warning("peer_refused", uid=uid)
-                sock.close()
-                continue
-            sock.settimeout(0)
-            connection = Connection(
-                sock, body_bytes_max=self._body_bytes_max, now=time.monotonic()
-            )
-            self._connections[connection.fd] = connection
-            self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
-
-    def _cannot_accept(self, error: OSError) -> None:
-        """Make room, wait a little, and log at most once a minute that no descriptor is left."""
-        now = time.monotonic()
-        if now - self._logged >= LOGGED_EVERY_S:
-            self._logged = now
-            reason = errno.errorcode.get(error.errno or 0, str(error.errno))
-            log.error(
-                "accept_failed", reason=reason, connections=len(self._connections)
-            )
-        self._make_room()
-        self._pause(now + FULL_SWEEP_S)
-
-    def _pause(self, until: float) -> None:
-        """Let new clients wait in the kernel's backlog."""
-        self._accept_at = until
-        if self._accepting:
-            self._accepting = False
-            self._epoll.modify(self._listener.fileno(), 0)
-
-    def _resume(self, now: float) -> None:
-        if self._accepting or self._draining or now < self._accept_at:
-            return
-        if len(self._connections) < self._connections_max or self._make_room():
-            self._accepting = True
-            self._epoll.modify(self._listener.fileno(), select.EPOLLIN)
+    def _admit(self, sock: socket.socket, access: Access) -> None:
+        protocol = Protocol(body_bytes_max=self._body_bytes_max, access=access)
+        connection = Connection(sock, protocol, now=time.monotonic())
+        self._connections[connection.fd] = connection
+        self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _make_room(self) -> bool:
         """Hang up on the client that has been idle longest, or else on one that stalls."""
@@ -298,17 +224,15 @@ class EventLoop:
         try:
             request = protocol.next()
         except RequestRefused as refused:
-            large = refused.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-            error = (ContentTooLarge if large else MalformedRequest)(refused.message)
-            self._refuse(connection, error, refused.status)
+            self._refuse(connection, refused.response)
             return
         if request:
             self._begin(connection, State.WORKING)
-            if request.path == HEALTH_PATH:
-                connection.respond(Response(HTTPStatus.OK, b"{}"))
+            if request.path in HEALTH_PATHS and request.method in ("GET", "HEAD"):
+                connection.respond(HEALTHY)
                 self._answered.append(connection)
             else:
-                self._tasks.put((connection, request))
+                self._workers.put(connection, request)
         elif self._budget.reserve(connection):
             if protocol.in_body:
                 self._begin(connection, State.BODY)
@@ -397,7 +321,7 @@ class EventLoop:
                 self._give_up(connection)
         self._admit_queued()
         self._limit_output()
-        self._resume(now)
+        self._acceptor.resume(now)
 
     def _give_up(self, connection: Connection) -> None:
         """Hang up, with a word to a client that was sending."""
@@ -405,20 +329,18 @@ class EventLoop:
             busy = DaemonBusy(
                 "too many large requests at once; send this again in a moment"
             )
-            self._refuse(connection, busy, HTTPStatus.SERVICE_UNAVAILABLE)
+            self._refuse(connection, refusal(busy))
         elif connection.state in (State.HEAD, State.BODY):
             slow = MalformedRequest(
                 "the request did not come to its end in time; send it again"
             )
-            self._refuse(connection, slow, HTTPStatus.REQUEST_TIMEOUT)
+            self._refuse(connection, refusal(slow, HTTPStatus.REQUEST_TIMEOUT))
         else:
             self._close(connection)
 
-    def _refuse(
-        self, connection: Connection, error: MnemosynedError, status: HTTPStatus
-    ) -> None:
-        """Answer what is no request, as far as the client takes it at once, and hang up."""
-        connection.respond(self._refusal(error, status), last=True)
+    def _refuse(self, connection: Connection, response: Response) -> None:
+        """Answer what cannot be read on, as far as the client takes it at once, and hang up."""
+        connection.respond(response, last=True)
         self._close(connection)
 
     def _close(self, connection: Connection) -> None:

@@ -18,10 +18,13 @@ from mnemosyned.assembly.build import (
     open_memory,
 )
 from mnemosyned.config import Config, config_file, load_config, with_default_model
+from mnemosyned.daemon.acceptor import Listener
+from mnemosyned.daemon.access import SocketAccess
 from mnemosyned.daemon.health import answers
 from mnemosyned.daemon.http import serving
 from mnemosyned.daemon.listener import listening
 from mnemosyned.daemon.loop import EventLoop
+from mnemosyned.daemon.resources import resources
 from mnemosyned.daemon.systemd import notify, watchdog_s
 from mnemosyned.domain.errors import (
     ConfigInvalid,
@@ -113,11 +116,11 @@ class Daemon:
         with ExitStack() as stack:
             memory = stack.enter_context(open_memory(config, socket=path))
             limits = config.limits
-            listener = stack.enter_context(listening(path))
+            listener = Listener(stack.enter_context(listening(path)), SocketAccess())
             loop = stack.enter_context(
                 serving(
-                    memory.service,
-                    listener,
+                    resources(memory),
+                    [listener],
                     threads=limits.threads,
                     body_bytes_max=limits.body_bytes_max,
                     connections_max=limits.connections_max,

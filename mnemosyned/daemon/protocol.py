@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NoReturn
 from urllib.parse import unquote
 
 import h11
+
+from mnemosyned.daemon.access import Access, SocketAccess
+from mnemosyned.daemon.refusals import RequestRefused
+from mnemosyned.domain.errors import ContentTooLarge, MalformedRequest
+from mnemosyned.http_messages import HttpRequest, Response
 
 HEAD_BYTES_MAX = 256 * 1024
 """A question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
@@ -22,26 +28,8 @@ BLANKS = b" " * 64
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _TABS_AS_SPACES = bytes.maketrans(b"\t", b" ")
-_HOST = re.compile(r"https?://[^/?]*", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """A whole request."""
-
-    method: str
-    path: str
-    query: str
-    body: bytes | bytearray
-
-
-class RequestRefused(Exception):
-    """The bytes are no request that can be answered; the connection must be closed."""
-
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
+_HOST = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
+SOCKET = SocketAccess()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +37,7 @@ class _Head:
     method: str
     path: str
     query: str
+    headers: Mapping[str, str]
     length: int | None
     """The bytes of the body; None where it comes in chunks."""
 
@@ -56,8 +45,9 @@ class _Head:
 class Protocol:
     """The requests of one client, one after the other, and the bytes of their answers."""
 
-    def __init__(self, *, body_bytes_max: int) -> None:
+    def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
         self._most = body_bytes_max
+        self._access = access
         self._http = h11.Connection(h11.SERVER)
         self._incoming = bytearray()
         """Input for h11, which gets complete heads only, once they are checked."""
@@ -66,7 +56,7 @@ class Protocol:
         self._head: _Head | None = None
         """The head of the request whose body is coming."""
         self._body = bytearray()
-        self._bodiless = False
+        self.bodiless = False
         """Whether the answer ends with its head, as the request is HEAD."""
 
     @property
@@ -114,7 +104,7 @@ class Protocol:
         while True:  # each turn takes bytes, or returns
             event = self._http.next_event()
             if isinstance(event, h11.Request):
-                self._bodiless = event.method == b"HEAD"
+                self.bodiless = event.method == b"HEAD"
                 self._head = self._read_head(event)
             elif isinstance(event, h11.Data):
                 if len(self._body) + len(event.data) > self._most:
@@ -123,7 +113,14 @@ class Protocol:
             elif isinstance(event, h11.EndOfMessage) and self._head:
                 head, self._head = self._head, None
                 body, self._body = self._body, bytearray()
-                return HttpRequest(head.method, head.path, head.query, body)
+                return HttpRequest(
+                    head.method,
+                    head.path,
+                    head.query,
+                    body,
+                    head.headers,
+                    self._access.local,
+                )
             elif event is not h11.NEED_DATA or not self._hand_over():
                 return None
 
@@ -168,18 +165,20 @@ class Protocol:
         if request.method == b"CONNECT":
             _refuse("it asks for a tunnel")
         target = request.target.decode()
-        path, _, query = _HOST.sub("", target, count=1).partition("?")
+        headers = _headers(request)
+        host = _HOST.match(target)
+        self._access.check(headers, host[1] if host else None)
+        path, _, query = target[host.end() if host else 0 :].partition("?")
         try:
             path = unquote(path, errors="strict")
         except UnicodeDecodeError:
             _refuse("its path is not UTF-8")
-        headers = dict(request.headers)
         length = None
-        if b"transfer-encoding" not in headers:
-            length = int(headers.get(b"content-length", b"0"))
+        if "transfer-encoding" not in headers:
+            length = int(headers.get("content-length", "0"))
             if length > self._most:
                 _refuse_body(self._most)
-        return _Head(request.method.decode(), path or "/", query, length)
+        return _Head(request.method.decode(), path or "/", query, headers, length)
 
     def expectation(self) -> bytes:
         """`100 Continue`, if the client waits for it before it sends the body; once a request."""
@@ -192,25 +191,52 @@ class Protocol:
             )
         )
 
-    def answer(
-        self, status: HTTPStatus, body: bytes, *, last: bool
-    ) -> tuple[bytes, bytes]:
+    def answer(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
         """The head and the body of an answer, as they are sent; `last` where a hang-up follows."""
-        headers = [
-            ("Content-Type", "application/json"),
-            ("Content-Length", str(len(body))),
-        ]
+        body = response.body
+        headers = [("Content-Length", str(len(body)))]
         if last:
             headers.append(("Connection", "close"))
-        head = self._http.send(
-            h11.Response(status_code=status, reason=status.phrase, headers=headers)
-        )
-        if self._bodiless:
+        head = self._send_head(response, headers)
+        if self.bodiless:
             body = b""
         if body:
             self._http.send_with_data_passthrough(h11.Data(data=body))
         self._http.send(h11.EndOfMessage())
         return head, body
+
+    def begin(self, response: Response) -> bytes:
+        """The head of a streamed answer, whose chunks follow."""
+        return self._send_head(response, [])
+
+    def chunk(self, data: bytes) -> bytes:
+        """A chunk of a streamed answer, as it is sent."""
+        return self._http.send(h11.Data(data=data)) or b""
+
+    def finish(self) -> bytes:
+        """The end of a streamed answer."""
+        return self._http.send(h11.EndOfMessage()) or b""
+
+    def _send_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
+        if response.content_type:
+            headers.insert(0, ("Content-Type", response.content_type))
+        headers.extend(response.headers)
+        return self._http.send(
+            h11.Response(
+                status_code=response.status,
+                reason=response.status.phrase,
+                headers=headers,
+            )
+        )
+
+
+def _headers(request: h11.Request) -> dict[str, str]:
+    """The headers by name; h11 has them in lower case."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def _reason(error: h11.RemoteProtocolError) -> str:
@@ -222,7 +248,8 @@ def _reason(error: h11.RemoteProtocolError) -> str:
 
 
 def _refuse(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> NoReturn:
-    raise RequestRefused(status, f"this is no HTTP request the daemon takes: {reason}")
+    message = f"this is no HTTP request the daemon takes: {reason}"
+    raise RequestRefused(MalformedRequest(message), status)
 
 
 def _refuse_head(what: str, most: int) -> NoReturn:
@@ -233,7 +260,7 @@ def _refuse_head(what: str, most: int) -> NoReturn:
 
 
 def _refuse_body(most: int) -> NoReturn:
-    raise RequestRefused(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"the body exceeds {most:,} bytes; part it, or raise limits.body_bytes_max",
+    too_large = ContentTooLarge(
+        f"the body exceeds {most:,} bytes; part it, or raise limits.body_bytes_max"
     )
+    raise RequestRefused(too_large, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

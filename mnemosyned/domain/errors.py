@@ -10,7 +10,10 @@ class Kind(StrEnum):
     """Kind of an error, by what the caller can do about it; surfaces map it to a status or exit code."""
 
     INVALID = "invalid"  # mend the request
+    UNAUTHORIZED = "unauthorized"  # say who asks
+    FORBIDDEN = "forbidden"  # it may not be asked from there
     NOT_FOUND = "not_found"  # ask for something else
+    METHOD = "method"  # ask in another way
     CONFLICT = "conflict"  # the state forbids it as it stands
     UNAVAILABLE = "unavailable"  # try again later, or start the daemon
     INTERNAL = "internal"  # our fault; the log has the traceback
@@ -94,6 +97,20 @@ class ConfigInvalid(MnemosynedError):
     kind = Kind.INVALID
 
 
+class Unauthorized(MnemosynedError):
+    """A request over TCP has no token, or a wrong one."""
+
+    code = "unauthorized"
+    kind = Kind.UNAUTHORIZED
+
+
+class ForeignOrigin(MnemosynedError):
+    """The request names a host or an origin that is not this machine."""
+
+    code = "foreign_origin"
+    kind = Kind.FORBIDDEN
+
+
 class NotFound(MnemosynedError):
     """No memory or episode has this id."""
 
@@ -106,6 +123,13 @@ class UnknownVerb(MnemosynedError):
 
     code = "unknown_verb"
     kind = Kind.NOT_FOUND
+
+
+class MethodNotAllowed(MnemosynedError):
+    """The route exists and takes another method."""
+
+    code = "method_not_allowed"
+    kind = Kind.METHOD
 
 
 class IdTaken(MnemosynedError):

@@ -332,6 +332,6 @@ def test_what_reads_can_be_asked_with_get(
 def test_what_writes_cannot_be_done_with_get(filled: Daemon) -> None:
     answer = filled.request("GET", "/v1/forget?id=tea")
 
-    assert answer.status == 400
-    assert answer.error == ("invalid_request", None)
+    assert answer.status == 405
+    assert answer.error == ("method_not_allowed", None)
     assert filled.post("get", id="tea").status == 200

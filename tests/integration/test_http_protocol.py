@@ -4,14 +4,12 @@ from http import HTTPStatus
 
 import pytest
 
-from mnemosyned.daemon.protocol import (
-    HEAD_BYTES_MAX,
-    HttpRequest,
-    Protocol,
-    RequestRefused,
-)
+from mnemosyned.daemon.protocol import HEAD_BYTES_MAX, Protocol
+from mnemosyned.daemon.refusals import RequestRefused
+from mnemosyned.http_messages import HttpRequest, Response
 
 MOST = 1_000
+ANSWER = Response(HTTPStatus.OK, b"{}")
 PLAIN = b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKS = (
     b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -26,7 +24,7 @@ def parsed(*parts: bytes) -> list[HttpRequest]:
         protocol.feed(part)
         while request := protocol.next():
             requests.append(request)
-            protocol.answer(HTTPStatus.OK, b"{}", last=False)
+            protocol.answer(ANSWER, last=False)
             if not protocol.reusable:
                 return requests
     return requests
@@ -34,9 +32,12 @@ def parsed(*parts: bytes) -> list[HttpRequest]:
 
 @pytest.mark.parametrize("data", [PLAIN, CHUNKS])
 def test_a_request_is_the_same_whole_in_halves_and_byte_by_byte(data: bytes) -> None:
-    expected = HttpRequest("POST", "/v1/recall", "a=b", bytearray(b"hello"))
+    (expected,) = parsed(data)
 
-    assert parsed(data) == [expected]
+    assert (expected.method, expected.path) == ("POST", "/v1/recall")
+    assert (expected.query, expected.body) == ("a=b", b"hello")
+    assert expected.headers["host"] == "x"
+    assert expected.local
     assert parsed(*(bytes([byte]) for byte in data)) == [expected]
     for cut in range(1, len(data)):
         assert parsed(data[:cut], data[cut:]) == [expected]
@@ -76,7 +77,7 @@ def test_the_connection_is_kept_where_the_client_keeps_it(
     protocol.feed(head + b"\r\n\r\n")
     assert protocol.next()
 
-    answer, body = protocol.answer(HTTPStatus.OK, b"{}", last=False)
+    answer, body = protocol.answer(ANSWER, last=False)
 
     assert body == b"{}"
     assert (protocol.reusable, b"\r\nConnection: close\r\n" not in answer) == (
@@ -90,7 +91,7 @@ def test_an_answer_to_head_has_the_length_and_no_body() -> None:
     protocol.feed(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert protocol.next()
 
-    head, body = protocol.answer(HTTPStatus.OK, b"12345", last=False)
+    head, body = protocol.answer(Response(HTTPStatus.OK, b"12345"), last=False)
 
     assert (b"Content-Length: 5\r\n" in head, body, protocol.reusable) == (
         True,
@@ -140,7 +141,7 @@ def test_a_malformed_request_is_refused_with_an_answer(
 
     assert whole.value.status == dripped.value.status == HTTPStatus(status)
     assert len(whole.value.message) < 300
-    head, _ = protocol.answer(whole.value.status, b"{}", last=True)
+    head, _ = protocol.answer(whole.value.response, last=True)
     assert b"\r\nConnection: close\r\n" in head
     assert not protocol.reusable
 

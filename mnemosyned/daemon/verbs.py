@@ -1,0 +1,40 @@
+"""The verbs as resources: POST /v1/VERB with a JSON object, or GET for those that only read."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+
+from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
+from mnemosyned.service.service import MemoryService
+from mnemosyned.verbs.facade import ALIASES, VERBS
+from mnemosyned.verbs.request import Request, parse, parse_text
+
+PREFIX = "/v1/"
+
+
+def verb_resources(service: MemoryService) -> dict[str, Resource]:
+    """Every verb by its path."""
+    return {
+        PREFIX + name: _resource(service, VERBS[ALIASES.get(name, name)])
+        for name in (*VERBS, *ALIASES)
+    }
+
+
+def _resource(service: MemoryService, verb: type[Request[Any]]) -> Resource:
+    def call(request: HttpRequest) -> Response:
+        result = service.call(_parsed(verb, request))
+        return Response(HTTPStatus.OK, msgspec.json.encode(result))
+
+    route: Route = call
+    return Resource(route, methods=("POST",) if verb.writes else ("GET", "POST"))
+
+
+def _parsed(verb: type[Request[Any]], request: HttpRequest) -> Request[Any]:
+    if request.method == "POST":
+        return parse(verb, request.body or b"{}")
+    query = parse_qs(request.query, keep_blank_values=True)
+    return parse_text(verb, {k: v[0] if len(v) == 1 else v for k, v in query.items()})

@@ -1,0 +1,76 @@
+"""The daemon's HTTP server around handlers of a test, and clients for it."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+from mnemosyned.daemon.acceptor import Listener
+from mnemosyned.daemon.access import SocketAccess
+from mnemosyned.daemon.http import serving
+from mnemosyned.daemon.listener import listening
+from mnemosyned.http_messages import Resource
+
+WAIT_S = 10.0
+
+
+class SocketConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=WAIT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server."""
+
+    path: Path
+
+    def raw(self, data: bytes) -> socket.socket:
+        """A connection that has sent these bytes; the caller closes it."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(WAIT_S)
+        connection.connect(str(self.path))
+        connection.sendall(data)
+        return connection
+
+    @contextmanager
+    def response(
+        self, method: str, target: str, headers: Mapping[str, str] | None = None
+    ) -> Iterator[HTTPResponse]:
+        """The response to a request, not read yet."""
+        connection = SocketConnection(self.path)
+        try:
+            connection.request(method, target, headers=dict(headers or {}))
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def server(resources: Mapping[str, Resource], *, threads: int = 4) -> Iterator[Server]:
+    """A server of these resources on a Unix socket."""
+    with (
+        tempfile.TemporaryDirectory(prefix="mn-") as folder,
+        listening(Path(folder) / "s") as listener,
+        serving(
+            resources,
+            [Listener(listener, SocketAccess())],
+            threads=threads,
+            body_bytes_max=1_000_000,
+            connections_max=50,
+        ),
+    ):
+        yield Server(Path(folder) / "s")
