@@ -29,7 +29,9 @@ TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""
 
 RULES = [
-    (language, rule.pattern) for language in LANGUAGES for _, rule in rules_of(language)
+    (language, rule.pattern)
+    for language in LANGUAGES
+    for _, rule in rules_of(language).each
 ]
 RULES.append((REQUEST, shared_patterns().request.pattern))
 PASSING_RULES = [
@@ -180,7 +182,8 @@ def test_hints_tell_of_labelled_sentences_what_all_rules_tell(
 
 def test_hints_that_overlap_are_all_found() -> None:
     assert {"english", "italian"} <= candidate_languages("non o no tea")
-    assert candidate_languages("prefer") >= {"english", "italian"}
+    assert candidate_languages("preferirei") >= {"english", "italian"}
+    assert "italian" not in candidate_languages("i prefer tea")
     assert candidate_languages("nothing of this") == frozenset()
 
 

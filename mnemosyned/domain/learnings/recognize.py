@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -66,13 +66,18 @@ class Statement(NamedTuple):
     text: str
 
 
-def extract_learnings(memory: MemoryRecord, *, now: datetime) -> tuple[Learning, ...]:
+def extract_learnings(
+    memory: MemoryRecord, *, now: datetime, may_have_secrets: bool = True
+) -> tuple[Learning, ...]:
     """Return the learnings that a user states in a memory, with secrets masked.
 
     `now` goes into the ids: a memory may be stored long after it was created.
     """
-    if memory.role.casefold() not in USER_ROLES or not may_match_rule(memory.content):
+    text = memory.content
+    if memory.role.casefold() not in USER_ROLES or not may_match_rule(text):
         return ()
+    if may_have_secrets:
+        text = mask_secrets(text)
     return tuple(
         Learning(
             id=new_id(now),
@@ -83,7 +88,7 @@ def extract_learnings(memory: MemoryRecord, *, now: datetime) -> tuple[Learning,
             source=memory.source,
             memory=memory.id,
         )
-        for statement in find_statements(mask_secrets(memory.content))
+        for statement in find_statements(text)
     )
 
 
@@ -144,26 +149,25 @@ def _classify(sentence: str, languages: Collection[str]) -> LearningKind | None:
             return None
         request = shared.request.match(_without_lead(sentence, shared))
         return LearningKind.INSTRUCTION if request else None
-    if shared.attribution.search(sentence):
-        return None
-    rules = _rules(languages)
+    spoken = [language for language in LANGUAGES if language in languages]
+    earlier: list[str] = []
     for before, clause in _instruction_starts(sentence, shared):
-        if shared.reported.search(before):
-            return None
-        for kind, rule in rules:
-            if rule.match(clause):
-                return kind
+        earlier.append(before)
+        kind = _kind_of(clause, spoken)
+        if kind:
+            # Looked for last, as few sentences come so far.
+            reported = any(map(shared.reported.search, earlier))
+            return None if reported or shared.attribution.search(sentence) else kind
     return None
 
 
-def _rules(languages: Collection[str]) -> list[tuple[LearningKind, re.Pattern[str]]]:
-    """Return the rules of these languages, in the order of `LANGUAGES`."""
-    return [
-        rule
-        for language in LANGUAGES
-        if language in languages
-        for rule in rules_of(language)
-    ]
+def _kind_of(clause: str, languages: Sequence[str]) -> LearningKind | None:
+    """Return the kind of the first rule of these languages that a clause matches."""
+    for language in languages:
+        rules = rules_of(language)
+        if rules.any.match(clause):
+            return next(kind for kind, rule in rules.each if rule.match(clause))
+    return None
 
 
 def _instruction_starts(

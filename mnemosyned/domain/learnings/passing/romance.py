@@ -6,7 +6,7 @@ from mnemosyned.domain.learnings.passing.table import PassingTable
 
 FRENCH = PassingTable(
     hints="tendance|horreur|si possible|"
-    "préf|prefer|j'aime|n'aime|je déteste|je supporte|je fuis|je hais|je abhorre|je évite|"
+    "préf|j'aime|n'aime|je déteste|je supporte|je fuis|je hais|je abhorre|je évite|"
     "je privilégie|je favorise|j'évite|ne supporte|ne suis|je suis plutôt|fan d|adepte|"
     "amateur|amatrice|friand|d'habitude|normalement|général|habituellement|toujours|plutôt|"
     "jamais|pas d|ne veux|favorit|prédilection|évite|garde |gardez|reste |restez |sans |en bon fr|"
@@ -76,7 +76,7 @@ inside: (?P<w>en (?:bon français|termes simples|langage simple|mots simples)|av
 
 SPANISH = PassingTable(
     hints="preferen|me decanto|me inclino|preferibl|a ser posible|si es posible|"
-    "prefi|me gust|me encant|no me |odio|detesto|evit|no soporto|aborrezco|no soy|soy |"
+    "prefier|preferir|me gust|me encant|no me |odio|detesto|evit|no soporto|aborrezco|no soy|soy |"
     "normalmente|generalmente|por lo general|habitualmente|siempre|suelo|nunca|no quiero|"
     "favorit|preferid|sin |nada de|por favor|manten|mantén|en palabras|en lenguaje|en cristiano|"
     "con palabras",
@@ -149,7 +149,7 @@ inside: (?P<w>en (?:palabras sencillas|lenguaje sencillo|lenguaje claro|cristian
 
 ITALIAN = PassingTable(
     hints="tendo a|di preferenza|se possibile|"
-    "prefer|mi piac|odio|detesto|evit|non |sono |di solito|normalmente|in genere|"
+    "preferi|mi piac|odio|detesto|evit|non |sono |di solito|normalmente|in genere|"
     "generalmente|di norma|sempre|niente|senza|per favore|tieni|mantieni|in parole|"
     "con parole|in un ling",
     rules=r"""
@@ -214,7 +214,7 @@ inside: (?P<w>in parole (?:semplici|povere)|con parole semplici|in un linguaggio
 
 PORTUGUESE = PassingTable(
     hints="tendo a|preferên|preferencial|se possível|"
-    "prefi|prefer|gosto|odeio|detesto|evit|suporto|não |sou |normalmente|geralmente|em geral|"
+    "prefiro|preferi|gosto|odeio|detesto|evit|suporto|não |sou |normalmente|geralmente|em geral|"
     "habitualmente|sempre|costumo|nunca|favorit|predilet|sem |nada de|por favor|manten|"
     "mantém|em palavras|em linguagem|em bom|com palavras",
     rules=r"""
