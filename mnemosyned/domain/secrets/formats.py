@@ -130,8 +130,10 @@ COMMANDS = {
 """Commands that take a password as an argument, by a word in the text that hints at them."""
 _COMMANDS = {hint: re.compile(pattern) for hint, pattern in COMMANDS.items()}
 
-_DIGITS = re.compile(r"[0-9][0-9 -]{8}")
-"""Matches in every number below."""
+_DIGITS = re.compile(
+    r"[0-9](?<![0-9].)(?![0-9]{3}-[0-9]{2}-[0-9]{2}(?![0-9]))[0-9 -]{8}"
+)
+"""Matches in every number below, and not at a date such as 2026-03-09."""
 _NUMBERS = re.compile(
     r"(?P<card>[2-6][0-9]{3}(?<![\w.-][0-9]{4})(?:[ -]?[0-9]){10,12}(?![\w-]))"
     r"|(?P<ssn>[0-9]{3}-(?<![\w.-][0-9]{3}-)(?![0-9][0-9]-0000)(?!00)[0-9][0-9]-[0-9]{4}(?![\w-]))"
@@ -150,19 +152,21 @@ _IBAN_CHARS = {
 }  # fmt: skip
 
 
-def find_by_format(text: str) -> Iterator[Secret]:
-    """Yield the secrets of a text that their format gives away."""
+def find_by_format(text: str) -> list[Secret]:
+    """Return the secrets of a text that their format gives away."""
+    secrets: list[Secret] = []
     if _may_have_token(text):
-        yield from _spans(_TOKENS, text)
+        secrets += _spans(_TOKENS, text)
     for sign, finders in _FINDERS.items():
         if sign in text:
             for hint, finder in finders:
                 if hint in text:
-                    yield from finder(text)
+                    secrets += finder(text)
     if _may_have_command(text):
-        yield from _find_in_commands(text)
+        secrets += _find_in_commands(text)
     if _DIGITS.search(text):
-        yield from _find_numbers(text)
+        secrets += _find_numbers(text)
+    return secrets
 
 
 def _may_have_token(text: str) -> bool:
@@ -229,8 +233,8 @@ def _find_cookies(text: str) -> Iterator[Secret]:
 
 _FINDERS: dict[str, tuple[tuple[str, Callable[[str], Iterator[Secret]]], ...]] = {
     "J": (("eyJ", _find_jwts),),
+    "@": (("://", partial(_spans, _IN_URL)),),
     ":": (
-        ("://", partial(_spans, _IN_URL)),
         ("asic ", _find_basic_auth),
         ("ookie", _find_cookies),
         ("WIFI:", partial(_spans, _WIFI_QR)),

@@ -176,13 +176,13 @@ def _hint_positions(low: str) -> list[tuple[int, str]]:
     hints: tuple[str, ...] = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
     if LOGIN_SIGN in low:
         hints += HINTS_OF_LOGINS
+    present = [hint for hint in hints if hint in low]  # in half of the time of `find`
     hits = []
-    for hint in hints:
-        if hint in low:  # in half of the time of `find`
-            position = low.find(hint)
-            while position >= 0:
-                hits.append((position, hint))
-                position = low.find(hint, position + 1)
+    for hint in present:
+        position = low.find(hint)
+        while position >= 0:
+            hits.append((position, hint))
+            position = low.find(hint, position + 1)
     hits.sort()
     return hits
 
