@@ -79,14 +79,16 @@ class Intake:
             dedupe=request.dedupe,
             secrets=done,
             supersedes=request.supersedes,
-            learnings=self._stated_in(memory, now),
+            learnings=self._stated_in(memory, now, secrets=done),
+            has_new_id=not request.id,
         )
 
     def taken(self, memory: MemoryRecord, *, now: datetime) -> Draft:
         """Make the draft of a message that a compaction removes; a secret in it is never refused."""
         rule = SecretRule.KEEP if self.secrets is SecretRule.KEEP else SecretRule.MASK
         memory, done = apply_secret_rule(memory, rule)
-        return Draft(memory, secrets=done, learnings=self._stated_in(memory, now))
+        learnings = self._stated_in(memory, now, secrets=done)
+        return Draft(memory, secrets=done, learnings=learnings)
 
     def _check_content(self, content: str, *, field: str) -> None:
         if not content.strip():
@@ -101,8 +103,12 @@ class Intake:
                 field=field,
             )
 
-    def _stated_in(self, memory: MemoryRecord, now: datetime) -> tuple[Learning, ...]:
-        return extract_learnings(memory, now=now) if self.recognize else ()
+    def _stated_in(
+        self, memory: MemoryRecord, now: datetime, *, secrets: str
+    ) -> tuple[Learning, ...]:
+        if not self.recognize:
+            return ()
+        return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 
 
 def check_text(text: str | None, *, field: str) -> None:

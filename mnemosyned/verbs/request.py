@@ -48,6 +48,8 @@ _CONTAINERS = (dict, list)
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 """Decoders of each request and result type; see `prepare`."""
 _BINARY = (bytes, bytearray, memoryview)
+_PLAIN = frozenset({str, int, float, bool, datetime, dict, type(None)})
+"""Types of most values, none of them binary and none with requests inside."""
 
 
 class Request(
@@ -154,8 +156,10 @@ def checked(request: Request[R]) -> Request[R]:
 
 def _check_text(request: Request[Any], place: str = "") -> None:
     """Refuse bytes, which msgspec would store as Base64. Raises `InvalidRequest`."""
-    for name in request.__struct_fields__:
-        value = getattr(request, name)
+    values = msgspec.structs.astuple(request)
+    if _PLAIN.issuperset(map(type, values)):
+        return
+    for name, value in zip(request.__struct_fields__, values, strict=True):
         if isinstance(value, _BINARY):
             raise InvalidRequest(
                 f"{place}{name} must be text, not {type(value).__name__}; decode it first",

@@ -23,6 +23,8 @@ class Draft:
     """The id of the memory that this one replaces."""
     learnings: tuple[Learning, ...] = ()
     """Learnings recognized in the text."""
+    has_new_id: bool = False
+    """Whether its id was made for it, so that no record can have it already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ _HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
 
 def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembered:
     """Insert and index the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
-    known = _known(connection, [draft.memory.id for draft in drafts])
+    given = [draft.memory.id for draft in drafts if not draft.has_new_id]
+    known = _known(connection, given)
     rows = _Rows(connection)
     keeper = learnings.Keeper(connection)
     acknowledged: list[Acknowledged] = []
