@@ -14,19 +14,8 @@ if TYPE_CHECKING:
     from mnemosyned.client.blocking import (
         Client as Client,
     )
-    from mnemosyned.domain.consolidation import (
-        CycleReport as CycleReport,
-        CycleStatus as CycleStatus,
-        GroupReport as GroupReport,
-        GroupStatus as GroupStatus,
-        LogEntry as LogEntry,
-        Progress as Progress,
-        Trigger as Trigger,
-    )
-    from mnemosyned.domain.conversation.budget import (
-        Breakdown as Breakdown,
-        TokenBudget as TokenBudget,
-    )
+    from mnemosyned.domain.conversation.breakdown import Breakdown as Breakdown
+    from mnemosyned.domain.conversation.budget import TokenBudget as TokenBudget
     from mnemosyned.domain.conversation.context import (
         ContextManager as ContextManager,
     )
@@ -49,6 +38,15 @@ if TYPE_CHECKING:
     )
     from mnemosyned.domain.conversation.summary_message import (
         sendable as sendable,
+    )
+    from mnemosyned.domain.cycles import (
+        CycleReport as CycleReport,
+        CycleStatus as CycleStatus,
+        GroupReport as GroupReport,
+        GroupStatus as GroupStatus,
+        LogEntry as LogEntry,
+        Progress as Progress,
+        Trigger as Trigger,
     )
     from mnemosyned.domain.errors import (
         BatchChanged as BatchChanged,
@@ -88,6 +86,7 @@ if TYPE_CHECKING:
         UnknownVerb as UnknownVerb,
         WordsPruned as WordsPruned,
     )
+    from mnemosyned.domain.forget_preview import ForgetPreview as ForgetPreview
     from mnemosyned.domain.learnings.learning import (
         Learning as Learning,
         LearningKind as LearningKind,
@@ -107,13 +106,7 @@ if TYPE_CHECKING:
         consolidate_memories as consolidate_memories,
         extract_preservable_details as extract_preservable_details,
     )
-    from mnemosyned.domain.retention import (
-        ForgetPreview as ForgetPreview,
-    )
-    from mnemosyned.domain.search.query import (
-        Hit as Hit,
-        Line as Line,
-    )
+    from mnemosyned.domain.search.results import Hit as Hit, Line as Line
     from mnemosyned.library.asynchronous import (
         AsyncMemory as AsyncMemory,
     )

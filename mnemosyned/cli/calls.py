@@ -14,7 +14,7 @@ import msgspec
 
 from mnemosyned.cli.show_memories import render
 from mnemosyned.client import Client
-from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.terminal import ask, say
 from mnemosyned.verbs.request import Request

@@ -17,7 +17,7 @@ from mnemosyned.cli.calls import called, confirmed, on_interrupt
 from mnemosyned.cli.importer import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.client import Client
-from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import escape_invisible
 from mnemosyned.terminal import say, say_json

@@ -29,7 +29,7 @@ from mnemosyned.cli.show_retention import (
     restored,
 )
 from mnemosyned.cli.show_sleep import cycle, logged, on_logged
-from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.memory import (
     Acknowledged,
     Detail,
@@ -38,12 +38,12 @@ from mnemosyned.domain.memory import (
     MemoryRecord,
     Tier,
 )
-from mnemosyned.domain.ports.models import (
+from mnemosyned.domain.model_status import (
     EmbedderState,
     SummarizerState,
     SummarizerStatus,
 )
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.terminal import (
     LINE_CHARS,
     counted,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from mnemosyned.domain.consolidation import (
+from mnemosyned.domain.cycles import (
     CycleReport,
     CycleStatus,
     GroupReport,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
-from mnemosyned.domain.memory import new_id
+from mnemosyned.domain.ids import new_id
 from mnemosyned.verbs.conversation import Compact
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember, RememberMany
@@ -32,9 +31,6 @@ RECEIVED_BYTES = 64 * 1024
 """Bytes asked of a socket at a time."""
 
 _NAMES = {verb: name for name, verb in VERBS.items()}
-_STATUS = re.compile(rb"HTTP/1\.1 (\d{3})(?: |\r)")
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,15}) *\r\n", re.IGNORECASE)
-_CLOSE = re.compile(rb"\r\nconnection: *close *\r\n", re.IGNORECASE)
 
 
 class Unread(ConnectionError):
@@ -126,14 +122,19 @@ class Answer:
             if len(self._data) >= HEAD_BYTES_MAX:
                 raise NoAnswer("the head of the answer does not end")
             return
-        head = bytes(self._data[: end + 2])
-        status, length = _STATUS.match(head), _LENGTH.search(head)
-        if not status or not length:
-            raise NoAnswer(f"this is no answer of a daemon: {head[:100]!r}")
-        self.status = int(status[1])
-        self.stays_open = not _CLOSE.search(head)
+        first, *lines = self._data[:end].decode("latin-1").split("\r\n")
+        fields = (line.lower().partition(":") for line in lines)
+        headers = {name: value.strip() for name, _, value in fields}
+        try:
+            version, status, *_ = first.split(" ")
+            self.status, length = int(status), int(headers["content-length"])
+        except (ValueError, KeyError):
+            version, length = "", -1
+        if version != "HTTP/1.1" or length < 0:
+            raise NoAnswer(f"this is no answer of a daemon: {first[:100]!r}")
+        self.stays_open = headers.get("connection") != "close"
         self._begin = end + 4
-        self._end = self._begin + int(length[1])
+        self._end = self._begin + length
 
 
 def result_of(request: Request[R], answer: Answer) -> R:

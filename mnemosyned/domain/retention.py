@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mnemosyned.domain.consolidation import GroupReport, GroupStatus, LogEntry
-from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.cycles import GroupReport, GroupStatus, LogEntry
+from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.text.stemming import fold_case
 from mnemosyned.domain.text.terms import Terms, has_unspaced_script
 
@@ -92,18 +92,6 @@ class Prunable:
     characters: int = 0
     oldest: datetime | None = None
     newest: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetPreview:
-    """A memory that would go, as a preview shows it."""
-
-    id: str
-    tier: Tier
-    created_at: datetime
-    session: str
-    role: str
-    snippet: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from mnemosyned.client import Client
 from mnemosyned.config import IN_MEMORY, load_config
 from mnemosyned.domain.errors import DatabaseInUse
 from mnemosyned.domain.ports.clock import Clock
-from mnemosyned.paths import private_directory
+from mnemosyned.library.private_directory import private_directory
 from mnemosyned.storage.sqlite.database.ownership import owner_of
 from mnemosyned.verbs.facade import Caller, Verbs
 from mnemosyned.verbs.request import Request, checked

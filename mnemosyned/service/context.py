@@ -23,7 +23,7 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.select import select_relevant
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.service.policies import PolicyHolder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mnemosyned.domain.ports.records import RecordStore
-from mnemosyned.domain.search.query import Hit, Line
+from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.domain.secrets.masking import mask_memory
 
 

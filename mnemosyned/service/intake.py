@@ -18,10 +18,11 @@ from mnemosyned.domain.errors import (
     InvalidTime,
     SecretRefused,
 )
+from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.recognize import extract_learnings
-from mnemosyned.domain.memory import MemoryRecord, new_id
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.secrets.masking import (
     SecretRule,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.learnings.learning import Learning
-from mnemosyned.domain.memory import new_id
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.learnings import LearningStore
 from mnemosyned.service.intake import clean_learning_text

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
-from mnemosyned.domain.ports.models import EmbedderStatus
+from mnemosyned.domain.model_status import EmbedderStatus
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits

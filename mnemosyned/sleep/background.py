@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
+from mnemosyned.domain.consolidation import Activity, Selection
+from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.logs import logger

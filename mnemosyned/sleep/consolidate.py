@@ -10,16 +10,19 @@ from mnemosyned.domain.consolidation import (
     UNSPOKEN,
     VERBATIM,
     Batch,
+    make_episode,
+    preview,
+)
+from mnemosyned.domain.cycles import (
     CycleReport,
     CycleStatus,
     GroupReport,
     GroupStatus,
     LogEntry,
-    make_episode,
-    preview,
 )
 from mnemosyned.domain.errors import MnemosynedError, StorageFailed, SummarizerFailed
-from mnemosyned.domain.memory import Detail, MemoryRecord, new_id
+from mnemosyned.domain.ids import new_id
+from mnemosyned.domain.memory import Detail, MemoryRecord
 from mnemosyned.domain.ports.models import Digest, Summary, spoken_of
 from mnemosyned.domain.ports.sleep import Promotion
 from mnemosyned.domain.ports.store import MemoryStore

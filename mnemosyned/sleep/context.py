@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mnemosyned.domain.consolidation import Pending, Selection, Trigger
+from mnemosyned.domain.consolidation import Pending, Selection
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer

@@ -9,15 +9,13 @@ from datetime import datetime
 from mnemosyned.domain.consolidation import (
     UNSPOKEN,
     Batch,
-    CycleReport,
     GroupLimits,
-    GroupReport,
-    GroupStatus,
     Pending,
     closed_batches,
     plan,
 )
-from mnemosyned.domain.ports.models import SummarizerState
+from mnemosyned.domain.cycles import CycleReport, GroupReport, GroupStatus
+from mnemosyned.domain.model_status import SummarizerState
 from mnemosyned.domain.ports.rollups import PendingRollups
 from mnemosyned.domain.rollup import Child, Level, Period, begin_of, closed_before
 from mnemosyned.domain.summary.rollup_text import WEIGHTS

@@ -14,7 +14,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress
 from mnemosyned.domain.instants import in_zone, shift
 from mnemosyned.logs import logger

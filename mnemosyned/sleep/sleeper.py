@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Self
 
-from mnemosyned.domain.consolidation import (
-    CycleReport,
-    Progress,
-    Selection,
-    Trigger,
-)
+from mnemosyned.domain.consolidation import Selection
+from mnemosyned.domain.cycles import CycleReport, Progress, Trigger
 from mnemosyned.domain.errors import MnemosynedError, SleepInProgress
 from mnemosyned.domain.ports.records import RecordStore
 from mnemosyned.domain.ports.store import MemoryStore

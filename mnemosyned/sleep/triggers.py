@@ -9,7 +9,8 @@ from math import ceil
 from time import monotonic as since_boot
 from typing import Protocol
 
-from mnemosyned.domain.consolidation import Activity, CycleReport, Selection, Trigger
+from mnemosyned.domain.consolidation import Activity, Selection
+from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import SleepInProgress
 from mnemosyned.domain.instants import shift
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN

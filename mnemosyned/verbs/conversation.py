@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace
+from mnemosyned.domain.conversation.breakdown import Breakdown, MemoryPlace
 from mnemosyned.domain.memory import DEFAULT_SESSION
 from mnemosyned.verbs.request import Name, Names, Request
 

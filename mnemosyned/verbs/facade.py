@@ -21,7 +21,7 @@ import msgspec
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
-from mnemosyned.verbs.request import Request, prepare, result_type
+from mnemosyned.verbs.request import Request, result_type
 from mnemosyned.verbs.retention import Backup, Forget, Pin, Prune, Restore, Unpin
 from mnemosyned.verbs.sleep import Log, Sleep, Undo
 from mnemosyned.verbs.status import Status
@@ -107,8 +107,6 @@ VERBS: dict[str, type[Request[Any]]] = {
     for name, verb in vars(VerbTable).items()
     if isinstance(verb, Verb) and name not in ALIASES
 }
-for _request in VERBS.values():  # at import, which no two threads do at once
-    prepare(_request)
 
 
 class Verbs(VerbTable):

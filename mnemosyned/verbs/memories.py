@@ -15,7 +15,7 @@ from mnemosyned.domain.memory import (
     MemoryRecord,
     Tier,
 )
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.verbs.request import (
     TEXT_MAX,
     ById,

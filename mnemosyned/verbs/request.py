@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
@@ -28,9 +29,9 @@ from mnemosyned.domain.errors import (
     MalformedJson,
     MnemosynedError,
 )
-from mnemosyned.verbs.validation import rephrase
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 TEXT_MAX = 200
 NAMES_MAX = 1_000
@@ -46,7 +47,8 @@ DEPTH_MAX = 100
 """Levels of lists and objects in a field; Python's own limit would be met at 400, while it works."""
 _CONTAINERS = (dict, list)
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
-"""Decoders of each request and result type; see `prepare`."""
+"""Decoders of request and result types; see `_decoder`."""
+_BUILDING = threading.Lock()
 _BINARY = (bytes, bytearray, memoryview)
 _PLAIN = frozenset({str, int, float, bool, datetime, dict, type(None)})
 """Types of most values, none of them binary and none with requests inside."""
@@ -94,27 +96,29 @@ def result_type(verb: type[Request[R]]) -> type[R]:
     return result
 
 
-def prepare(verb: type[Request[Any]]) -> None:
-    """Build the decoders of a verb's request and result while no other thread can run.
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """The decoder of a request or result type, built at its first use by one thread alone.
 
-    msgspec builds its description of a type, and of the types inside, at the first use. It does so
-    in Python code, where threads switch: a second thread that decodes meanwhile reads half of a
-    description and crashes the process. The description stays with the type, also for `convert`.
+    msgspec builds its description of a type, and of the types inside, in Python code, where threads
+    switch: a second thread that decodes meanwhile would read half of a description and crash the
+    process. The description stays with the type, also for `convert`.
     """
-    for kind in (verb, result_type(verb)):
-        _DECODERS[kind] = msgspec.json.Decoder(kind)
+    if kind not in _DECODERS:
+        with _BUILDING:
+            _DECODERS.setdefault(kind, msgspec.json.Decoder(kind))
+    return _DECODERS[kind]
 
 
 def parse_result(verb: type[Request[R]], answer: bytes) -> R:
     """A result from its JSON. Raises `msgspec.DecodeError` where it is none."""
-    result: R = _DECODERS[result_type(verb)].decode(answer)
+    result: R = _decoder(result_type(verb)).decode(answer)
     return result
 
 
 def parse(verb: type[Request[R]], body: bytes | bytearray) -> Request[R]:
     """A request from its JSON. Raises the error that names the field at fault."""
     try:
-        request: Request[R] = _DECODERS[verb].decode(body)
+        request: Request[R] = _decoder(verb).decode(body)
     except msgspec.ValidationError as error:
         raise _invalid(error, verb) from error
     except UnicodeDecodeError as error:
@@ -131,6 +135,7 @@ def parse_text(
     verb: type[Request[R]], fields: Mapping[str, str | list[str]]
 ) -> Request[R]:
     """A request from words, as a URL or a shell gives them."""
+    _decoder(verb)
     try:
         request = msgspec.convert(fields, verb, strict=False)
     except msgspec.ValidationError as error:
@@ -223,6 +228,9 @@ def _invalid(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
     """Turn msgspec's message into an error that names the field at fault."""
+    # Loaded here: only a mistake needs it.
+    from mnemosyned.verbs.validation import rephrase  # noqa: PLC0415
+
     problem, _, path = str(error).partition(" - at `")
     inside = path.rstrip("`").removeprefix("$").lstrip(".")
     named = re.search(r"(?:field|argument) `([^`]*)`", problem)

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.retention import ForgetPreview
+from mnemosyned.domain.forget_preview import ForgetPreview
 from mnemosyned.verbs.request import ById, Instant, Name, Names, Question, Request
 
 R = TypeVar("R")

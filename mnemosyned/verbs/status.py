@@ -6,10 +6,10 @@ from datetime import datetime
 
 import msgspec
 
-from mnemosyned.domain.consolidation import Progress
+from mnemosyned.domain.cycles import Progress
 from mnemosyned.domain.memory import Tier, TierTotals
+from mnemosyned.domain.model_status import EmbedderStatus, SummarizerStatus
 from mnemosyned.domain.ports.agents import AgentActivity
-from mnemosyned.domain.ports.models import EmbedderStatus, SummarizerStatus
 from mnemosyned.verbs.request import Request
 
 

@@ -22,7 +22,7 @@ from bench.lifebench import LifeQuestion, fill, life_questions, life_records
 from bench.report import Report
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.library import Memory
 
 RESULTS = 10

@@ -27,7 +27,7 @@ from support.datasets.timed_questions import (
 )
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.library import Memory
 
 HIT_BAR = 0.9

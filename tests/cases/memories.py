@@ -21,8 +21,9 @@ from mnemosyned import (
     consolidate_memories,
     extract_preservable_details,
 )
-from mnemosyned.domain.consolidation import CycleReport, Selection, Trigger
+from mnemosyned.domain.consolidation import Selection
 from mnemosyned.domain.conversation.messages import Message
+from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import ModelUnavailable
 from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summarizer, Summary

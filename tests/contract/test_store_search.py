@@ -10,8 +10,9 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits
-from mnemosyned.domain.search.query import Hit, Query
+from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.search.ranking import rank
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.domain.search.weights import WEIGHTS
 from mnemosyned.domain.text.terms import terms
 

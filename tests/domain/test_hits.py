@@ -11,11 +11,11 @@ from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.query import (
     Documents,
-    Hit,
     Query,
     RankedResult,
     ScoreBreakdown,
 )
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.domain.text.snippets import SNIPPET_CHARS, snippet
 from mnemosyned.domain.text.terms import Terms, terms
 

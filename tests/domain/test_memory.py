@@ -4,7 +4,8 @@ from itertools import pairwise
 
 from support.fakes import NOON
 
-from mnemosyned.domain.memory import CROCKFORD, IdFactory, content_hash
+from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.ids import CROCKFORD, IdFactory
 
 
 def test_ids_of_one_instant_ascend() -> None:

@@ -19,7 +19,7 @@ from mnemosyned import (
     extract_facts,
     sendable,
 )
-from mnemosyned.domain.conversation.budget import MemoryPlace
+from mnemosyned.domain.conversation.breakdown import MemoryPlace
 from mnemosyned.domain.conversation.key_facts import bullets, from_bullets
 from mnemosyned.domain.conversation.message_tokens import (
     CharsCounter,

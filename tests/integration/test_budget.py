@@ -20,17 +20,10 @@ from support.fakes import (
 from support.policies import change_sleep
 
 from mnemosyned.cli.show_memories import render
-from mnemosyned.domain.consolidation import (
-    Batch,
-    CycleStatus,
-    GroupLimits,
-    Progress,
-    Trigger,
-    closed_batches,
-    plan,
-)
+from mnemosyned.domain.consolidation import Batch, GroupLimits, closed_batches, plan
+from mnemosyned.domain.cycles import CycleStatus, Progress, Trigger
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
+from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.sleep import Promotion
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService

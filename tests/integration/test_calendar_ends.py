@@ -10,7 +10,7 @@ from support.calendar_limits import FIRST, LAST, TIME_PHRASES, ZONES
 from support.fakes import NOON, FakeClock
 
 from mnemosyned.cli.show_memories import render
-from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle

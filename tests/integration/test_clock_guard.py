@@ -12,7 +12,7 @@ from support.services import about, make_service
 from support.stores import get_memory, run_cycle
 
 from mnemosyned.cli.show_memories import render
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import ClockJumped, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.retention import Retention

@@ -14,14 +14,8 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.domain.consolidation import (
-    VERBATIM,
-    CycleReport,
-    CycleStatus,
-    GroupStatus,
-    Selection,
-    Trigger,
-)
+from mnemosyned.domain.consolidation import VERBATIM, Selection
+from mnemosyned.domain.cycles import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.search.query import Query
 from mnemosyned.domain.text.terms import terms

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 
-from mnemosyned.domain.consolidation import (
-    CycleReport,
-    CycleStatus,
-    GroupStatus,
-    Trigger,
-)
+from mnemosyned.domain.cycles import CycleReport, CycleStatus, GroupStatus, Trigger
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.models import Summary

@@ -1,4 +1,4 @@
-"""No type is left to be built by msgspec at its first use, where two threads would crash."""
+"""No type is built by msgspec while another thread can use it, which would crash the process."""
 
 import re
 import subprocess
@@ -30,20 +30,65 @@ def use(kind):
 """
 USES = """
 from mnemosyned.config import Config
-from mnemosyned.verbs.request import result_type
 from mnemosyned.models import endpoint, llama_worker
 from mnemosyned.summarizers import parallel_worker as worker
-from mnemosyned.verbs.facade import VERBS
 
-for verb in VERBS.values():
-    use(verb)
-    use(result_type(verb))
 use(Config)
 for kind in (worker.Task, worker.Answer, llama_worker.Reply, endpoint._Answer):
     use(kind)
 for kind in (llama_worker.Load, llama_worker.CountTokens, llama_worker.Complete, llama_worker.Embed):
     use(kind)
 print(*built)
+"""
+FIRST_USES = """
+import random
+import sys
+import threading
+from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.verbs.facade import VERBS
+from mnemosyned.verbs.request import parse, parse_result, parse_text
+
+sys.setswitchinterval(0.000001)
+together = threading.Barrier(16)
+met = []
+building = set()
+overlaps = []
+
+
+def watch(frame, event, argument):
+    if frame.f_back and frame.f_back.f_code.co_name == "_decoder":
+        if event == "call":
+            building.add(threading.get_ident())
+            overlaps.append(len(building) > 1)
+        elif event == "return":
+            building.discard(threading.get_ident())
+
+
+threading.setprofile(watch)
+
+
+def use_all(seed):
+    verbs = list(VERBS.values())
+    random.Random(seed).shuffle(verbs)
+    together.wait()
+    for verb in verbs:
+        for use in (parse, parse_result):
+            try:
+                use(verb, b'{"memories": [{"content": 1}], "hits": [{}], "id": 1}')
+            except (MnemosynedError, ValueError) as error:
+                met.append(error)
+        try:
+            parse_text(verb, {"id": "x", "memories": "x"})
+        except MnemosynedError as error:
+            met.append(error)
+
+
+threads = [threading.Thread(target=use_all, args=(seed,)) for seed in range(16)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(met) > 16 * len(VERBS), len(overlaps) > len(VERBS), any(overlaps))
 """
 UNBUILT = """
 class Nested(msgspec.Struct):
@@ -65,15 +110,20 @@ def ran(program: str) -> str:
     return run.stdout.strip()
 
 
-def test_every_request_and_result_is_built_with_its_import() -> None:
+def test_settings_and_messages_of_workers_are_built_with_their_import() -> None:
     assert ran(WATCH + USES) == ""
+
+
+def test_requests_and_results_are_built_by_one_thread_of_many() -> None:
+    for _ in range(3):
+        assert ran(FIRST_USES) == "True True False"
 
 
 def test_a_type_that_is_not_built_would_be_noticed() -> None:
     assert "Nested" in ran(WATCH + UNBUILT)
 
 
-def test_nothing_decodes_into_a_type_but_by_a_decoder_made_at_import() -> None:
+def test_nothing_decodes_into_a_type_but_by_a_decoder_made_so() -> None:
     decodes = re.compile(
         r"msgspec\.(?:json|msgpack)\.decode\([^)]*type=|^\s+.*\.Decoder\(", re.MULTILINE
     )
@@ -84,4 +134,5 @@ def test_nothing_decodes_into_a_type_but_by_a_decoder_made_at_import() -> None:
         for match in decodes.finditer(path.read_text())
     }
 
-    assert found == {("request.py", "_DECODERS[kind] = msgspec.json.Decoder(")}
+    decoder = "_DECODERS.setdefault(kind, msgspec.json.Decoder("
+    assert found == {("request.py", decoder)}

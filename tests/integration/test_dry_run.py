@@ -11,7 +11,7 @@ from support.fakes import FakeClock, memory, remember_batch
 from support.policies import change_sleep
 
 from mnemosyned.cli.show_memories import render
-from mnemosyned.domain.consolidation import CycleReport
+from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.service.policies import PolicyHolder

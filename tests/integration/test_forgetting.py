@@ -8,7 +8,7 @@ from support.fakes import files_containing, memory, remember_batch
 from support.forget_cases import all_rows
 
 from mnemosyned.cli.show_memories import render
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.service.forgetting import retention as forgetting

@@ -13,7 +13,7 @@ import pytest
 from support.fakes import NOON, FakeClock
 
 import mnemosyned
-from mnemosyned.domain.consolidation import CycleReport, CycleStatus
+from mnemosyned.domain.cycles import CycleReport, CycleStatus
 from mnemosyned.domain.errors import (
     ConfigInvalid,
     DatabaseInUse,

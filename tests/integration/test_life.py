@@ -15,7 +15,7 @@ from support.fakes import FakeClock
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import load_config
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.domain.text.terms import content_terms
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany

@@ -28,7 +28,7 @@ from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config
-from mnemosyned.domain.consolidation import CycleStatus
+from mnemosyned.domain.cycles import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember

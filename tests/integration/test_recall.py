@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.fakes import NOON, FakeClock
 
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.sleep import Sleep

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from mnemosyned.cli.show_memories import render
-from mnemosyned.domain.consolidation import (
+from mnemosyned.domain.cycles import (
     CycleReport,
     CycleStatus,
     GroupReport,

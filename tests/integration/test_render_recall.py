@@ -8,7 +8,7 @@ import click
 
 from mnemosyned.cli.show_memories import SUMMARY_LINES_MAX, render
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.verbs.memories import Recalled
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from support.fakes import NOON, FakeClock
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config, SleepConfig, load_config
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import ConfigInvalid, SleepInProgress, StorageFailed
 from mnemosyned.domain.memory import Tier
 from mnemosyned.sleep.policy import Schedule

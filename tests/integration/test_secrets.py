@@ -11,7 +11,7 @@ from support.policies import change_intake
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.show_memories import render
 from mnemosyned.config import load_config
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import SecretRefused
 from mnemosyned.domain.memory import Acknowledged, DetailKind, Episode
 from mnemosyned.domain.secrets.masking import SecretRule

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from support.fakes import NOON, FakeClock, FakeSummarizer, memory, remember_batch, trio
 
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import (
     IdTaken,
     InvalidRequest,

@@ -15,7 +15,7 @@ from support.datasets.timed_questions import (
 )
 
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.library import Memory
 from mnemosyned.verbs.memories import Remember
 

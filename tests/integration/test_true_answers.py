@@ -12,7 +12,7 @@ import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 
 from mnemosyned.cli.show_memories import remarks, render
-from mnemosyned.domain.consolidation import CycleStatus
+from mnemosyned.domain.cycles import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.forgetting.undo import UNDO_CHUNK

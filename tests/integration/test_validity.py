@@ -15,7 +15,8 @@ from support.fakes import (
     working_ids,
 )
 
-from mnemosyned.domain.consolidation import UNSPOKEN, Selection, Trigger
+from mnemosyned.domain.consolidation import UNSPOKEN, Selection
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService

@@ -18,15 +18,10 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.domain.consolidation import (
-    Activity,
-    CycleReport,
-    CycleStatus,
-    Selection,
-    Trigger,
-)
+from mnemosyned.domain.consolidation import Activity, Selection
+from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.errors import SleepInProgress
-from mnemosyned.domain.ports.models import SummarizerState, SummarizerStatus
+from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep import host as machine
 from mnemosyned.sleep.background import Background

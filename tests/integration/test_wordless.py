@@ -17,8 +17,9 @@ from support.compactions import (
 )
 from support.fakes import FakeClock, files_containing
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.conversation.as_memories import WORDLESS, as_message
-from mnemosyned.domain.memory import MemoryRecord, content_hash
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore, open_store

@@ -12,13 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mnemosyned.domain.consolidation import (
-    GroupStatus,
-    LogEntry,
-    Pending,
-    Selection,
-    make_episode,
-)
+from mnemosyned.domain.consolidation import Pending, Selection, make_episode
+from mnemosyned.domain.cycles import GroupStatus, LogEntry
 from mnemosyned.domain.errors import SummarizerFailed
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.models import Embedder, Summarizer, Summary

@@ -12,7 +12,7 @@ from typing import Any
 
 from support.fakes import NOON, FakeClock, files_containing, memory
 
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest

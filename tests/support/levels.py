@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from support.fakes import FakeClock, memory, remember_batch
 
-from mnemosyned.domain.consolidation import CycleReport, Trigger
+from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

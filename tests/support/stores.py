@@ -2,7 +2,7 @@
 
 from support.fakes import memory
 
-from mnemosyned.domain.consolidation import Trigger
+from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.sleep.context import CycleRequest

@@ -18,7 +18,7 @@ from support.vector_service import (
 )
 
 from mnemosyned.domain.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.domain.ports.models import EmbedderState
+from mnemosyned.domain.model_status import EmbedderState
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.retention import Retention
 from mnemosyned.service.policies import PolicyHolder

@@ -1,16 +1,12 @@
-"""Token budget of a context window: shares of its parts, and the tokens they took."""
+"""Token budget of a context window: the shares of its parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from typing import Literal
 
 from mnemosyned.domain.errors import InvalidRequest
-
-MemoryPlace = Literal["system", "message"]
-"""Place of recalled memory: in the system prompt, or just before the new message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +83,6 @@ class TokenBudget:
     def history(self) -> int:
         """Tokens for summaries, the conversation and the new message."""
         return self.available - self.memory - self.learnings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown:
-    """Tokens of each part of an assembled context."""
-
-    counter: str
-    """Name of the token counter."""
-    system: int
-    memory: int
-    learnings: int
-    summaries: int
-    history: int
-    new_message: int
-    tools: int
-    """Tokens of the tool definitions, at least their reserve."""
-    history_budget: int
-    """Limit for summaries, history and the new message."""
-    budget: int
-    """Limit for all parts together."""
-
-    @property
-    def conversation(self) -> int:
-        """Tokens that count toward the history's budget."""
-        return self.summaries + self.history + self.new_message
-
-    @property
-    def total(self) -> int:
-        return (
-            self.system + self.memory + self.learnings + self.conversation + self.tools
-        )
 
 
 def exact_fraction(fraction: float) -> Fraction:

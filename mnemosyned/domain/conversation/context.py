@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mnemosyned.domain.conversation.budget import Breakdown, MemoryPlace, TokenBudget
+from mnemosyned.domain.conversation.breakdown import Breakdown, MemoryPlace
+from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.message_tokens import CharsCounter, MessageCounter
 from mnemosyned.domain.conversation.messages import Message
 from mnemosyned.domain.conversation.policies.policy import Compaction, Policy

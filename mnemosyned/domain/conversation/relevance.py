@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mnemosyned.domain.dates.questions import QuestionTimes
 from mnemosyned.domain.languages import LANGUAGES
-from mnemosyned.domain.search.query import Hit
+from mnemosyned.domain.search.results import Hit
 from mnemosyned.domain.text.sentences import sentences
 from mnemosyned.domain.text.stemming import fold_case
 from mnemosyned.domain.text.terms import grams, has_unspaced_script

@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
+from mnemosyned.domain.ids import new_id
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.learnings.passing.find import find_passing
 from mnemosyned.domain.learnings.prefilter import (
@@ -18,7 +19,7 @@ from mnemosyned.domain.learnings.prefilter import (
 )
 from mnemosyned.domain.learnings.rule_tables import LANGUAGES
 from mnemosyned.domain.learnings.rules import SharedPatterns, rules_of, shared_patterns
-from mnemosyned.domain.memory import MemoryRecord, new_id
+from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.secrets.masking import mask_secrets
 from mnemosyned.domain.text.sentence_marks import SPACED_ENDS, UNSPACED_ENDS
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.consolidation import LogEntry
+from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.retention import StaleSummary
 from mnemosyned.domain.rollup import Child, Level

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from mnemosyned.domain.consolidation import Activity, LogEntry, Pending, Selection
+from mnemosyned.domain.consolidation import Activity, Pending, Selection
+from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.memory import Episode
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.search.query import Documents, Hit, Line, Query, RankedResult
+from mnemosyned.domain.search.query import Documents, Query, RankedResult
+from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.domain.text.snippets import snippet
 
 

@@ -1,4 +1,4 @@
-"""Values of recall: the question, its candidates, ranked results and hits."""
+"""Values of recall: the question, its candidates and ranked results."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
+from mnemosyned.domain.languages.language import TimeOrder
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.domain.search.source_hints import AskedSource
+from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.stopwords import STOP_WORDS
 
-# Clients load this module for its hits alone, and must start fast.
+# Dates are on the same floor: only their type is named here.
 if TYPE_CHECKING:
     from mnemosyned.domain.dates.spans import TimeSpan
-    from mnemosyned.domain.languages.language import TimeOrder
-    from mnemosyned.domain.search.source_hints import AskedSource
-    from mnemosyned.domain.text.terms import Terms
 
 VAGUE = 0.5
 """What a word counts that carries no content of its own: among notes and captions `get` and `much`
@@ -199,43 +199,3 @@ class Documents:
 
     memories: Mapping[int, MemoryRecord]
     episodes: Mapping[int, Episode]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """An original that matched, shown under its episode, or a repeat under its memory."""
-
-    id: str
-    created_at: datetime
-    role: str
-    content: str
-    score: float
-    superseded_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One place in the answer: a memory, or an episode with the originals that matched."""
-
-    id: str
-    tier: Tier
-    score: float
-    """Higher is better; comparable within one answer only."""
-    snippet: str
-    content: str
-    created_at: datetime
-    session: str
-    source: str | None
-    role: str = ""
-    summary_of: tuple[str, ...] = ()
-    """Provenance: the ids of all originals of an episode, oldest first."""
-    lines: tuple[Line, ...] = ()
-    """An episode's originals that matched, or a memory's repeats, best first."""
-    duplicates: int = 0
-    """How many further places would say the same, or differ in figures alone."""
-    explanation: Mapping[str, float] | None = None
-    """On request the parts that add up to the score."""
-    superseded_at: datetime | None = None
-    """When a newer memory took its place; only where that was asked for."""
-    history: tuple[Line, ...] = ()
-    """What it, or a line of it, took the place of, the newest first; only where asked for."""

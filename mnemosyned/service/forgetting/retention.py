@@ -17,13 +17,10 @@ from mnemosyned.domain.errors import (
     StorageFailed,
     WordsPruned,
 )
+from mnemosyned.domain.forget_preview import ForgetPreview
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import (
-    ForgetFilter,
-    ForgetPreview,
-    Removal,
-)
+from mnemosyned.domain.retention import ForgetFilter, Removal
 from mnemosyned.domain.rollup import Level
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.text.snippets import snippet

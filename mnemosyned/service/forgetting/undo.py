@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from mnemosyned.domain.consolidation import (
+from mnemosyned.domain.cycles import (
     CycleReport,
     CycleStatus,
     GroupReport,

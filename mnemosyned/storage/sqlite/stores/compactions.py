@@ -6,12 +6,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.instants import shift
-from mnemosyned.domain.memory import (
-    MemoryRecord,
-    Tier,
-    content_hash,
-)
+from mnemosyned.domain.memory import MemoryRecord, Tier
 from mnemosyned.domain.ports.compactions import (
     ArchivedMessage,
     CompactionRecord,

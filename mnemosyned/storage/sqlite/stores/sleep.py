@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 
-from mnemosyned.domain.consolidation import Activity, LogEntry, Pending, Selection
+from mnemosyned.domain.consolidation import Activity, Pending, Selection
+from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.errors import BatchChanged
 from mnemosyned.domain.memory import (
     Detail,

@@ -8,8 +8,9 @@ from datetime import datetime
 from itertools import chain
 from typing import TypeVar, cast
 
+from mnemosyned.domain.content_hash import content_hash
 from mnemosyned.domain.errors import IdTaken
-from mnemosyned.domain.memory import Acknowledged, MemoryRecord, content_hash
+from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.records import Draft, Remembered
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables import learnings

@@ -8,16 +8,11 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.domain.consolidation import GroupStatus, LogEntry, Pending
+from mnemosyned.domain.consolidation import Pending
+from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.cycles import GroupStatus, LogEntry
 from mnemosyned.domain.instants import in_zone
-from mnemosyned.domain.memory import (
-    Detail,
-    DetailKind,
-    Episode,
-    MemoryRecord,
-    Tier,
-    content_hash,
-)
+from mnemosyned.domain.memory import Detail, DetailKind, Episode, MemoryRecord, Tier
 
 Row = tuple[Any, ...]
 
