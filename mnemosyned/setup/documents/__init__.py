@@ -1,0 +1,1 @@
+"""Configuration files edited as text, so that layout and comments stay."""

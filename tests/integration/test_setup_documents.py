@@ -1,0 +1,293 @@
+"""Configuration files edited as text: exactly what was asked, and back, with layout kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from mnemosyned.setup.documents import jsonc
+from mnemosyned.setup.documents.edits import Document
+from mnemosyned.setup.documents.errors import NotEditable, Unreadable
+from mnemosyned.setup.documents.paths import with_element, with_value
+
+SERVER = {"command": "/bin/mnem", "args": ["mcp"]}
+ENTRY = ("mcpServers", "mnem")
+
+# ------------------------------------------------------- random documents
+
+KEYS = st.sampled_from(["a", "b", "mcpServers", "hooks", "x y", 'q"uote', "ü", ""])
+SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6)
+DATA = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(KEYS, DATA, max_size=4)
+BLANKS = st.sampled_from(
+    ["", " ", "\n", "\t", "\r\n  ", " // note, } ]\n", "/* { [ , */", " // x\r\n\t"]
+)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """JSON of random data with random blanks, comments and trailing commas."""
+
+    def shown(value: Any) -> str:  # noqa: ANN401 any JSON
+        if not isinstance(value, dict | list):
+            return json.dumps(value, ensure_ascii=draw(st.booleans()))
+        opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
+        if isinstance(value, dict):
+            members = [
+                f"{json.dumps(key)}{draw(BLANKS)}:{draw(BLANKS)}{shown(member)}"
+                for key, member in value.items()
+            ]
+        else:
+            members = [shown(member) for member in value]
+        members = [f"{draw(BLANKS)}{member}{draw(BLANKS)}" for member in members]
+        trailing = "," if bool(members) and draw(st.booleans()) else ""
+        return opening + ",".join(members) + trailing + draw(BLANKS) + closing
+
+    return draw(BLANKS) + shown(draw(OBJECTS)) + draw(BLANKS)
+
+
+@given(texts())
+def test_a_set_member_is_the_only_difference(text: str) -> None:
+    data = jsonc.read(text)
+    try:
+        edited = jsonc.set_value(text, ENTRY, SERVER)
+    except NotEditable:
+        assert not isinstance(data.get("mcpServers", {}), dict)
+        return
+
+    assert jsonc.read(edited) == with_value(data, ENTRY, SERVER)
+
+
+@given(texts())
+def test_what_was_set_and_removed_leaves_the_same_bytes(text: str) -> None:
+    data = jsonc.read(text)
+    container = data.get("mcpServers")
+    if not isinstance(container, dict) or not container or "mnem" in container:
+        return
+
+    edited = jsonc.set_value(text, ENTRY, SERVER)
+
+    assert jsonc.remove(edited, ENTRY) == text
+
+
+@given(texts())
+def test_an_appended_element_is_the_only_difference(text: str) -> None:
+    data = jsonc.read(text)
+    path = ("hooks", "Stop")
+    hooks = data.get("hooks", {})
+    if not isinstance(hooks, dict):
+        return
+
+    edited = jsonc.append(text, path, SERVER)
+    again = jsonc.append(edited, path, {"second": [1]})
+
+    assert jsonc.read(edited) == with_element(data, path, SERVER)
+    assert jsonc.read(again)["hooks"]["Stop"] == [SERVER, {"second": [1]}]
+    assert jsonc.remove(again, (*path, 1)) == edited
+
+
+@given(texts(), st.data())
+def test_any_removed_member_is_the_only_difference(
+    text: str, data: st.DataObject
+) -> None:
+    before = jsonc.read(text)
+    if not before:
+        return
+    key = data.draw(st.sampled_from(sorted(before)))
+
+    edited = jsonc.remove(text, (key,))
+
+    assert jsonc.read(edited) == {k: v for k, v in before.items() if k != key}
+
+
+@given(st.text(alphabet='{}[]",:/*\n\\ua1 -.e', max_size=30))
+def test_no_json_is_refused_or_read_otherwise(text: str) -> None:
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        return
+
+    assert jsonc.read(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"a" 1}', 'line 1, column 6: ":"'),
+        ('{\n"a": x}', "line 2, column 6: a value"),
+        ('{"a": 1 "b": 2}', 'line 1, column 9: "," or "}"'),
+        ("{} {}", "line 1, column 4: the end"),
+        ("{a: 1}", "line 1, column 2: a string"),
+        ("{", "line 1, column 2: a string"),
+        ("/* open", "line 1, column 1: a value"),
+    ],
+)
+def test_what_is_not_json_is_refused_with_its_place(text: str, place: str) -> None:
+    with pytest.raises(Unreadable, match=f"^{re.escape(place)}"):
+        jsonc.read(text)
+
+
+# ------------------------------------------------------------- layout kept
+
+
+IN_TABS = """{
+\t"mcpServers": {
+\t\t"a": {} // mine
+\t}
+}
+"""
+IN_TABS_AFTER = """{
+\t"mcpServers": {
+\t\t"a": {}, // mine
+\t\t"mnem": {
+\t\t\t"c": 1
+\t\t}
+\t}
+}
+"""
+TRAILING_COMMA = """{
+    "z": 1,
+}
+"""
+TRAILING_COMMA_AFTER = """{
+    "z": 1,
+    "mcpServers": {
+        "mnem": {
+            "c": 1
+        }
+    },
+}
+"""
+NEW = """{
+  "mcpServers": {
+    "mnem": {
+      "c": 1
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"mcpServers": {}}', '{"mcpServers": {"mnem": {"c": 1}}}'),
+        (IN_TABS, IN_TABS_AFTER),
+        (TRAILING_COMMA, TRAILING_COMMA_AFTER),
+        (
+            TRAILING_COMMA.replace("\n", "\r\n"),
+            TRAILING_COMMA_AFTER.replace("\n", "\r\n"),
+        ),
+        ("", NEW),
+        ("// mine\n", f"// mine\n{NEW}"),
+    ],
+)
+def test_an_edit_follows_the_layout(before: str, after: str) -> None:
+    assert jsonc.set_value(before, ENTRY, {"c": 1}) == after
+
+
+def test_a_key_that_occurs_twice_is_not_edited() -> None:
+    with pytest.raises(NotEditable, match="twice"):
+        jsonc.set_value('{"mcpServers": {}, "mcpServers": {"a": 1}}', ENTRY, SERVER)
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(Unreadable, match="nesting"):
+        jsonc.read("[" * 5_000)
+
+
+# ------------------------------------------------------------ TOML and YAML
+
+TOML = [
+    "",
+    "# only a comment\n",
+    'model = "x" # mine\n\n[mcp_servers.other]\ncommand = "z"\n\n# the end',
+    '[mcp_servers]\r\nother = { command = "z" }\r\n[tui]\r\nx = 1\r\n',
+    'text = """\n[mcp_servers.mnem]\n"""\n',
+]
+
+
+@pytest.mark.parametrize("text", TOML)
+def test_a_toml_table_is_set_renewed_and_taken_out(text: str) -> None:
+    document = Document(Path("config.toml"), text)
+    before = dict(document.data)
+    path = ("mcp_servers", "mnem")
+
+    document.set_value(path, SERVER)
+    assert document.text.startswith(text)
+    assert document.data["mcp_servers"]["mnem"] == SERVER
+
+    if "[mcp_servers.mnem]" not in text:
+        document.set_value(path, {**SERVER, "command": "/new/mnem"})
+        document.remove(path)
+        assert document.data == before
+        assert document.text.rstrip() == text.rstrip()
+
+
+def test_a_toml_table_between_others_is_taken_out_with_its_own_tables() -> None:
+    text = 'a = 1\n\n[mcp_servers.mnem]\ncommand = "m"\n[mcp_servers.mnem.env]\nA = "b"\n\n[z]\n'
+    document = Document(Path("config.toml"), text)
+
+    document.remove(("mcp_servers", "mnem"))
+
+    assert document.text == "a = 1\n\n[z]\n"
+
+
+def test_a_closed_toml_table_is_left_alone() -> None:
+    document = Document(
+        Path("config.toml"), 'mcp_servers = { a = { command = "x" } }\n'
+    )
+
+    with pytest.raises(NotEditable):
+        document.set_value(("mcp_servers", "mnem"), SERVER)
+
+
+YAML = [
+    ("", "extensions:\n  mnem:\n"),
+    ("# mine\nGOOSE_MODEL: x", "# mine\nGOOSE_MODEL: x\nextensions:\n  mnem:\n"),
+    (
+        "extensions:\n    a:\n        cmd: x # mine\n\n# end\nz: 1\n",
+        "extensions:\n    a:\n        cmd: x # mine\n    mnem:\n",
+    ),
+    ("extensions: {}\r\nz: 1\r\n", "extensions:\r\n  mnem:\r\n"),
+    ("extensions:\n", "extensions:\n  mnem:\n"),
+    ("extensions:\n  a:\n    l:\n    - 1\n    - 2", "    - 2\n  mnem:\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), YAML)
+def test_a_yaml_entry_is_set_renewed_and_taken_out(text: str, shown: str) -> None:
+    document = Document(Path("config.yaml"), text)
+    others = {k: v for k, v in document.data.items() if k != "extensions"}
+    extensions = document.data.get("extensions") or {}
+    path = ("extensions", "mnem")
+
+    document.set_value(path, SERVER)
+    assert shown in document.text
+
+    document.set_value(path, {**SERVER, "command": "/new/mnem"})
+    assert document.data["extensions"]["mnem"]["command"] == "/new/mnem"
+    document.remove(path)
+    assert document.data == {**others, "extensions": extensions}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["extensions: {a: {b: 1}}\n", "extensions: 1\n", "extensions:\nextensions:\n"],
+)
+def test_an_unusual_yaml_mapping_is_left_alone(text: str) -> None:
+    document = Document(Path("config.yaml"), text)
+
+    with pytest.raises(NotEditable):
+        document.set_value(("extensions", "mnem"), SERVER)
