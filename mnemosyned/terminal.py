@@ -51,7 +51,14 @@ def say_json(value: object, *, err: bool = False) -> None:
 
 def ask(question: str) -> None:
     """Ask on standard error whether to go on; `click.Abort` where not."""
-    click.confirm(escape_invisible(question, one_line=True), abort=True, err=True)
+    if not agreed(question, default=False):
+        raise click.Abort
+
+
+def agreed(question: str, *, default: bool) -> bool:
+    """Ask a question on standard error; the answer."""
+    shown = escape_invisible(question, one_line=True)
+    return click.confirm(shown, default=default, err=True)
 
 
 def _print(text: str | bytes, *, err: bool) -> None:

@@ -48,18 +48,35 @@ ASK_FIRST = (Forget, Prune)
 
 
 class _Mnem(click.Group):
-    """The commands; `model`, which needs more modules than the verbs, is loaded where named."""
+    """The commands; those that need more modules than the verbs are loaded where named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "model"])
+        return sorted([*super().list_commands(ctx), *_LOADED_WHERE_NAMED])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "model":
-            # Loaded here: the other commands need no download.
-            from mnemosyned.cli.model import model  # noqa: PLC0415
-
-            return model
+        if load := _LOADED_WHERE_NAMED.get(cmd_name):
+            return load()
         return super().get_command(ctx, cmd_name)
+
+
+def _model() -> click.Command:
+    # Loaded here: the other commands need no download.
+    from mnemosyned.cli.model import model  # noqa: PLC0415
+
+    return model
+
+
+def _setup() -> click.Command:
+    # Loaded here: the other commands touch no configuration of other tools.
+    from mnemosyned.cli.setup import setup  # noqa: PLC0415
+
+    return setup
+
+
+_LOADED_WHERE_NAMED: dict[str, Callable[[], click.Command]] = {
+    "model": _model,
+    "setup": _setup,
+}
 
 
 @click.group(

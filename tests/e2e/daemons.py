@@ -38,6 +38,12 @@ CLEARED = (
     "NOTIFY_SOCKET",
     "WATCHDOG_",
     "PYTHONDONTWRITEBYTECODE",
+    # where the tools that `mnem setup` knows keep their files
+    "CLAUDE",
+    "CLINE_",
+    "CODEX_",
+    "COPILOT_",
+    "OPENCODE_",
 )
 
 

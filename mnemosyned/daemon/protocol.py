@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import h11
 
-from mnemosyned.daemon.server.access import Access, SocketAccess
-from mnemosyned.daemon.server.refusals import RequestRefused
+from mnemosyned.daemon.access import Access, SocketAccess
+from mnemosyned.daemon.refusals import RequestRefused
 from mnemosyned.domain.errors import ContentTooLarge, MalformedRequest
 from mnemosyned.http_messages import HttpRequest, Response
 
@@ -48,8 +48,6 @@ class Protocol:
     def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
         self._most = body_bytes_max
         self._access = access
-        self.local = access.local
-        """Whether the client came over the Unix socket."""
         self._http = h11.Connection(h11.SERVER)
         self._incoming = bytearray()
         """Input for h11, which gets complete heads only, once they are checked."""
@@ -121,7 +119,7 @@ class Protocol:
                     head.query,
                     body,
                     head.headers,
-                    self.local,
+                    self._access.local,
                 )
             elif event is not h11.NEED_DATA or not self._hand_over():
                 return None

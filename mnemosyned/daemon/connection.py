@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from enum import Enum, auto
 
-from mnemosyned.daemon.server.protocol import Protocol
+from mnemosyned.daemon.protocol import Protocol
 from mnemosyned.http_messages import Response
 
 RECEIVE_BYTES = 64 * 1024
@@ -33,8 +33,6 @@ class Connection:
         self.sock = sock
         self.fd = sock.fileno()
         self.protocol = protocol
-        self.local = protocol.local
-        """Whether its client came over the Unix socket."""
         self.state = State.IDLE
         self.since = now
         """Start of the state."""

@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
-from mnemosyned.daemon.server.acceptor import PAUSE_S, Acceptor, Listener
-from mnemosyned.daemon.server.access import Access
-from mnemosyned.daemon.server.bodies import BodyBudget
-from mnemosyned.daemon.server.connection import Connection, State
-from mnemosyned.daemon.server.protocol import Protocol
-from mnemosyned.daemon.server.refusals import RequestRefused, refusal
-from mnemosyned.daemon.server.workers import Workers
+from mnemosyned.daemon.acceptor import PAUSE_S, Acceptor, Listener
+from mnemosyned.daemon.access import Access
+from mnemosyned.daemon.bodies import BodyBudget
+from mnemosyned.daemon.connection import Connection, State
+from mnemosyned.daemon.protocol import Protocol
+from mnemosyned.daemon.refusals import RequestRefused, refusal
+from mnemosyned.daemon.workers import Workers
 from mnemosyned.domain.errors import DaemonBusy, MalformedRequest
 from mnemosyned.http_messages import Response, Route
 from mnemosyned.logs import logger
@@ -191,12 +191,9 @@ class EventLoop:
         return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _drop_stalled(self, state: State, *, reserved: bool = False) -> bool:
-        """Hang up on the client that has been longest in a state, and longer than it may.
-
-        Clients over TCP give way first: other users can connect there.
-        """
+        """Hang up on the client that has been longest in a state, and longer than it may."""
         now = time.monotonic()
-        for connection in sorted(self._in(state), key=_gives_way):
+        for connection in sorted(self._in(state), key=lambda each: each.since):
             if reserved and not connection.reserved:
                 continue
             overdue = now - connection.since > connection.grace_s
@@ -351,7 +348,3 @@ class EventLoop:
         self._busy -= connection.state is not State.IDLE
         del self._connections[connection.fd]
         connection.close()  # which takes it out of epoll, too
-
-
-def _gives_way(connection: Connection) -> tuple[bool, float]:
-    return connection.local, connection.since

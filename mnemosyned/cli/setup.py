@@ -1,0 +1,270 @@
+"""`mnem setup`: memory for the agents people use, written into their configuration and taken out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mnemosyned.cli.show_setup import (
+    as_data,
+    next_steps,
+    show_check,
+    show_diff,
+    show_plan,
+    tools_table,
+)
+from mnemosyned.client import Client
+from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.paths import state_dir
+from mnemosyned.setup.check import ToolCheck, check_tool
+from mnemosyned.setup.journal import Journal
+from mnemosyned.setup.machine import Machine, Programs
+from mnemosyned.setup.packages import write_packages
+from mnemosyned.setup.plan import plan_undo
+from mnemosyned.setup.target import Site
+from mnemosyned.setup.targets import TARGETS
+from mnemosyned.setup.tools import (
+    ToolPlan,
+    confirmed_by,
+    edits_to_undo,
+    plan_tool,
+    set_up,
+    undo_all,
+)
+from mnemosyned.terminal import agreed, ask, counted, say, say_json
+
+EXIT_PART = 1
+EXIT_CONFLICT = 5
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"Tools: {', '.join(TARGETS)}.",
+)
+@click.argument("tools", nargs=-1, metavar="[TOOL]...")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    help="For you everywhere, or for the project of this directory. [default: user]",
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@click.option("--undo", "mode", flag_value="undo", help="Take out what setup wrote.")
+@click.option(
+    "--check", "mode", flag_value="check", help="Show whether each tool has memory."
+)
+@click.option(
+    "--package",
+    "folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write plugin packages there instead.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def setup(
+    context: click.Context,
+    tools: tuple[str, ...],
+    scope: str | None,
+    mode: str | None,
+    folder: Path | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Give the agents you use memory: their MCP server and hooks.
+
+    Each change is shown before it is written. A copy of every file is kept, and --undo brings it
+    back. Without a TOOL, it asks about each one it finds.
+    """
+    if unknown := [name for name in tools if name not in TARGETS]:
+        raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
+    machine = Machine.present()
+    run = _Setup(
+        machine=machine,
+        project=_project(machine) if scope == "project" else None,
+        sure=yes,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+    if folder is not None:
+        return run.package(folder)
+    if mode == "undo":
+        return run.undo(tools)
+    if mode == "check":
+        socket = context.find_root().obj
+        return run.check(tools, Client(socket))
+    return run.set_up(tools) if tools else run.guide()
+
+
+def _project(machine: Machine) -> Path:
+    """The project of the present directory."""
+    here = machine.directory
+    roots = (folder for folder in (here, *here.parents) if (folder / ".git").exists())
+    root = next(roots, here)
+    if root == machine.home:
+        raise InvalidRequest("your home is no project; go to one first")
+    return root
+
+
+class _Setup:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        *,
+        machine: Machine,
+        project: Path | None,
+        sure: bool,
+        dry_run: bool,
+        as_json: bool,
+    ) -> None:
+        self._machine = machine
+        self._project = project
+        self._sure = sure
+        self._dry_run = dry_run
+        self._as_json = as_json
+        self._journal = Journal(state_dir() / "setup")
+        programs = Programs.of(machine, Path(sys.prefix) / "bin")
+        self._site = Site(machine=machine, programs=programs, project=project)
+
+    def set_up(self, tools: tuple[str, ...]) -> int:
+        """Set up the tools named, one after the other."""
+        if not self._site.programs.mnem.exists():
+            raise InvalidRequest(
+                f"{self._site.programs.mnem} does not exist; install mnemosyned again"
+            )
+        if not (self._sure or self._dry_run) and not sys.stdin.isatty():
+            raise InvalidRequest(
+                "not confirmed: standard input is not a terminal; pass --yes or --dry-run"
+            )
+        results = [self._one(name) for name in dict.fromkeys(tools)]
+        if self._as_json:
+            say_json({"tools": [data for data, _ in results]})
+        return EXIT_CONFLICT if any(failed for _, failed in results) else 0
+
+    def _one(self, name: str) -> tuple[dict[str, object], bool]:
+        """Set up a tool; what is to be printed as JSON, and whether it failed."""
+        plan = plan_tool(TARGETS[name], self._site, self._journal)
+        if not self._as_json:
+            say(show_plan(plan, whole=self._dry_run), styled=True)
+        failures = plan.problems
+        written = bool(plan.changed) and not failures and not self._dry_run
+        if written and self._confirmed(plan):
+            failures = set_up(plan, self._journal)
+            confirmed = confirmed_by(plan.target, self._site)
+            if not self._as_json and not failures:
+                say(next_steps(plan, confirmed), styled=True)
+        elif not failures and not plan.changed:
+            set_up(plan, self._journal)  # another tool may share its files
+        if not self._as_json:
+            for failure in failures:
+                say(f"mnem: {failure}", err=True)
+        return as_data(plan, failures, written=written), bool(failures)
+
+    def _confirmed(self, plan: ToolPlan) -> bool:
+        if not self._sure:
+            ask(f"Write this for {plan.target.title}?")
+        return True
+
+    def guide(self) -> int:
+        """Ask about each tool that is on this machine; without a terminal say what to name."""
+        found = [
+            name for name, target in TARGETS.items() if target.found(self._machine)
+        ]
+        if not found:
+            raise InvalidRequest(
+                f"none of the tools is on this machine: {', '.join(TARGETS)}"
+            )
+        plans = [plan_tool(TARGETS[name], self._site, self._journal) for name in found]
+        if not self._as_json:
+            say(tools_table(plans), styled=True)
+        if self._dry_run:
+            return self.set_up(tuple(found))
+        if not sys.stdin.isatty() or self._as_json:
+            raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
+        wanted = [
+            plan.target.name
+            for plan in plans
+            if not plan.problems
+            and plan.changed
+            and agreed(f"Set up {plan.target.title}?", default=True)
+        ]
+        return self.set_up(tuple(wanted)) if wanted else 0
+
+    def undo(self, tools: tuple[str, ...]) -> int:
+        """Take out what setup wrote for these tools, or for all."""
+        edits = edits_to_undo(self._journal, tools, self._project)
+        planned = [plan_undo(edit, self._journal) for edit in edits]
+        shown = self._machine.shown
+        if not self._as_json:
+            for change in planned:
+                say(show_diff(change, shown(change.file)), styled=True)
+            if not edits:
+                say("setup has written nothing here", err=True)
+        if self._dry_run or not edits:
+            return 0
+        if not self._sure:
+            if not sys.stdin.isatty():
+                raise InvalidRequest(
+                    "not confirmed: standard input is not a terminal; pass --yes"
+                )
+            ask("Take this out?")
+        done = list(undo_all(edits, self._journal, self._machine))
+        failures = [problem for _, _, problem in done if problem]
+        if self._as_json:
+            undone = [edit.file for edit, _, problem in done if not problem]
+            say_json({"undone": undone, "problems": failures})
+            return EXIT_CONFLICT if failures else 0
+        for failure in failures:
+            say(f"mnem: {failure}", err=True)
+        say(f"{counted(len(done) - len(failures), 'file')} as before")
+        return EXIT_CONFLICT if failures else 0
+
+    def check(self, tools: tuple[str, ...], client: Client) -> int:
+        """Show whether tools have memory, and what the daemon has seen of them."""
+        try:
+            with client:
+                status: object = client.status()
+            problem = ""
+        except MnemosynedError as error:
+            status, problem = None, error.message
+        checks = [
+            check_tool(TARGETS[name], self._site, self._journal, status)
+            for name in tools or TARGETS
+        ]
+        if not tools:
+            checks = [check for check in checks if check.found or check.set_up]
+        failed = bool(problem) or any(map(_fails, checks))
+        if self._as_json:
+            say_json(
+                {
+                    "daemon": problem or "reachable",
+                    "programs": [*map(str, self._site.programs.missing)],
+                    "tools": [check.as_data() for check in checks],
+                }
+            )
+            return EXIT_PART if failed else 0
+        for missing in self._site.programs.missing:
+            say(f"mnem: {missing} does not exist", err=True)
+        say(show_check(checks, daemon=problem or "reachable"), styled=True)
+        return EXIT_PART if failed or self._site.programs.missing else 0
+
+    def package(self, folder: Path) -> int:
+        """Write the plugin packages."""
+        if folder.exists() and any(folder.iterdir()):
+            raise InvalidRequest(f"{folder} is not empty")
+        written = write_packages(folder)
+        if self._as_json:
+            say_json({"files": [*map(str, written)]})
+        else:
+            say(f"{counted(len(written), 'file')} in {folder}; see its README.md")
+        return 0
+
+
+def _fails(check: ToolCheck) -> bool:
+    """Whether a tool that was set up does not work as it should."""
+    return check.set_up and bool(check.problems)

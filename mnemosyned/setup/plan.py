@@ -1,0 +1,307 @@
+"""What setup would change for a tool: every file read, edited in memory, and judged."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mnemosyned.setup import files
+from mnemosyned.setup.documents.edits import Document
+from mnemosyned.setup.documents.errors import NotEditable, Unreadable
+from mnemosyned.setup.documents.paths import steps_present, value_at
+from mnemosyned.setup.journal import ABSENT, Edit, Journal, WrittenPart, digest
+from mnemosyned.setup.parts import (
+    Entry,
+    Heading,
+    Hook,
+    OwnFile,
+    Part,
+    State,
+    foreign_text,
+)
+
+_TO_WRITE = (State.MISSING, State.STALE)
+_KINDS = {Entry: "entry", Hook: "hook", Heading: "heading", OwnFile: "file"}
+CONTEXT_LINES = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """A file as it is and as it would be."""
+
+    file: Path
+    before: bytes | None
+    after: bytes | None
+    baseline: bytes | None = None
+    """What an undo brings back."""
+    made: bool = False
+    states: Sequence[tuple[str, State]] = ()
+    """Each part by its label, as it stands."""
+    written: list[WrittenPart] = field(default_factory=list)
+    entry: Entry | None = None
+    """The entry that the tool's own program writes, if it is to be written."""
+    problem: str = ""
+
+    @property
+    def changed(self) -> bool:
+        return not self.problem and self.before != self.after
+
+    def diff(self, name: str) -> str:
+        """The change as a unified diff."""
+        old, new = _lines(self.before), _lines(self.after)
+        old_name = name if self.before is not None else "/dev/null"
+        new_name = name if self.after is not None else "/dev/null"
+        changes = difflib.unified_diff(
+            old, new, old_name, new_name, n=CONTEXT_LINES, lineterm=""
+        )
+        return "\n".join(changes)
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return (content or b"").decode(errors="replace").splitlines()
+
+
+def plan_files(
+    parts: Iterable[Part | OwnFile], *, tool: str, journal: Journal
+) -> list[FileChange]:
+    """The changes of all files that the parts of a tool are in."""
+    by_file: dict[Path, list[Part | OwnFile]] = {}
+    for part in parts:
+        by_file.setdefault(part.file, []).append(part)
+    return [
+        _checked(file, members, tool=tool, journal=journal)
+        for file, members in by_file.items()
+    ]
+
+
+def _checked(
+    file: Path, parts: list[Part | OwnFile], *, tool: str, journal: Journal
+) -> FileChange:
+    content: bytes | None = None
+    try:
+        content = files.read(file)
+        change = _file_change(file, content, parts, tool=tool, journal=journal)
+        if change.changed:
+            files.check_writable(file)
+    except Unreadable as error:
+        problem = f"it cannot be read: {error}"
+    except (NotEditable, files.FileRefused) as error:
+        problem = str(error)
+    else:
+        return change
+    return FileChange(file=file, before=content, after=content, problem=problem)
+
+
+def _file_change(
+    file: Path,
+    content: bytes | None,
+    parts: list[Part | OwnFile],
+    *,
+    tool: str,
+    journal: Journal,
+) -> FileChange:
+    own = parts[0]
+    if isinstance(own, OwnFile):
+        return _own_file_change(own, content, journal.of(tool, file))
+    members = [part for part in parts if not isinstance(part, OwnFile)]
+    document = Document(file, files.text_of(content) or "")
+    states = [part.state(document) for part in members]
+    for part, state in zip(members, states, strict=True):
+        if state is State.FOREIGN:
+            raise NotEditable(foreign_text(part, document))
+    ground = _ground(file, content, members, tool=tool, journal=journal)
+    to_write = [
+        part for part, state in zip(members, states, strict=True) if state in _TO_WRITE
+    ]
+    for part in to_write:
+        part.write(document)
+    labels = [part.label for part in members]
+    changed = bool(to_write)
+    return FileChange(
+        file=file,
+        before=content,
+        after=document.text.encode() if changed else content,
+        baseline=ground.content,
+        made=ground.made,
+        states=list(zip(labels, states, strict=True)),
+        written=ground.written(members, to_write),
+        entry=next(
+            (part for part in to_write if isinstance(part, Entry) and part.add), None
+        ),
+    )
+
+
+def _own_file_change(
+    part: OwnFile, content: bytes | None, edit: Edit | None
+) -> FileChange:
+    state = part.state_of(files.text_of(content))
+    if state is State.FOREIGN:
+        raise NotEditable("it is another file of this name")
+    is_ours = edit is not None or state in _TO_WRITE
+    return FileChange(
+        file=part.file,
+        before=content,
+        after=part.content.encode(),
+        made=True,
+        states=[(part.label, state)],
+        written=[WrittenPart(kind="file", path=[], kept=0)] if is_ours else [],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """A file without anything that setup wrote."""
+
+    content: bytes | None
+    made: bool
+    document: Document
+    known: frozenset[tuple[str, ...]]
+    """The paths of what setup wrote before."""
+
+    def written(self, parts: list[Part], to_write: list[Part]) -> list[WrittenPart]:
+        """What setup has written once the parts to write are there."""
+        return [
+            WrittenPart(
+                kind=_KINDS[type(part)],
+                path=[*map(str, part.path)],
+                kept=steps_present(self.document.data, part.path),
+            )
+            for part in parts
+            if part in to_write or tuple(map(str, part.path)) in self.known
+        ]
+
+
+def _ground(
+    file: Path,
+    content: bytes | None,
+    parts: list[Part],
+    *,
+    tool: str,
+    journal: Journal,
+) -> _Ground:
+    """The file as it was, by the journal; without that, as it is but for outdated parts."""
+    edits = journal.of_file(file)
+    edit = journal.of(tool, file) or (edits[0] if edits else None)
+    if edit is None:
+        document = Document(file, files.text_of(content) or "")
+        for part in parts:
+            if part.state(document) is State.STALE:
+                part.remove(document)
+        changed = document.text.encode() if content is not None else None
+        return _Ground(
+            content=changed,
+            made=content is None,
+            document=document,
+            known=frozenset(),
+        )
+    baseline, made = content_before(edit, file, content, journal=journal)
+    return _Ground(
+        content=baseline,
+        made=made,
+        document=Document(file, files.text_of(baseline) or ""),
+        known=frozenset(tuple(part.path) for part in edit.parts),
+    )
+
+
+def content_before(
+    edit: Edit, file: Path, content: bytes | None, *, journal: Journal
+) -> tuple[bytes | None, bool]:
+    """What a file is without an edit, and whether then there is none.
+
+    Where nothing else was changed since, it is what was there before, byte for byte.
+    """
+    if digest(content) == edit.after:
+        if edit.before == ABSENT:
+            return None, True
+        if (before := journal.before(edit)) is not None:
+            return before, False
+    if content is None or digest(content) == edit.before:
+        return content, False
+    document = Document(file, files.text_of(content) or "")
+    for part in written_parts(file, edit.parts):
+        if _needed_by_users(part, edit, document):
+            continue
+        part.remove(document)
+        _prune(document, part, next(w.kept for w in edit.parts if _same(w, part)))
+    if edit.made and document.text.strip() in ("", "{}"):
+        return None, True
+    return document.text.encode(), False
+
+
+def _needed_by_users(part: Part, edit: Edit, document: Document) -> bool:
+    """Whether a heading of a file we made is needed by hooks that the user added."""
+    return isinstance(part, Heading) and edit.made and bool(document.data.get("hooks"))
+
+
+def _same(written: WrittenPart, part: Part) -> bool:
+    return tuple(written.path) == part.path
+
+
+def _prune(document: Document, part: Part, kept: int) -> None:
+    """Take out the containers that setup made for a part, where they are empty now."""
+    for length in range(len(part.path), kept, -1):
+        path = part.path[:length]
+        present = steps_present(document.data, path) == length
+        if present and value_at(document.data, path) in ({}, []):
+            document.remove(path)
+
+
+def written_parts(file: Path, written: list[WrittenPart]) -> list[Part]:
+    """The parts of the journal, to be taken out; headings last."""
+    ordered = sorted(written, key=lambda part: part.kind == "heading")
+    return [_written_part(file, part.kind, tuple(part.path)) for part in ordered]
+
+
+def _written_part(file: Path, kind: str, path: tuple[str, ...]) -> Part:
+    if kind == "entry":
+        return Entry(file, path, {})
+    if kind == "hook":
+        return Hook(file, path, {})
+    return Heading(file, path, None)
+
+
+def plan_undo(edit: Edit, journal: Journal) -> FileChange:
+    """The change that takes an edit out of its file; what another tool needs stays."""
+    file = Path(edit.file)
+    content: bytes | None = None
+    try:
+        content = files.read(file)
+        after = _without(edit, file, content, journal)
+        if after != content:
+            files.check_writable(file)
+    except (NotEditable, Unreadable, files.FileRefused) as error:
+        return FileChange(file=file, before=content, after=content, problem=str(error))
+    return FileChange(file=file, before=content, after=after)
+
+
+def _without(
+    edit: Edit, file: Path, content: bytes | None, journal: Journal
+) -> bytes | None:
+    if any(part.kind == "file" for part in edit.parts):
+        if content is None or digest(content) == edit.after:
+            return None
+        raise NotEditable("it was changed since; delete it yourself")
+    others = [other for other in journal.of_file(file) if other.tool != edit.tool]
+    needed = {tuple(part.path) for other in others for part in other.parts}
+    if others:
+        parts = [part for part in edit.parts if tuple(part.path) not in needed]
+        if not parts:
+            return content
+        edit = _partial(edit, parts)
+    return content_before(edit, file, content, journal=journal)[0]
+
+
+def _partial(edit: Edit, parts: list[WrittenPart]) -> Edit:
+    """The edit with some of its parts, which then can only be edited out."""
+    return Edit(
+        tool=edit.tool,
+        scope=edit.scope,
+        file=edit.file,
+        before="",
+        after="",
+        parts=parts,
+        folders=edit.folders,
+        made=edit.made,
+    )

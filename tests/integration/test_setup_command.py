@@ -1,0 +1,249 @@
+"""`mnem setup` as it is typed: what it prints, asks and returns."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from mnemosyned.cli.setup import setup
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.setup.targets import TARGETS
+
+VARIABLES = (
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "CLINE_MCP_SETTINGS_PATH",
+    "OPENCODE_CONFIG_DIR",
+    "STATE_DIRECTORY",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, in which no tool is installed."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("MNEMOSYNE_SOCKET", str(tmp_path / "absent.sock"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(setup, words, standalone_mode=False)
+    if done.exception:
+        raise done.exception
+    return int(done.return_value or 0), done.output
+
+
+def files(home: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in home.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_tool_is_set_up_and_undone(home: Path) -> None:
+    (home / ".cursor").mkdir()
+
+    code, shown = run("cursor", "--yes")
+    assert code == 0
+    assert '+    "mnem": {' in shown
+    assert "next: switch the server mnem on" in shown
+    _, shown = run("cursor", "--yes")
+    assert shown.splitlines() == [
+        "Cursor",
+        "  ~/.cursor/mcp.json: MCP server: there",
+        "  ~/.cursor/hooks.json: 5 hooks: there",
+        "  no change",
+    ]
+
+    code, shown = run("--undo", "--yes")
+    assert code == 0
+    assert shown.endswith("2 files as before\n")
+    assert files(home) == {}
+
+
+def test_a_dry_run_shows_all_and_writes_nothing(home: Path) -> None:
+    code, shown = run("opencode", "--dry-run")
+
+    assert code == 0
+    assert "it was not found on this machine" in shown
+    assert "+export const mnem = async ({ client, directory }) => {" in shown
+    assert files(home) == {}
+
+
+def test_an_undo_can_be_tried_first(home: Path) -> None:
+    run("codex", "--yes")
+    written = files(home)
+
+    code, shown = run("--undo", "codex", "--dry-run")
+
+    assert code == 0
+    assert "-[mcp_servers.mnem]" in shown
+    assert files(home) == written
+
+
+def test_nothing_is_written_unasked_without_a_terminal(home: Path) -> None:
+    with pytest.raises(InvalidRequest, match="--yes"):
+        run("cursor")
+    run("cursor", "--yes")
+    written = files(home)
+    with pytest.raises(InvalidRequest, match="--yes"):
+        run("--undo")
+
+    assert files(home) == written
+
+
+def test_without_a_name_it_says_what_to_name(home: Path) -> None:
+    with pytest.raises(InvalidRequest, match="none of the tools"):
+        run()
+    (home / ".cursor").mkdir()
+    (home / ".config" / "zed").mkdir(parents=True)
+
+    with pytest.raises(InvalidRequest, match="mnem setup cursor zed"):
+        run()
+
+
+def test_a_wrong_name_is_told_with_the_right_ones(home: Path) -> None:
+    with pytest.raises(click.UsageError, match="there are claude-code, codex"):
+        run("emacs")
+    assert files(home) == {}
+
+
+def test_a_tool_that_cannot_be_set_up_leaves_the_others_to_be(home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text("{")
+
+    code, shown = run("cursor", "zed", "--yes")
+
+    assert code == 5
+    assert "~/.cursor/mcp.json: it cannot be read: line 1, column 2" in shown
+    assert not (home / ".cursor" / "hooks.json").exists()
+    assert (home / ".config" / "zed" / "settings.json").exists()
+
+
+def test_a_project_has_its_own_files(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = home / "shop" / "src"
+    work.mkdir(parents=True)
+    (home / "shop" / ".git").mkdir()
+    with pytest.raises(InvalidRequest, match="no project"):
+        run("cursor", "--scope", "project", "--yes")
+    monkeypatch.chdir(work)
+
+    run("cursor", "--scope", "project", "--yes")
+    run("cursor", "--yes")
+    assert (home / "shop" / ".cursor" / "mcp.json").exists()
+    run("--undo", "--scope", "project", "--yes")
+
+    assert not (home / "shop" / ".cursor").exists()
+    assert (home / ".cursor" / "mcp.json").exists()
+
+
+def test_json_has_the_plan_and_the_outcome(home: Path) -> None:
+    code, shown = run("codex", "--yes", "--json")
+
+    (tool,) = json.loads(shown)["tools"]
+    assert code == 0
+    assert tool["tool"] == "codex"
+    assert tool["written"] is True
+    assert [Path(file["file"]).name for file in tool["files"]] == [
+        "config.toml",
+        "hooks.json",
+    ]
+    assert "/hooks" in tool["next"][0]
+    assert json.loads(run("--undo", "--yes", "--json")[1])["problems"] == []
+    assert files(home) == {}
+
+
+def test_a_check_says_what_is_missing_and_switched_off(home: Path) -> None:
+    (home / ".claude").mkdir()
+    run("claude-code", "codex", "--yes")
+    settings = home / ".claude" / "settings.json"
+    data = json.loads(settings.read_text())
+    del data["hooks"]["Stop"]
+    settings.write_text(json.dumps(data | {"disableAllHooks": True}))
+
+    code, shown = run("--check")
+
+    flat = " ".join(shown.split())
+    assert code == 1
+    assert "Claude Code: set up, but see below" in shown
+    assert "~/.claude/settings.json: hook Stop: missing" in flat
+    assert "disableAllHooks: no hook runs" in flat
+    assert "its hooks are not trusted yet: open /hooks" in flat
+    assert "no daemon" in flat
+    assert "Cursor" not in shown
+
+
+def test_a_check_as_json_names_every_problem(home: Path) -> None:
+    run("codex", "--yes")
+    config = home / ".codex" / "config.toml"
+    config.write_text(config.read_text() + "[features]\nhooks = false\n")
+
+    code, shown = run("--check", "codex", "--json")
+
+    (check,) = json.loads(shown)["tools"]
+    assert code == 1
+    assert check["set_up"] is True
+    assert any("features.hooks is false" in problem for problem in check["problems"])
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("words", [["--yes", *TARGETS], ["--check"]])
+def test_the_output_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    if words == ["--check"]:
+        run("--yes", *TARGETS)
+
+    _, shown = run(*words)
+
+    longest_word = max(len(word) for word in shown.split())
+    long = [
+        line
+        for line in shown.splitlines()
+        if len(line) > max(columns, longest_word + 8)
+    ]
+    assert long == []
+    assert len(shown) > 200
+
+
+def test_packages_are_written_once_with_the_parts_of_a_setup(home: Path) -> None:
+    code, _ = run("--package", "plugins")
+    with pytest.raises(InvalidRequest, match="not empty"):
+        run("--package", "plugins")
+
+    folder = home / "plugins"
+    hooks = json.loads((folder / "claude-code" / "hooks" / "hooks.json").read_text())
+    codex = json.loads(
+        (folder / "agents" / ".codex-plugin" / "plugin.json").read_text()
+    )
+    gemini = json.loads((folder / "agents" / "hooks" / "hooks.json").read_text())
+    assert code == 0
+    assert hooks["hooks"]["Stop"][0]["hooks"][0]["command"] == "mnem-hook"
+    assert "BeforeAgent" in gemini["hooks"]
+    for name in (codex["mcpServers"], codex["hooks"], codex["skills"]):
+        assert (folder / "agents" / name).exists()
+    for file in folder.rglob("*.json"):
+        json.loads(file.read_text())
+        assert str(home) not in file.read_text()
+    commands = re.findall(
+        r"`([a-z]+) (?:plugin|extensions)", (folder / "README.md").read_text()
+    )
+    assert {"claude", "codex", "gemini"} <= set(commands)
