@@ -47,6 +47,7 @@ class _Content(msgspec.Struct):
     edits: list[Edit] = []
 
 
+# Made with the module, as every decoder of a type of ours.
 _CONTENTS = msgspec.json.Decoder(_Content)
 
 
