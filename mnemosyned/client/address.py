@@ -3,44 +3,128 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import stat
 import struct
 from collections import deque
 from pathlib import Path
+from typing import Protocol
 
 from mnemosyned.domain.errors import ForeignDaemon
 from mnemosyned.paths import SOCKET_VARIABLE, default_socket
 
 IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
+PORT_MAX = 65_535
+_LOOPBACK = r"localhost|127(?:\.\d{1,3}){3}|\[::1\]"
+_URL = rf"http://(?P<host>{_LOOPBACK}):(?P<port>\d{{1,5}})/?"
 
 
-def socket_path(given: str | os.PathLike[str] | None) -> Path:
-    """The socket given, the one that the environment names, or the usual one."""
-    path = given or os.environ.get(SOCKET_VARIABLE)
-    return Path(path) if path else default_socket()
+class Address(Protocol):
+    """Where a daemon answers; `str` says it to people."""
+
+    @property
+    def headers(self) -> bytes:
+        """The headers that requests need there."""
+        ...
+
+    @property
+    def target(self) -> str | tuple[str, int]:
+        """The argument of `connect`."""
+        ...
+
+    def open(self) -> socket.socket:
+        """A socket that is not connected yet."""
+        ...
+
+    def check(self, connection: socket.socket) -> None:
+        """Check who answers. Raises `ForeignDaemon`."""
+        ...
 
 
-def check_daemon(connection: socket.socket, path: Path) -> None:
-    """Check that the daemon belongs to this user, or to root. Raises `ForeignDaemon`.
+class SocketAddress:
+    """A daemon's Unix socket."""
 
-    Root may also ask the daemon of another user, if only that user can write to its directory.
-    """
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    _, uid, _ = struct.unpack("3i", credentials)
-    if uid in (0, os.geteuid()):
-        return
-    folder = path.parent.stat()
-    private = folder.st_uid == uid and not folder.st_mode & (
-        stat.S_IWGRP | stat.S_IWOTH
-    )
-    if os.geteuid() != 0 or not private:
-        raise ForeignDaemon(
-            f"user {uid} listens on {path}, not you: nothing was sent; "
-            "use a socket in a directory that only you can write to"
+    headers = b"Host: localhost\r\n"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.target = str(path)
+
+    def __str__(self) -> str:
+        return self.target
+
+    def open(self) -> socket.socket:
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def check(self, connection: socket.socket) -> None:
+        """Check that the daemon belongs to this user, or to root. Raises `ForeignDaemon`.
+
+        Root may also ask the daemon of another user, if only that user can write to its directory.
+        """
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        _, uid, _ = struct.unpack("3i", credentials)
+        if uid in (0, os.geteuid()):
+            return
+        folder = self.path.parent.stat()
+        others_write = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        private = folder.st_uid == uid and not others_write
+        if os.geteuid() != 0 or not private:
+            raise ForeignDaemon(
+                f"user {uid} listens on {self.path}, not you: nothing was sent; "
+                "use a socket in a directory that only you can write to"
+            )
+
+
+class TcpAddress:
+    """A daemon's port on this machine, for those with its token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        match = re.fullmatch(_URL, url, re.ASCII | re.IGNORECASE)
+        if match is None or int(match["port"]) > PORT_MAX:
+            raise ValueError(
+                f"{url!r} is no address of a daemon on this machine; "
+                'write it as "http://127.0.0.1:7464"'
+            )
+        if not re.fullmatch(r"[!-~]+", token):
+            raise ValueError("a token is printable ASCII without blanks")
+        self._url = url.rstrip("/")
+        host = match["host"].lower()
+        number: str = "127.0.0.1" if host == "localhost" else host.strip("[]")
+        self.target = (number, int(match["port"]))
+        authority = f"{host}:{match['port']}"
+        self.headers = (
+            f"Host: {authority}\r\nAuthorization: Bearer {token}\r\n".encode()
         )
+
+    def __str__(self) -> str:
+        return self._url
+
+    def open(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def check(self, connection: socket.socket) -> None:
+        """Check nothing: TCP does not tell who answers."""
+
+
+def address_of(
+    path: str | os.PathLike[str] | None, url: str | None, token: str | None
+) -> Address:
+    """The address given, the socket that the environment names, or the usual one.
+
+    Raises `ValueError` for arguments that do not belong together.
+    """
+    if url is None and token is None:
+        given = path or os.environ.get(SOCKET_VARIABLE)
+        return SocketAddress(Path(given) if given else default_socket())
+    if path is not None or url is None or token is None:
+        raise ValueError("give a socket, or a url and a token")
+    return TcpAddress(url, token)
 
 
 class IdleConnections:

@@ -9,7 +9,7 @@ import socket
 from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from mnemosyned.client.address import IdleConnections, check_daemon, socket_path
+from mnemosyned.client.address import Address, IdleConnections, address_of
 from mnemosyned.client.messages import (
     ATTEMPTS,
     RECEIVED_BYTES,
@@ -33,7 +33,7 @@ BACKLOG_POLL_S = 0.01
 
 
 class AsyncClient(AsyncVerbs):
-    """Speaks to a running daemon from asyncio, without threads.
+    """Speaks to a running daemon from asyncio, without threads; over its socket or TCP, as `Client`.
 
     Calls run at once over up to `connections` connections; further ones wait for their turn, which
     their timeout includes. A call that is cancelled closes its connection; the daemon may have done
@@ -45,12 +45,14 @@ class AsyncClient(AsyncVerbs):
         self,
         socket: str | os.PathLike[str] | None = None,
         *,
+        url: str | None = None,
+        token: str | None = None,
         timeout_s: float = TIMEOUT_S,
         connections: int = CONNECTIONS_MAX,
     ) -> None:
         if connections < 1:
             raise ValueError("connections must be at least 1")
-        self.socket = socket_path(socket)
+        self._address = address_of(socket, url, token)
         self._timeout_s = timeout_s
         self._connections = connections
         self._idle = IdleConnections()
@@ -71,12 +73,14 @@ class AsyncClient(AsyncVerbs):
     async def call(self, request: Request[R]) -> R:
         """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
         request = ready(request)
-        call = make_call(request, timeout_s=self._timeout_s)
+        call = make_call(
+            request, timeout_s=self._timeout_s, headers=self._address.headers
+        )
         try:
             async with asyncio.timeout(call.timeout_s), self._turn():
                 answer = await self._answer(call)
         except OSError as error:
-            raise unreachable(error, self.socket) from error
+            raise unreachable(error, self._address) from error
         return result_of(request, answer)
 
     def _turn(self) -> asyncio.Semaphore:
@@ -108,26 +112,30 @@ class AsyncClient(AsyncVerbs):
         return answer
 
     async def _connect(self) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection = self._address.open()
         try:
             connection.settimeout(0)
-            # A full backlog is no connection in progress that asyncio could wait for.
-            while not _is_connected(connection, str(self.socket)):  # noqa: ASYNC110
-                await asyncio.sleep(BACKLOG_POLL_S)
-            check_daemon(connection, self.socket)
+            await _connect(connection, self._address)
+            self._address.check(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def _is_connected(connection: socket.socket, path: str) -> bool:
-    """Connect, unless the daemon's backlog is full."""
-    try:
-        connection.connect(path)
-    except BlockingIOError:
-        return False
-    return True
+async def _connect(connection: socket.socket, address: Address) -> None:
+    """Connect, as soon as there is room in the daemon's backlog.
+
+    A Unix socket with a full backlog is no connection in progress that asyncio could wait for.
+    """
+    if connection.family != socket.AF_UNIX:
+        await asyncio.get_running_loop().sock_connect(connection, address.target)
+        return
+    while True:  # within the call's timeout
+        with contextlib.suppress(BlockingIOError):
+            connection.connect(address.target)
+            return
+        await asyncio.sleep(BACKLOG_POLL_S)
 
 
 async def _exchange(connection: socket.socket, data: bytes) -> Answer:

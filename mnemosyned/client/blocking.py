@@ -8,7 +8,7 @@ import socket
 import struct
 from typing import Self, TypeVar
 
-from mnemosyned.client.address import IdleConnections, check_daemon, socket_path
+from mnemosyned.client.address import IdleConnections, address_of
 from mnemosyned.client.messages import (
     ATTEMPTS,
     RECEIVED_BYTES,
@@ -30,6 +30,8 @@ R = TypeVar("R")
 class Client(Verbs):
     """Speaks to a running daemon; safe to use from several threads.
 
+    `Client()` uses the daemon's socket; `Client(url="http://127.0.0.1:7464", token=…)` its TCP port.
+
     A request on a lost connection is repeated if that cannot do its work twice: reads, `remember`,
     whose memories get their id here, and `compact`, which finds what it stored before.
     """
@@ -38,9 +40,11 @@ class Client(Verbs):
         self,
         socket: str | os.PathLike[str] | None = None,
         *,
+        url: str | None = None,
+        token: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self.socket = socket_path(socket)
+        self._address = address_of(socket, url, token)
         self._timeout_s = timeout_s
         self._idle = IdleConnections()
 
@@ -57,11 +61,13 @@ class Client(Verbs):
     def call(self, request: Request[R]) -> R:
         """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
         request = ready(request)
-        call = make_call(request, timeout_s=self._timeout_s)
+        call = make_call(
+            request, timeout_s=self._timeout_s, headers=self._address.headers
+        )
         try:
             answer = self._answer(call)
         except OSError as error:
-            raise unreachable(error, self.socket) from error
+            raise unreachable(error, self._address) from error
         return result_of(request, answer)
 
     def _answer(self, call: Call) -> Answer:
@@ -89,14 +95,14 @@ class Client(Verbs):
         return answer
 
     def _connect(self, timeout_s: float) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection = self._address.open()
         try:
             # With a full backlog the kernel waits, as long as a send may take, only where the
             # socket blocks; Python's timeout would have it fail at once.
             limit = struct.pack("ll", *divmod(int(timeout_s * 1_000_000), 1_000_000))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-            connection.connect(str(self.socket))
-            check_daemon(connection, self.socket)
+            connection.connect(self._address.target)
+            self._address.check(connection)
         except BaseException:
             connection.close()
             raise

@@ -51,16 +51,16 @@ class Call(msgspec.Struct, frozen=True):
     """Whether sending it again cannot do its work twice."""
 
 
-def make_call(request: Request[Any], *, timeout_s: float, headers: bytes = b"") -> Call:
+def make_call(request: Request[Any], *, timeout_s: float, headers: bytes) -> Call:
     """Write a checked request as HTTP. Each of `headers` ends with a line break."""
     body = msgspec.json.encode(request)
     head = (
-        b"POST /v1/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Content-Length: %d\r\n%s\r\n"
+        b"POST /v1/%s HTTP/1.1\r\n%sContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n"
     )
     name = _NAMES[type(request)].encode()
     return Call(
-        data=head % (name, len(body), headers) + body,
+        data=head % (name, headers, len(body)) + body,
         timeout_s=LONG_TIMEOUT_S if isinstance(request, LONG) else timeout_s,
         repeatable=not request.writes or isinstance(request, REPEATABLE_WRITES),
     )
