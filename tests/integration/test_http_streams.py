@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http import HTTPStatus
 
 import pytest
@@ -21,6 +22,7 @@ class Source:
     """Chunks on demand; keeps how many were asked for, and whether it was closed."""
 
     def __init__(self, chunks: Callable[[], Iterator[bytes]]) -> None:
+        """One stream at a time."""
         self.given = 0
         self.closed = threading.Event()
         self._chunks = chunks
@@ -58,10 +60,14 @@ def failing() -> Iterator[bytes]:
     raise ValueError("no second")
 
 
+def plain(_: HttpRequest) -> Response:
+    return Response(HTTPStatus.OK, b"{}")
+
+
 def serve(source: Source, *, threads: int = 4) -> Iterator[Server]:
     resources = {
         "/events": Resource(source),
-        "/plain": Resource(lambda _: Response(HTTPStatus.OK, b"{}")),
+        "/plain": Resource(plain),
     }
     with server(resources, threads=threads) as running:
         yield running
@@ -177,17 +183,18 @@ def test_a_stream_that_fails_is_cut_without_its_end() -> None:
 
 
 def test_streams_leave_threads_for_others() -> None:
-    source = Source(ticking)
-    for running in serve(source, threads=4):
-        clients = [running.raw(GET) for _ in range(2)]
-        for client in clients:
+    def each(_: HttpRequest) -> Response:
+        return Response(HTTPStatus.OK, stream=ticking())
+
+    resources = {"/events": Resource(each), "/plain": Resource(plain)}
+    with server(resources, threads=4) as running, ExitStack() as stack:
+        for _ in range(2):
+            client = stack.enter_context(running.raw(GET))
             assert client.recv(15) == b"HTTP/1.1 200 OK"
         with running.response("GET", "/events") as refused:
             assert (refused.status, b"daemon_busy" in refused.read()) == (503, True)
         with running.response("GET", "/plain") as got:
             assert got.status == 200
-        for client in clients:
-            client.close()
 
 
 def test_streams_end_with_the_server() -> None:
