@@ -156,6 +156,7 @@ class Config(_Section, frozen=True):
     wm_max: Count = 10_000
     database: str | None = None
     socket: str | None = None
+    listen: str | None = None
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)

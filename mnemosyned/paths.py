@@ -21,6 +21,11 @@ def models_dir() -> Path:
     return state_dir() / "models"
 
 
+def token_path() -> Path:
+    """The file with the token for requests over TCP."""
+    return state_dir() / "token"
+
+
 def config_dir() -> Path:
     """The directory of the configuration file."""
     return _directory(

@@ -33,6 +33,8 @@ class Connection:
         self.sock = sock
         self.fd = sock.fileno()
         self.protocol = protocol
+        self.local = protocol.local
+        """Whether its client came over the Unix socket."""
         self.state = State.IDLE
         self.since = now
         """Start of the state."""

@@ -191,9 +191,12 @@ class EventLoop:
         return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _drop_stalled(self, state: State, *, reserved: bool = False) -> bool:
-        """Hang up on the client that has been longest in a state, and longer than it may."""
+        """Hang up on the client that has been longest in a state, and longer than it may.
+
+        Clients over TCP give way first: other users can connect there.
+        """
         now = time.monotonic()
-        for connection in sorted(self._in(state), key=lambda each: each.since):
+        for connection in sorted(self._in(state), key=_gives_way):
             if reserved and not connection.reserved:
                 continue
             overdue = now - connection.since > connection.grace_s
@@ -348,3 +351,7 @@ class EventLoop:
         self._busy -= connection.state is not State.IDLE
         del self._connections[connection.fd]
         connection.close()  # which takes it out of epoll, too
+
+
+def _gives_way(connection: Connection) -> tuple[bool, float]:
+    return connection.local, connection.since

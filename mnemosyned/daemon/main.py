@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import click
@@ -34,6 +34,7 @@ from mnemosyned.domain.errors import (
 )
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import configure_logs, logger
+from mnemosyned.paths import token_path
 from mnemosyned.terminal import say
 from mnemosyned.verbs.status import Status
 from mnemosyned.version import __version__
@@ -83,6 +84,7 @@ def main(
         )
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
+            _check_listen(config)
             check_settings(config)
             say("the settings are valid")
             return
@@ -113,14 +115,17 @@ class Daemon:
         signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGHUP})
         config = self._config
         path = self._socket
+        _check_listen(config)
         with ExitStack() as stack:
             memory = stack.enter_context(open_memory(config, socket=path))
             limits = config.limits
-            listener = Listener(stack.enter_context(listening(path)), SocketAccess())
+            listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
+            if config.listen:
+                listeners.append(stack.enter_context(_listening_tcp(config.listen)))
             loop = stack.enter_context(
                 serving(
                     resources(memory),
-                    [listener],
+                    listeners,
                     threads=limits.threads,
                     body_bytes_max=limits.body_bytes_max,
                     connections_max=limits.connections_max,
@@ -238,6 +243,22 @@ class Daemon:
         if now - self._extended >= 1:
             self._extended = now
             notify(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
+
+
+def _check_listen(config: Config) -> None:
+    """Check the address for TCP. Raises `ConfigInvalid`."""
+    if config.listen:
+        # Loaded here: without TCP the start need not wait for it.
+        from mnemosyned.daemon.tcp import tcp_address  # noqa: PLC0415
+
+        tcp_address(config.listen)
+
+
+def _listening_tcp(setting: str) -> AbstractContextManager[Listener]:
+    # Loaded here: without TCP the start need not wait for it.
+    from mnemosyned.daemon.tcp import listening_tcp  # noqa: PLC0415
+
+    return listening_tcp(setting, token_file=token_path())
 
 
 def _wall_s() -> float:

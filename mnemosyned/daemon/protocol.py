@@ -48,6 +48,8 @@ class Protocol:
     def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
         self._most = body_bytes_max
         self._access = access
+        self.local = access.local
+        """Whether the client came over the Unix socket."""
         self._http = h11.Connection(h11.SERVER)
         self._incoming = bytearray()
         """Input for h11, which gets complete heads only, once they are checked."""
@@ -119,7 +121,7 @@ class Protocol:
                     head.query,
                     body,
                     head.headers,
-                    self._access.local,
+                    self.local,
                 )
             elif event is not h11.NEED_DATA or not self._hand_over():
                 return None

@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "wm_max": ("7", 7),
     "database": ("/tmp/x.db", "/tmp/x.db"),  # noqa: S108 only a name
     "socket": ("/tmp/x.sock", "/tmp/x.sock"),  # noqa: S108 only a name
+    "listen": ("127.0.0.1:7464", "127.0.0.1:7464"),
     "secrets": ("mask", "mask"),
     "sleep.ttl_hours": ("1.5", 1.5),
     "sleep.interval_minutes": ("0.01", 0.01),
