@@ -1,1 +1,1 @@
-"""The process: its life, its supervisor, and the HTTP server on its socket."""
+"""The process: its life, its supervisor, and what it answers."""

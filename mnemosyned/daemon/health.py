@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from mnemosyned.daemon.loop import HEALTH_PATHS
+from mnemosyned.daemon.server.loop import HEALTH_PATHS
 
 TIMEOUT_S = 5.0
 QUESTION = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()

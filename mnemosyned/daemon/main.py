@@ -18,13 +18,13 @@ from mnemosyned.assembly.build import (
     open_memory,
 )
 from mnemosyned.config import Config, config_file, load_config, with_default_model
-from mnemosyned.daemon.acceptor import Listener
-from mnemosyned.daemon.access import SocketAccess
 from mnemosyned.daemon.health import answers
-from mnemosyned.daemon.http import serving
-from mnemosyned.daemon.listener import listening
-from mnemosyned.daemon.loop import EventLoop
 from mnemosyned.daemon.resources import resources
+from mnemosyned.daemon.server.acceptor import Listener
+from mnemosyned.daemon.server.access import SocketAccess
+from mnemosyned.daemon.server.listener import listening
+from mnemosyned.daemon.server.loop import EventLoop
+from mnemosyned.daemon.server.serving import serving
 from mnemosyned.daemon.systemd import notify, watchdog_s
 from mnemosyned.domain.errors import (
     ConfigInvalid,
@@ -249,14 +249,14 @@ def _check_listen(config: Config) -> None:
     """Check the address for TCP. Raises `ConfigInvalid`."""
     if config.listen:
         # Loaded here: without TCP the start need not wait for it.
-        from mnemosyned.daemon.tcp import tcp_address  # noqa: PLC0415
+        from mnemosyned.daemon.server.tcp import tcp_address  # noqa: PLC0415
 
         tcp_address(config.listen)
 
 
 def _listening_tcp(setting: str) -> AbstractContextManager[Listener]:
     # Loaded here: without TCP the start need not wait for it.
-    from mnemosyned.daemon.tcp import listening_tcp  # noqa: PLC0415
+    from mnemosyned.daemon.server.tcp import listening_tcp  # noqa: PLC0415
 
     return listening_tcp(setting, token_file=token_path())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnemosyned.assembly.build import OpenMemory
-from mnemosyned.daemon.verbs import verb_resources
+from mnemosyned.daemon.api.verbs import verb_resources
 from mnemosyned.http_messages import Resource
 
 

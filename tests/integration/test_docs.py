@@ -12,7 +12,7 @@ import yaml
 from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
 
 from mnemosyned.cli.main import mnem
-from mnemosyned.daemon.refusals import STATUS_OF_KIND
+from mnemosyned.daemon.server.refusals import STATUS_OF_KIND
 from mnemosyned.domain.errors import by_code
 from mnemosyned.verbs.facade import VERBS
 

@@ -4,8 +4,8 @@ from http import HTTPStatus
 
 import pytest
 
-from mnemosyned.daemon.protocol import HEAD_BYTES_MAX, Protocol
-from mnemosyned.daemon.refusals import RequestRefused
+from mnemosyned.daemon.server.protocol import HEAD_BYTES_MAX, Protocol
+from mnemosyned.daemon.server.refusals import RequestRefused
 from mnemosyned.http_messages import HttpRequest, Response
 
 MOST = 1_000

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
-from mnemosyned.daemon.acceptor import Listener
-from mnemosyned.daemon.access import SocketAccess
-from mnemosyned.daemon.http import serving
-from mnemosyned.daemon.listener import listening
+from mnemosyned.daemon.server.acceptor import Listener
+from mnemosyned.daemon.server.access import SocketAccess
+from mnemosyned.daemon.server.listener import listening
+from mnemosyned.daemon.server.serving import serving
 from mnemosyned.http_messages import Resource
 
 WAIT_S = 10.0

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from mnemosyned.daemon.refusals import RequestRefused
+from mnemosyned.daemon.server.refusals import RequestRefused
 from mnemosyned.domain.errors import ForeignOrigin
 
 _LOOPBACK_ORIGIN = re.compile(

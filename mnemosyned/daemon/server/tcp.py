@@ -14,10 +14,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import NoReturn
 
-from mnemosyned.daemon.acceptor import Listener
-from mnemosyned.daemon.access import check_origin
-from mnemosyned.daemon.listener import BACKLOG
-from mnemosyned.daemon.refusals import RequestRefused
+from mnemosyned.daemon.server.acceptor import Listener
+from mnemosyned.daemon.server.access import check_origin
+from mnemosyned.daemon.server.listener import BACKLOG
+from mnemosyned.daemon.server.refusals import RequestRefused
 from mnemosyned.domain.errors import (
     ConfigInvalid,
     ForeignOrigin,

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 
-from mnemosyned.daemon.acceptor import Listener
-from mnemosyned.daemon.listener import connections_allowed
-from mnemosyned.daemon.loop import HEALTH_PATHS, HEALTHY, EventLoop
-from mnemosyned.daemon.refusals import refusal
+from mnemosyned.daemon.server.acceptor import Listener
+from mnemosyned.daemon.server.listener import connections_allowed
+from mnemosyned.daemon.server.loop import HEALTH_PATHS, HEALTHY, EventLoop
+from mnemosyned.daemon.server.refusals import refusal
 from mnemosyned.domain.errors import (
     Kind,
     MethodNotAllowed,

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import h11
 
-from mnemosyned.daemon.access import Access, SocketAccess
-from mnemosyned.daemon.refusals import RequestRefused
+from mnemosyned.daemon.server.access import Access, SocketAccess
+from mnemosyned.daemon.server.refusals import RequestRefused
 from mnemosyned.domain.errors import ContentTooLarge, MalformedRequest
 from mnemosyned.http_messages import HttpRequest, Response
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemosyned.daemon.connection import Connection
+from mnemosyned.daemon.server.connection import Connection
 
 SMALL_BYTES = 64 * 1024
 """A body up to this size needs no budget."""

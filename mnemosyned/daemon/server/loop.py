@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
-from mnemosyned.daemon.acceptor import PAUSE_S, Acceptor, Listener
-from mnemosyned.daemon.access import Access
-from mnemosyned.daemon.bodies import BodyBudget
-from mnemosyned.daemon.connection import Connection, State
-from mnemosyned.daemon.protocol import Protocol
-from mnemosyned.daemon.refusals import RequestRefused, refusal
-from mnemosyned.daemon.workers import Workers
+from mnemosyned.daemon.server.acceptor import PAUSE_S, Acceptor, Listener
+from mnemosyned.daemon.server.access import Access
+from mnemosyned.daemon.server.bodies import BodyBudget
+from mnemosyned.daemon.server.connection import Connection, State
+from mnemosyned.daemon.server.protocol import Protocol
+from mnemosyned.daemon.server.refusals import RequestRefused, refusal
+from mnemosyned.daemon.server.workers import Workers
 from mnemosyned.domain.errors import DaemonBusy, MalformedRequest
 from mnemosyned.http_messages import Response, Route
 from mnemosyned.logs import logger

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from mnemosyned.daemon.connection import Connection
-from mnemosyned.daemon.refusals import refusal
+from mnemosyned.daemon.server.connection import Connection
+from mnemosyned.daemon.server.refusals import refusal
 from mnemosyned.domain.errors import DaemonBusy
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger

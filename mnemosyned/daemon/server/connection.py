@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from enum import Enum, auto
 
-from mnemosyned.daemon.protocol import Protocol
+from mnemosyned.daemon.server.protocol import Protocol
 from mnemosyned.http_messages import Response
 
 RECEIVE_BYTES = 64 * 1024

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mnemosyned.daemon.access import Access
-from mnemosyned.daemon.listener import refused_peer
+from mnemosyned.daemon.server.access import Access
+from mnemosyned.daemon.server.listener import refused_peer
 from mnemosyned.logs import logger
 
 ACCEPTED_AT_ONCE = 64

@@ -1,0 +1,1 @@
+"""The HTTP server: listeners, connections, threads and who may ask."""
