@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-SOCKET_VARIABLE = "MNEMOSYNE_SOCKET"
-SOCKET_NAME = "mnemosyned.sock"
+from mnemosyned.socket_path import directory, usual_socket_path
 
 
 def state_dir() -> Path:
@@ -35,9 +33,7 @@ def config_dir() -> Path:
 
 def default_socket() -> Path:
     """The socket of the daemon, unless the settings name another."""
-    if os.environ.get("RUNTIME_DIRECTORY") or os.environ.get("XDG_RUNTIME_DIR"):
-        return _directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", Path()) / SOCKET_NAME
-    return state_dir() / SOCKET_NAME
+    return Path(usual_socket_path())
 
 
 def shipped(folder: str) -> Path:
@@ -56,6 +52,4 @@ def shipped(folder: str) -> Path:
 
 def _directory(systemd: str, xdg: str, default: Path) -> Path:
     """The directory that systemd names, or `mnemosyned` in the one that XDG names."""
-    if given := os.environ.get(systemd):
-        return Path(given.split(":")[0])
-    return Path(os.environ.get(xdg) or default) / "mnemosyned"
+    return Path(directory(systemd, xdg, str(default)))

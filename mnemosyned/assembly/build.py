@@ -19,6 +19,7 @@ from mnemosyned.config import (
     EmbeddingConfig,
     LlmConfig,
 )
+from mnemosyned.domain.ports.agents import AgentStore
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, TextModel
 from mnemosyned.domain.ports.store import MemoryStore
@@ -55,6 +56,7 @@ class OpenMemory:
     sleeper: Sleeper
     retention: RetentionService
     policies: PolicyHolder
+    agents: AgentStore
     config: Config
 
     def reconfigure(self, config: Config) -> None:
@@ -137,7 +139,7 @@ def open_memory(
             vectors=vectors,
         )
         stack.enter_context(sleeper)
-        yield OpenMemory(service, sleeper, retention, policies, config)
+        yield OpenMemory(service, sleeper, retention, policies, store.agents, config)
 
 
 def _make_about(config: Config, schema: int, *, in_background: bool) -> About:

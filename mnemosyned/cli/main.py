@@ -73,7 +73,15 @@ def _setup() -> click.Command:
     return setup
 
 
+def _mcp() -> click.Command:
+    # Loaded here: it is for agents, which start it without this module.
+    from mnemosyned.cli.mcp import mcp  # noqa: PLC0415
+
+    return mcp
+
+
 _LOADED_WHERE_NAMED: dict[str, Callable[[], click.Command]] = {
+    "mcp": _mcp,
     "model": _model,
     "setup": _setup,
 }

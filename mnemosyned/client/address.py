@@ -6,14 +6,12 @@ import os
 import re
 import select
 import socket
-import stat
-import struct
 from collections import deque
 from pathlib import Path
 from typing import Protocol
 
 from mnemosyned.domain.errors import ForeignDaemon
-from mnemosyned.paths import SOCKET_VARIABLE, default_socket
+from mnemosyned.socket_path import foreign_owner, socket_path
 
 IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
@@ -60,18 +58,10 @@ class SocketAddress:
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
     def check(self, connection: socket.socket) -> None:
-        """Check that the daemon belongs to this user, or to root. Raises `ForeignDaemon`.
-
-        Root may also ask the daemon of another user, if only that user can write to its directory.
-        """
+        """Check that the daemon belongs to this user, or to root. Raises `ForeignDaemon`."""
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        _, uid, _ = struct.unpack("3i", credentials)
-        if uid in (0, os.geteuid()):
-            return
-        folder = self.path.parent.stat()
-        others_write = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        private = folder.st_uid == uid and not others_write
-        if os.geteuid() != 0 or not private:
+        uid = foreign_owner(credentials, self.target)
+        if uid is not None:
             raise ForeignDaemon(
                 f"user {uid} listens on {self.path}, not you: nothing was sent; "
                 "use a socket in a directory that only you can write to"
@@ -120,8 +110,8 @@ def address_of(
     Raises `ValueError` for arguments that do not belong together.
     """
     if url is None and token is None:
-        given = path or os.environ.get(SOCKET_VARIABLE)
-        return SocketAddress(Path(given) if given else default_socket())
+        chosen = os.fspath(path) if path else None
+        return SocketAddress(Path(socket_path(chosen)))
     if path is not None or url is None or token is None:
         raise ValueError("give a socket, or a url and a token")
     return TcpAddress(url, token)

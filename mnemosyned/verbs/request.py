@@ -242,7 +242,7 @@ def _invalid(
         return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
     if "unknown field" in problem:
         suggestion = _suggestion(verb, name)
-        message += f"{suggestion}; `mnem VERB --help` lists the fields"
+        message += f"{suggestion}; the fields are {', '.join(verb.__struct_fields__)}"
     return InvalidRequest(message, field=field)
 
 

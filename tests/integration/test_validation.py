@@ -23,7 +23,7 @@ REQUESTS = [
     ("recall", '{"query": "x", "since": "monday"}', "since is no time; write it as 2026-03-09T"),
     ("recall", '{"query": "x", "since": "2026-03-09T14:30:00"}', "since names no zone; write it"),
     ("recall", "[]", "the body must be an object, not a list"),
-    ("sleep", '{"sesion": "x"}', "sesion is not known (did you mean session?); `mnem VERB --help`"),
+    ("sleep", '{"sesion": "x"}', "sesion is not known (did you mean session?); the fields are"),
     ("sleep", '{"dry_run": 1}', "dry_run must be true or false, not a whole number"),
     ("forget", '{"session": 5}', "session must be text or a list, not a whole number"),
     ("prune", '{"keep_days": 0}', "keep_days must be more than 0"),

@@ -1,0 +1,1 @@
+"""The Model Context Protocol: memory as tools, resources and prompts of any agent."""

@@ -1,0 +1,50 @@
+"""The daemon's socket: where it is and whether to trust it, for programs that must start at once."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+
+SOCKET_VARIABLE = "MNEMOSYNE_SOCKET"
+SOCKET_NAME = "mnemosyned.sock"
+
+
+def socket_path(chosen: str | None = None) -> str:
+    """The path chosen, or that of `MNEMOSYNE_SOCKET`, or the usual one."""
+    return chosen or os.environ.get(SOCKET_VARIABLE) or usual_socket_path()
+
+
+def usual_socket_path() -> str:
+    """The socket of the daemon, unless the settings name another."""
+    runtime = directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "")
+    usual = os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
+    folder = runtime or directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual)
+    return os.path.join(folder, SOCKET_NAME)  # noqa: PTH118
+
+
+def directory(systemd: str, xdg: str, default: str) -> str:
+    """The directory that systemd names, or `mnemosyned` in the one that XDG names.
+
+    It is empty where neither names one and there is no default.
+    """
+    if given := os.environ.get(systemd):
+        return given.split(":")[0]
+    base = os.environ.get(xdg) or default
+    return os.path.join(base, "mnemosyned") if base else ""  # noqa: PTH118
+
+
+def foreign_owner(credentials: bytes, path: str) -> int | None:
+    """The user who listens on a socket, if that is another whom this one must not trust.
+
+    `credentials` are those that SO_PEERCRED gives. Root may also ask the daemon of another user,
+    if only that user can write to its directory.
+    """
+    _, uid, _ = struct.unpack("3i", credentials)
+    user = os.geteuid()
+    if uid in (0, user):
+        return None
+    folder = os.stat(os.path.dirname(path))  # noqa: PTH116, PTH120
+    others_write = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    private = folder.st_uid == uid and not others_write
+    return None if user == 0 and private else int(uid)

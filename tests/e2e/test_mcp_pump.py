@@ -1,0 +1,389 @@
+"""`mnem mcp` as a process: it carries messages, bears a missing daemon, and ends with its client."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+from e2e.daemons import Daemon, environment, eventually, short_room, spawn
+from e2e.programs import BIN
+from e2e.pumps import (
+    Pump,
+    children_of,
+    is_running,
+    modules_loaded,
+    pumping,
+    spawn_pump,
+)
+from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
+
+from mnemosyned.mcp.pump import failure, first_root, lines, query_string
+
+pytestmark = pytest.mark.e2e
+
+END_S = 1.0
+"""Time within which it is gone after its client."""
+
+
+def test_it_loads_little_and_nothing_of_the_memory() -> None:
+    loaded = modules_loaded("mnemosyned.mcp.pump")
+    ours = {name for name in loaded if name.startswith("mnemosyned")}
+    assert ours == {
+        "mnemosyned",
+        "mnemosyned.version",
+        "mnemosyned.socket_path",
+        "mnemosyned.mcp",
+        "mnemosyned.mcp.pump",
+        "mnemosyned.mcp.pump_http",
+    }
+    heavy = {"asyncio", "click", "http.client", "json", "msgspec", "pathlib", "re"}
+    assert not heavy & loaded
+    assert not heavy & modules_loaded("mnemosyned.cli.entry")
+
+
+def test_an_agent_is_served_from_handshake_to_end(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    with pumping(tmp_path, daemon.socket) as pump:
+        assert pump.initialize("codex-mcp-client")["serverInfo"]["name"] == "mnemosyne"
+        assert len(pump.ask("tools/list")["result"]["tools"]) == 7
+        stored = pump.call("remember", content="The lamp is red.")["structuredContent"]
+        found = pump.call("recall", query="lamp")["structuredContent"]["hits"]
+        assert [hit["id"] for hit in found] == [stored["id"]]
+        assert stored["session"].startswith("codex:")
+        assert pump.end() == 0
+        assert pump.read() is None
+
+
+def test_a_window_is_a_session_of_its_own(daemon: Daemon, tmp_path: Path) -> None:
+    sessions = set()
+    for _ in range(2):
+        with pumping(tmp_path, daemon.socket) as pump:
+            pump.initialize()
+            sessions.add(pump.call("status")["structuredContent"]["session"])
+    assert len(sessions) == 2
+
+
+def test_project_and_session_come_from_directory_and_environment(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    project = tmp_path / "my shop ä%"
+    (project / ".git").mkdir(parents=True)
+    with pumping(
+        tmp_path,
+        daemon.socket,
+        CLAUDE_PROJECT_DIR=str(project),
+        CLAUDE_CODE_SESSION_ID="abc",
+    ) as pump:
+        pump.initialize("claude-code")
+        status = pump.call("status")["structuredContent"]
+        assert status["session"] == "claude-code:abc"
+        assert status["project"] == str(project)
+    with pumping(tmp_path, daemon.socket, directory=project) as pump:
+        pump.initialize("cursor-vscode")
+        assert pump.call("status")["structuredContent"]["project"] == str(project)
+    with pumping(tmp_path, daemon.socket, MNEMOSYNE_PROJECT="cellar") as pump:
+        pump.initialize()
+        assert pump.call("status")["structuredContent"]["project"] == "cellar"
+
+
+def test_a_client_without_a_directory_is_asked_for_its_roots(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    project = tmp_path / "my shop"
+    (project / ".git").mkdir(parents=True)
+    with pumping(tmp_path, daemon.socket) as pump:
+        pump.initialize(roots={})
+        question = pump.read()
+        assert question["method"] == "roots/list"
+        uri = project.as_uri()
+        pump.send(
+            {
+                "jsonrpc": "2.0",
+                "id": question["id"],
+                "result": {"roots": [{"uri": uri}]},
+            }
+        )
+        assert pump.call("status")["structuredContent"]["project"] == str(project)
+
+
+def test_a_client_whose_directory_is_a_project_is_asked_nothing(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    project = tmp_path / "shop"
+    (project / ".git").mkdir(parents=True)
+    with pumping(tmp_path, daemon.socket, directory=project) as pump:
+        pump.initialize(roots={})
+        assert pump.call("status")["structuredContent"]["project"] == str(project)
+
+
+def test_many_requests_at_once_are_all_answered(daemon: Daemon, tmp_path: Path) -> None:
+    with pumping(tmp_path, daemon.socket) as pump:
+        ids = {
+            pump.request("tools/call", name="status", arguments={}) for _ in range(60)
+        }
+        assert {pump.read()["id"] for _ in range(60)} == ids
+
+
+def test_answers_still_due_come_after_the_end_of_input(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    body = b"".join(
+        b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % id for id in range(5)
+    )
+    run = subprocess.run(
+        [BIN / "mnem", "--socket", daemon.socket, "mcp"],
+        input=body.rstrip(b"\n"),
+        capture_output=True,
+        check=True,
+        env=environment(tmp_path),
+    )
+    assert sorted(json.loads(line)["id"] for line in run.stdout.splitlines()) == [
+        *range(5)
+    ]
+
+
+def test_junk_is_answered_with_an_error_and_does_no_harm(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    with pumping(tmp_path, daemon.socket) as pump:
+        pump.send(b"{")
+        assert pump.read()["error"]["code"] == -32700
+        pump.send(b"")
+        pump.send(b"\xff\xfe")
+        assert pump.read()["error"]["code"] == -32700
+        assert pump.ask("lost")["error"]["code"] == -32601
+        assert pump.ask("ping")["result"] == {}
+
+
+# ---------------------------------------------------------- without a daemon
+
+
+def test_without_a_daemon_the_handshake_works_and_tools_say_what_to_do(
+    tmp_path: Path,
+) -> None:
+    with pumping(tmp_path, tmp_path / "none.sock") as pump:
+        assert pump.initialize("codex-mcp-client")["protocolVersion"]
+        assert len(pump.ask("tools/list")["result"]["tools"]) == 7
+        result = pump.call("recall", query="lamp")
+        assert result["isError"]
+        assert "systemctl --user start mnemosyned" in result["content"][0]["text"]
+        forget = pump.ask(
+            "tools/call",
+            name="forget",
+            arguments={"query": "x"},
+            _meta={"progressToken": 1},
+        )
+        assert forget["result"]["isError"]
+        assert pump.end() == 0
+
+
+def test_a_daemon_that_comes_later_is_used_and_knows_the_client(tmp_path: Path) -> None:
+    with short_room() as room, pumping(tmp_path, room / "d.sock") as pump:
+        pump.initialize("codex-mcp-client")
+        assert pump.call("status")["isError"]
+        process = spawn(
+            *("--database", str(tmp_path / "m.db"), "--socket", str(room / "d.sock")),
+            home=tmp_path,
+            log=room / "log",
+        )
+        try:
+            eventually(lambda: not pump.call("status")["isError"], "the daemon answers")
+            assert pump.call("status")["structuredContent"]["client"] == "codex"
+        finally:
+            process.kill()
+            process.wait(20)
+
+
+def test_a_daemon_that_restarts_is_not_noticed(tmp_path: Path) -> None:
+    with short_room() as room:
+        path = room / "d.sock"
+
+        def start_daemon() -> None:
+            options = ("--database", str(tmp_path / "m.db"), "--socket", str(path))
+            daemons.append(spawn(*options, home=tmp_path, log=room / "log"))
+
+        daemons: list[object] = []
+        start_daemon()
+        with pumping(tmp_path, path) as pump:
+            eventually(lambda: not pump.call("status")["isError"], "the daemon answers")
+            first = daemons[0]
+            first.terminate()  # type: ignore[attr-defined]
+            first.wait(20)  # type: ignore[attr-defined]
+            start_daemon()
+            assert not pump.call("remember", content="The lamp is red.")["isError"]
+        daemons[1].kill()  # type: ignore[attr-defined]
+        daemons[1].wait(20)  # type: ignore[attr-defined]
+
+
+def test_an_older_daemon_is_named_as_the_reason(tmp_path: Path) -> None:
+    with short_room() as room:
+        refusal = answer(
+            {"error": {"code": "unknown_verb", "message": "no"}}, status=404
+        )
+        with (
+            scripted(room / "d.sock", saying(refusal)),
+            pumping(tmp_path, room / "d.sock") as pump,
+        ):
+            text = pump.call("status")["content"][0]["text"]
+            assert "older than this program; restart it" in text
+
+
+def test_a_message_that_was_not_read_is_sent_again(tmp_path: Path) -> None:
+    done = answer({"jsonrpc": "2.0", "id": 1, "result": {"here": True}})
+    with (
+        short_room() as room,
+        scripted(room / "d.sock", reset_unread, saying(done)),
+        pumping(tmp_path, room / "d.sock") as pump,
+    ):
+        assert pump.ask("ping")["result"] == {"here": True}
+
+
+def test_a_message_that_may_have_been_done_is_not_sent_again(tmp_path: Path) -> None:
+    def hang_up(connection: socket.socket) -> None:
+        read_request(connection)
+
+    with (
+        short_room() as room,
+        scripted(room / "d.sock", hang_up),
+        pumping(tmp_path, room / "d.sock") as pump,
+    ):
+        result = pump.call("remember", content="The lamp is red.")
+        assert result["isError"]
+        assert "look whether it was done" in result["content"][0]["text"]
+
+
+def test_a_cancelled_call_is_not_answered_and_others_go_on(tmp_path: Path) -> None:
+    def hang(connection: socket.socket) -> None:
+        read_request(connection)
+        assert connection.recv(1) == b"", "the client hangs up"
+
+    done = answer({"jsonrpc": "2.0", "id": 2, "result": {}})
+    with (
+        short_room() as room,
+        scripted(room / "d.sock", hang, saying(done)),
+        pumping(tmp_path, room / "d.sock") as pump,
+    ):
+        id = pump.request("tools/call", name="recall", arguments={"query": "x"})
+        time.sleep(0.2)  # until the daemon has it
+        pump.notify("notifications/cancelled", requestId=id)
+        assert pump.ask("ping")["id"] == 2
+        assert pump.end() == 0
+        assert pump.read() is None
+
+
+# ----------------------------------------------------------------- the end
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_at_once_and_without_a_word(
+    daemon: Daemon, tmp_path: Path, number: signal.Signals
+) -> None:
+    with pumping(tmp_path, daemon.socket) as pump:
+        pump.initialize()
+        pump.process.send_signal(number)
+        assert pump.process.wait(END_S) in (-number, 128 + number)
+
+
+def test_it_ends_with_its_input(daemon: Daemon, tmp_path: Path) -> None:
+    with pumping(tmp_path, daemon.socket) as pump:
+        pump.initialize()
+        began = time.monotonic()
+        assert pump.end() == 0
+        assert time.monotonic() - began < END_S
+
+
+def test_it_ends_with_its_parent_though_another_holds_its_input(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    reading, writing = os.pipe()
+    parent = subprocess.Popen(
+        ["sh", "-c", f"{BIN / 'mnem'} mcp; true"],
+        stdin=reading,
+        stdout=subprocess.PIPE,
+        env=environment(tmp_path, MNEMOSYNE_SOCKET=str(daemon.socket)),
+    )
+    os.close(reading)
+    assert parent.stdout
+    try:
+        os.write(writing, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        assert select.select([parent.stdout], [], [], 20)[0]
+        (pump,) = children_of(parent.pid)
+        parent.kill()
+        parent.wait()
+        eventually(lambda: not is_running(pump), "the pump is gone")
+    finally:
+        parent.stdout.close()
+        os.close(writing)
+
+
+def test_it_ends_when_nobody_reads_its_answers(daemon: Daemon, tmp_path: Path) -> None:
+    with spawn_pump(tmp_path, daemon.socket) as process:
+        assert process.stdout
+        process.stdout.close()
+        Pump(process).request("ping")
+        assert process.wait(END_S * 5) == 0
+
+
+# ----------------------------------------------------------------- small parts
+
+
+def _read_lines(data: bytes, *, bytes_max: int) -> list[bytes | None]:
+    reading, writing = os.pipe()
+    os.write(writing, data)
+    os.close(writing)
+    try:
+        return list(lines(reading, parent=os.getppid(), bytes_max=bytes_max))
+    finally:
+        os.close(reading)
+
+
+def test_lines_come_whole_and_the_last_needs_no_end() -> None:
+    assert _read_lines(b"a\nbb\n\nccc", bytes_max=10) == [b"a", b"bb", b"", b"ccc"]
+
+
+def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read() -> None:
+    reading, writing = os.pipe()
+    taken = lines(reading, parent=os.getppid(), bytes_max=5)
+    os.write(writing, b"too long")
+    assert next(taken) is None
+    os.write(writing, b" still\nnext\n")
+    assert next(taken) == b"next"
+    os.close(writing)
+    assert list(taken) == []
+    os.close(reading)
+
+
+def test_words_are_quoted_as_urllib_reads_them() -> None:
+    words = {"directory": "/home/ä b/%41&x=1\n", "life": "2026-1"}
+    assert parse_qs(query_string(words)) == {
+        name: [word] for name, word in words.items()
+    }
+
+
+def test_a_failure_names_the_request_and_a_notification_gets_none() -> None:
+    assert json.loads(failure(b'{"id":"x","method":"a"}', "why"))["id"] == "x"
+    assert failure(b'{"method":"a"}', "why") == b""
+
+
+@pytest.mark.parametrize(
+    ("line", "root"),
+    [
+        (b'{"id":"x","result":{"roots":[{"uri":"file:///a%20b"}]}}', "/a b"),
+        (
+            b'{"id":"x","result":{"roots":[{"uri":"https://a"},{"uri":"file:///b"}]}}',
+            "/b",
+        ),
+        (b'{"id":"x","result":{"roots":[]}}', ""),
+        (b'{"id":"x","error":{"code":1}}', ""),
+        (b"{", ""),
+    ],
+)
+def test_the_first_root_that_is_a_directory_counts(line: bytes, root: str) -> None:
+    assert first_root(line) == root
