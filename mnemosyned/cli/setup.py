@@ -226,14 +226,14 @@ class _Setup:
 
     def check(self, tools: tuple[str, ...], client: Client) -> int:
         """Show whether tools have memory, and what the daemon has seen of them."""
+        problem, reports = "", None
         try:
             with client:
-                status: object = client.status()
-            problem = ""
+                reports = [*getattr(client.status(), "agents", [])]
         except MnemosynedError as error:
-            status, problem = None, error.message
+            problem = error.message
         checks = [
-            check_tool(TARGETS[name], self._site, self._journal, status)
+            check_tool(TARGETS[name], self._site, self._journal, reports)
             for name in tools or TARGETS
         ]
         if not tools:
@@ -244,7 +244,7 @@ class _Setup:
                 {
                     "daemon": problem or "reachable",
                     "programs": [*map(str, self._site.programs.missing)],
-                    "tools": [check.as_data() for check in checks],
+                    "tools": checks,
                 }
             )
             return EXIT_PART if failed else 0

@@ -6,10 +6,10 @@ import textwrap
 
 import click
 
-from mnemosyned.setup.check import ToolCheck
+from mnemosyned.setup.check import Activity, ToolCheck
 from mnemosyned.setup.plan import FileChange
 from mnemosyned.setup.tools import ToolPlan, summary
-from mnemosyned.terminal import cut, seen, table, width
+from mnemosyned.terminal import counted, cut, seen, table, when, width
 
 INDENT = "  "
 DIFF_LINES_MAX = 60
@@ -127,7 +127,31 @@ def show_check(checks: list[ToolCheck], *, daemon: str) -> str:
     lines = [_paragraph(f"daemon: {daemon}", indent="")]
     for check in checks:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
-        lines += map(_paragraph, [*check.problems, *check.seen])
+        lines += [_paragraph(f"our plugin: {plugin}") for plugin in check.plugins]
+        lines += map(_paragraph, check.problems)
+        if check.set_up and check.activity is not None:
+            lines += map(_paragraph, _activity(check.activity))
     if not checks:
         lines.append("none of the tools was found on this machine")
     return "\n".join(lines)
+
+
+def _activity(activity: Activity) -> list[str]:
+    """What its hooks did, in lines."""
+    if not activity.calls:
+        return ["its hooks have not run yet"]
+    times = {
+        "last called": activity.called_at,
+        "last stored": activity.stored_at,
+        "last told the agent": activity.informed_at,
+    }
+    moments = [f"{what} {when(time)}" for what, time in times.items() if time]
+    counts = (
+        f"{counted(activity.calls, 'call')} of {activity.mean_ms:.0f} ms, "
+        f"the slowest {activity.slowest_ms:.0f} ms; "
+        f"{counted(activity.stored, 'memory')} stored, "
+        f"{counted(activity.characters, 'character')} told"
+    )
+    failures = counted(activity.failures, "failure")
+    failed = f"{failures}, the last {when(activity.failed_at)}: {activity.failure}"
+    return ["; ".join(moments), counts, *([failed] if activity.failures else [])]

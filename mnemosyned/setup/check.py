@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from mnemosyned.setup.journal import Journal
 from mnemosyned.setup.machine import Machine
@@ -22,6 +22,78 @@ TRANSCRIPT_LEAD = timedelta(minutes=15)
 """A transcript this much newer than the last memory says that hooks do not run."""
 
 
+class Reported(Protocol):
+    """What the daemon reports of one client's hooks on one kind of event."""
+
+    @property
+    def client(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def stored(self) -> int: ...
+    @property
+    def characters(self) -> int: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def mean_ms(self) -> float: ...
+    @property
+    def slowest_ms(self) -> float: ...
+    @property
+    def called_at(self) -> datetime: ...
+    @property
+    def stored_at(self) -> datetime | None: ...
+    @property
+    def informed_at(self) -> datetime | None: ...
+    @property
+    def failed_at(self) -> datetime | None: ...
+    @property
+    def failure(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What a tool's hooks did, over all kinds of events."""
+
+    calls: int
+    stored: int
+    """Memories stored."""
+    characters: int
+    """Characters told to the agent."""
+    failures: int
+    mean_ms: float
+    slowest_ms: float
+    called_at: datetime | None
+    stored_at: datetime | None
+    informed_at: datetime | None
+    failed_at: datetime | None
+    failure: str
+
+    @classmethod
+    def of(cls, reports: Sequence[Reported]) -> Activity:
+        calls = sum(report.calls for report in reports)
+        failed = [report for report in reports if report.failed_at is not None]
+        last = max(failed, key=lambda report: str(report.failed_at), default=None)
+        return cls(
+            calls=calls,
+            stored=sum(report.stored for report in reports),
+            characters=sum(report.characters for report in reports),
+            failures=sum(report.failures for report in reports),
+            mean_ms=sum(report.mean_ms * report.calls for report in reports)
+            / max(calls, 1),
+            slowest_ms=max((report.slowest_ms for report in reports), default=0),
+            called_at=_newest(report.called_at for report in reports),
+            stored_at=_newest(report.stored_at for report in reports),
+            informed_at=_newest(report.informed_at for report in reports),
+            failed_at=_newest(report.failed_at for report in reports),
+            failure=last.failure if last else "",
+        )
+
+
+def _newest(times: Iterable[datetime | None]) -> datetime | None:
+    return max((time for time in times if time is not None), default=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCheck:
     """The state of a tool."""
@@ -30,8 +102,11 @@ class ToolCheck:
     title: str
     found: bool
     set_up: bool
+    plugins: list[str]
+    """Where our plugin is installed."""
     problems: list[str]
-    seen: list[str]
+    activity: Activity | None
+    """What its hooks did; None if no daemon answers."""
 
     @property
     def verdict(self) -> str:
@@ -40,27 +115,20 @@ class ToolCheck:
             return f"{place}, not set up"
         return "set up, but see below" if self.problems else "set up"
 
-    def as_data(self) -> dict[str, object]:
-        """The state as JSON."""
-        return {
-            "tool": self.tool,
-            "found": self.found,
-            "set_up": self.set_up,
-            "problems": self.problems,
-            "seen": self.seen,
-        }
-
 
 def check_tool(
-    target: Target, site: Site, journal: Journal, status: object
+    target: Target, site: Site, journal: Journal, reports: Sequence[Reported] | None
 ) -> ToolCheck:
-    """Check a tool by its files and by the daemon's status, None if no daemon answers."""
+    """Check a tool by its files, and by what the daemon reports; None if none answers."""
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
     states = [state for change in plan.changes for _, state in change.states]
     written = any(edit.tool == target.name for edit in journal.edits)
     set_up = bool(plugins) or written or State.CURRENT in states
-    activity = _activity(status, target)
+    activity = None
+    if reports is not None:
+        ours = [report for report in reports if report.client in target.clients]
+        activity = Activity.of(ours)
     problems = _problems(plan, site) if set_up and not plugins else []
     if set_up:
         problems += target.switched_off(site.machine)
@@ -70,9 +138,9 @@ def check_tool(
         title=target.title,
         found=plan.found,
         set_up=set_up,
+        plugins=plugins,
         problems=problems,
-        seen=[f"our plugin: {plugin}" for plugin in plugins]
-        + [_activity_line(name, facts) for name, facts in activity.items()],
+        activity=activity,
     )
 
 
@@ -88,47 +156,27 @@ def _problems(plan: ToolPlan, site: Site) -> list[str]:
     return problems
 
 
-def _activity(status: object, target: Target) -> dict[str, Mapping[str, Any]]:
-    """What the daemon reports of the tool's clients, where it does."""
-    agents = getattr(status, "agents", None)
-    facts = agents if isinstance(agents, Mapping) else {}
-    return {
-        name: facts[name]
-        for name in target.clients
-        if isinstance(facts.get(name), Mapping)
-    }
-
-
-def _activity_line(name: str, facts: Mapping[str, Any]) -> str:
-    shown = [f"{key.replace('_', ' ')} {value}" for key, value in facts.items()]
-    return f"{name}: {', '.join(shown)}"
-
-
-def _silent(
-    target: Target, machine: Machine, activity: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
+def _silent(target: Target, machine: Machine, activity: Activity | None) -> list[str]:
     """A warning if the tool's newest transcript is newer than what was stored of it."""
-    stored = [
-        moment
-        for facts in activity.values()
-        if isinstance(moment := facts.get("last_stored"), datetime)
-    ]
     newest = newest_transcript(target, machine)
-    if not stored or newest is None or newest - max(stored) < TRANSCRIPT_LEAD:
+    if activity is None or newest is None:
         return []
-    written, remembered = (f"{time:%Y-%m-%d %H:%M}" for time in (newest, max(stored)))
-    return [
-        f"transcript of {written} UTC, last memory of {remembered}: do its hooks run?"
-    ]
+    written = f"{newest:%Y-%m-%d %H:%M} UTC"
+    if activity.stored_at is None:
+        return [f"transcript of {written}, nothing stored of it: do its hooks run?"]
+    if newest - activity.stored_at < TRANSCRIPT_LEAD:
+        return []
+    stored = f"{activity.stored_at:%Y-%m-%d %H:%M}"
+    return [f"transcript of {written}, last memory of {stored}: do its hooks run?"]
 
 
 def newest_transcript(target: Target, machine: Machine) -> datetime | None:
     """When the tool's newest transcript was written."""
-    times = [
-        os.stat(path).st_mtime  # noqa: PTH116 a path is made for the newest ones alone
-        for path in islice(_transcripts(target, machine), TRANSCRIPTS_MAX)
-    ]
-    return datetime.fromtimestamp(max(times), UTC) if times else None
+    newest = 0.0
+    for path in islice(_transcripts(target, machine), TRANSCRIPTS_MAX):
+        with suppress(OSError):  # deleted meanwhile
+            newest = max(newest, path.stat().st_mtime)
+    return datetime.fromtimestamp(newest, UTC) if newest else None
 
 
 def _transcripts(target: Target, machine: Machine) -> Iterator[Path]:
