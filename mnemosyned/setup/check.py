@@ -106,7 +106,7 @@ class ToolCheck:
     """Where our plugin is installed."""
     problems: list[str]
     activity: Activity | None
-    """What its hooks did; None if no daemon answers."""
+    """What its hooks did; None if it has none, or no daemon answers."""
 
     @property
     def verdict(self) -> str:
@@ -126,7 +126,9 @@ def check_tool(
     written = any(edit.tool == target.name for edit in journal.edits)
     set_up = bool(plugins) or written or State.CURRENT in states
     activity = None
-    if reports is not None:
+    labels = [label for change in plan.changes for label, _ in change.states]
+    has_hooks = any(label.startswith(("hook", "plugin")) for label in labels)
+    if reports is not None and (has_hooks or plugins):
         ours = [report for report in reports if report.client in target.clients]
         activity = Activity.of(ours)
     problems = _problems(plan, site) if set_up and not plugins else []

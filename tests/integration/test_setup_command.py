@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -11,7 +15,13 @@ import pytest
 from click.testing import CliRunner
 
 from mnemosyned.cli.setup import setup
+from mnemosyned.cli.show_setup import show_check
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.paths import state_dir
+from mnemosyned.setup.check import ToolCheck, check_tool
+from mnemosyned.setup.journal import Journal
+from mnemosyned.setup.machine import Machine, Programs
+from mnemosyned.setup.target import Site
 from mnemosyned.setup.targets import TARGETS
 
 VARIABLES = (
@@ -247,3 +257,78 @@ def test_packages_are_written_once_with_the_parts_of_a_setup(home: Path) -> None
         r"`([a-z]+) (?:plugin|extensions)", (folder / "README.md").read_text()
     )
     assert {"claude", "codex", "gemini"} <= set(commands)
+
+
+# ---------------------------------------------------------- what was seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What the daemon reports of one kind of event."""
+
+    client: str = "claude-code"
+    calls: int = 1
+    stored: int = 0
+    characters: int = 0
+    failures: int = 0
+    mean_ms: float = 10
+    slowest_ms: float = 20
+    called_at: datetime = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    stored_at: datetime | None = None
+    informed_at: datetime | None = None
+    failed_at: datetime | None = None
+    failure: str = ""
+
+
+def checked(*reports: Report) -> ToolCheck:
+    machine = Machine.present()
+    site = Site(
+        machine=machine, programs=Programs.of(machine, Path(sys.prefix) / "bin")
+    )
+    journal = Journal(state_dir() / "setup")
+    return check_tool(TARGETS["claude-code"], site, journal, reports)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
+    run("claude-code", "--yes")
+    early, late = (datetime(2026, 11, 20, hour, tzinfo=UTC) for hour in (9, 10))
+
+    check = checked(
+        Report(calls=3, stored=2, stored_at=early, mean_ms=10),
+        Report(calls=1, characters=700, informed_at=late, mean_ms=50, slowest_ms=90),
+        Report(failures=1, failed_at=early, failure="StorageFailed", calls=0),
+        Report(client="codex", calls=99),
+    )
+
+    shown = " ".join(show_check([check], daemon="reachable").split())
+    assert check.problems == []
+    assert "4 calls of 20 ms, the slowest 90 ms; 2 memories stored" in shown
+    assert "700 characters told" in shown
+    assert "1 failure, the last 2026-11-20" in shown
+    assert "StorageFailed" in shown
+
+
+@pytest.mark.parametrize(
+    ("stored_at", "said"),
+    [
+        (None, "nothing stored of it"),
+        (datetime(2026, 11, 20, 9, tzinfo=UTC), "last memory of 2026-11-20 09:00"),
+        (datetime(2026, 11, 20, 11, 55, tzinfo=UTC), ""),
+    ],
+)
+def test_a_transcript_newer_than_the_last_memory_is_told(
+    home: Path, stored_at: datetime | None, said: str
+) -> None:
+    run("claude-code", "--yes")
+    transcript = home / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text("{}\n")
+    written = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
+    os.utime(transcript, (written, written))
+
+    problems = checked(Report(stored_at=stored_at)).problems
+
+    assert len(problems) == bool(said)
+    assert said in "".join(problems)
+    assert not problems or "transcript of 2026-11-20 12:00 UTC" in problems[0]
