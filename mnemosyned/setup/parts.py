@@ -215,7 +215,8 @@ def _commands(value: Json) -> Iterator[str]:
                 yield str(part[0])
 
 
-def _starts_ours(command: str) -> bool:
+def starts_ours(command: str) -> bool:
+    """Whether a command line, or the path of a program, starts one of ours."""
     if File(command).name in PROGRAMS:
         return True
     try:
@@ -228,8 +229,8 @@ def _starts_ours(command: str) -> bool:
 def _is_ours(value: Json) -> bool:
     """Whether a value starts programs, and ours alone."""
     commands = list(_commands(value))
-    return bool(commands) and all(map(_starts_ours, commands))
+    return bool(commands) and all(map(starts_ours, commands))
 
 
 def _has_ours(value: Json) -> bool:
-    return any(map(_starts_ours, _commands(value)))
+    return any(map(starts_ours, _commands(value)))

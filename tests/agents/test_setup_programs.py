@@ -19,6 +19,8 @@ from typing import ClassVar
 import pytest
 from e2e.daemons import environment
 
+from mnemosyned.setup.machine import Machine
+from mnemosyned.setup.targets.codex_trust import listed_hooks
 from mnemosyned.setup.targets.opencode import plugin_text
 
 pytestmark = pytest.mark.agents
@@ -104,6 +106,30 @@ def test_codex_lists_the_server_with_its_variables(user: User) -> None:
     user.run("mnem", "setup", "--undo", "--yes")
     assert config.read_text() == text
     assert "mnem" not in user.run("codex", "mcp", "list")
+
+
+def test_codex_says_in_a_check_which_hooks_it_trusts(user: User) -> None:
+    config = user.write(".codex/config.toml", "")
+    user.run("mnem", "setup", "codex", "--yes")
+
+    untrusted = _problems(user)
+    machine = Machine(home=user.home, directory=user.home, environment=user.environment)
+    hooks = listed_hooks(PROGRAMS / "codex", machine) or []
+    for hook in hooks:
+        key, digest = hook["key"], hook["currentHash"]
+        table = f'\n[hooks.state."{key}"]\ntrusted_hash = "{digest}"\n'
+        config.write_text(config.read_text() + table)
+
+    assert len(hooks) == 5
+    assert "preCompact" in untrusted[0]
+    assert "stop" in untrusted[0]
+    assert _problems(user) == []
+
+
+def _problems(user: User) -> list[str]:
+    shown = user.tried("mnem", "setup", "--check", "codex", "--json").stdout
+    problems: list[str] = json.loads(shown)["tools"][0]["problems"]
+    return problems
 
 
 def test_gemini_lists_the_server(user: User) -> None:

@@ -194,7 +194,7 @@ def test_a_check_says_what_is_missing_and_switched_off(home: Path) -> None:
     assert "Claude Code: set up, but see below" in shown
     assert "~/.claude/settings.json: hook Stop: missing" in flat
     assert "disableAllHooks: no hook runs" in flat
-    assert "its hooks are not trusted yet: open /hooks" in flat
+    assert "SessionEnd; open /hooks in Codex once" in flat
     assert "no daemon" in flat
     assert "Cursor" not in shown
 
@@ -210,6 +210,33 @@ def test_a_check_as_json_names_every_problem(home: Path) -> None:
     assert code == 1
     assert check["set_up"] is True
     assert any("features.hooks is false" in problem for problem in check["problems"])
+
+
+@pytest.mark.usefixtures("home")
+def test_a_check_believes_the_trust_that_codex_keeps(home: Path) -> None:
+    (home / ".codex").mkdir()
+    other = {"hooks": [{"type": "command", "command": "say done"}]}
+    hooks = home / ".codex" / "hooks.json"
+    hooks.write_text(json.dumps({"hooks": {"Stop": [other]}}))
+    run("codex", "--yes")
+    places = {
+        "session_start:0:0": "",
+        "user_prompt_submit:0:0": "",
+        "stop:0:0": "",
+        "pre_compact:0:0": "",
+        "session_end:0:0": "enabled = false\n",
+    }
+    config = home / ".codex" / "config.toml"
+    for place, more in places.items():
+        table = f'\n[hooks.state."{hooks}:{place}"]\ntrusted_hash = "sha256:1"\n{more}'
+        config.write_text(config.read_text() + table)
+
+    _, shown = run("--check", "codex", "--json")
+
+    (check,) = json.loads(shown)["tools"]
+    assert check["problems"] == [
+        "not trusted yet, and skipped: Stop, SessionEnd; open /hooks in Codex once"
+    ]
 
 
 @pytest.mark.usefixtures("home")

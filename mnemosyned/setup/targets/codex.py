@@ -8,6 +8,7 @@ from mnemosyned.setup.documents.paths import value_at
 from mnemosyned.setup.machine import Machine
 from mnemosyned.setup.parts import NAME, Part
 from mnemosyned.setup.target import Site, Target
+from mnemosyned.setup.targets.codex_trust import untrusted
 from mnemosyned.setup.targets.shapes import (
     CLAUDE_EVENTS,
     Parts,
@@ -42,16 +43,14 @@ def _plugins(machine: Machine) -> list[str]:
 
 
 def _switched_off(machine: Machine) -> list[str]:
-    settings = settings_of(_folder(machine) / "config.toml")
-    reasons = []
+    folder = _folder(machine)
+    settings = settings_of(folder / "config.toml")
     if value_at(settings, ("features", "hooks")) is False:
-        reasons.append("features.hooks is false in config.toml: no hook runs")
-    trusted = value_at(settings, ("hooks", "state"))
-    ours = str(_folder(machine) / "hooks.json")
-    entries = trusted if isinstance(trusted, dict) else {}
-    if not any(ours in key for key in entries):
-        reasons.append("its hooks are not trusted yet: open /hooks in Codex once")
-    return reasons
+        return ["features.hooks is false in config.toml: no hook runs"]
+    if events := untrusted(machine, folder):
+        skipped = ", ".join(events)
+        return [f"not trusted yet, and skipped: {skipped}; open /hooks in Codex once"]
+    return []
 
 
 TARGET = Target(
