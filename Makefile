@@ -241,7 +241,9 @@ wheel-llm: $(READY)
 uninstall: ## undo `make install`; your memory and a config you changed stay
 	@systemctl --user disable --now mnemosyned 2>/dev/null \
 		|| echo "no running unit; stop a daemon of your own yourself"
-	rm -f $(PREFIX)/bin/mnemosyned $(PREFIX)/bin/mnem $(UNIT)
+	@if [ -e $(STATE)/setup/journal.json ] && [ -x $(PREFIX)/bin/mnem ]; then \
+		$(PREFIX)/bin/mnem setup --undo --yes || true; fi
+	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)
 	rm -rf $(APP)/venv $(UNIT).d
 	if [ -d $(APP) ]; then rmdir $(APP); fi
 	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +25,24 @@ from mnemosyned.verbs.sleep import Sleep
 R = TypeVar("R")
 
 BAR_EVERY_S = 0.2
+
+
+def client_of(context: click.Context) -> Client:
+    """The client of a command, on the socket that was named or is configured."""
+    return Client(context.find_root().obj or _configured_socket())
+
+
+def _configured_socket() -> str | None:
+    """The socket named in the daemon's configuration file, if there is one."""
+    # Loaded here: most clients find the daemon on its usual socket.
+    from mnemosyned.paths import config_dir  # noqa: PLC0415
+
+    file = config_dir() / "mnemosyned.yaml"
+    if "MNEMOSYNE_SOCKET" in os.environ or not file.exists():
+        return None
+    from mnemosyned.config import load_config  # noqa: PLC0415
+
+    return load_config(file).socket
 
 
 def called(client: Client, request: Request[R]) -> R:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from io import StringIO
@@ -13,7 +12,7 @@ import click
 import msgspec
 from click.shell_completion import get_completion_class
 
-from mnemosyned.cli.calls import called, confirmed, on_interrupt
+from mnemosyned.cli.calls import called, client_of, confirmed, on_interrupt
 from mnemosyned.cli.importer import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
 from mnemosyned.cli.show_memories import remarks, render
 from mnemosyned.client import Client
@@ -250,7 +249,7 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
         **given: Any,  # noqa: ANN401
     ) -> int:
         request = parse_text(verb, _fields(given))
-        with _client(context) as client:
+        with client_of(context) as client:
             asks = isinstance(request, ASK_FIRST) and not (yes or request.dry_run)
             call: Callable[..., object] = confirmed if asks else called
             result = call(client, request)
@@ -337,23 +336,6 @@ def _object(text: str, where: str, *, field: str) -> object:
         raise InvalidRequest(f"{where} is not JSON: {error}", field=field) from error
 
 
-def _client(context: click.Context) -> Client:
-    return Client(context.find_root().obj or _configured_socket())
-
-
-def _configured_socket() -> str | None:
-    """The socket named in the daemon's configuration file, if there is one."""
-    # Loaded here: most clients find the daemon on its usual socket.
-    from mnemosyned.paths import config_dir  # noqa: PLC0415
-
-    file = config_dir() / "mnemosyned.yaml"
-    if "MNEMOSYNE_SOCKET" in os.environ or not file.exists():
-        return None
-    from mnemosyned.config import load_config  # noqa: PLC0415
-
-    return load_config(file).socket
-
-
 @mnem.group(context_settings={"help_option_names": ["-h", "--help"]})
 def archive() -> None:
     """Limit what the archive keeps."""
@@ -390,7 +372,7 @@ def import_file(
     lines are not stored twice.
     """
     again = "what was imported so far is stored; import the file again for the rest"
-    with _client(context) as client, on_interrupt(again):
+    with client_of(context) as client, on_interrupt(again):
         report = None
         if bad_lines == "refuse":
             report = _pass(file, client, label="checking", check_only=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.show_setup import (
     as_data,
     next_steps,
@@ -95,8 +96,7 @@ def setup(
     if mode == "undo":
         return run.undo(tools)
     if mode == "check":
-        socket = context.find_root().obj
-        return run.check(tools, Client(socket))
+        return run.check(tools, client_of(context))
     return run.set_up(tools) if tools else run.guide()
 
 
@@ -128,46 +128,63 @@ class _Setup:
         self._dry_run = dry_run
         self._as_json = as_json
         self._journal = Journal(state_dir() / "setup")
-        programs = Programs.of(machine, Path(sys.prefix) / "bin")
+        programs = Programs.of(machine, Path(sys.argv[0]))
         self._site = Site(machine=machine, programs=programs, project=project)
 
     def set_up(self, tools: tuple[str, ...]) -> int:
         """Set up the tools named, one after the other."""
-        if not self._site.programs.mnem.exists():
-            raise InvalidRequest(
-                f"{self._site.programs.mnem} does not exist; install mnemosyned again"
-            )
+        self._check_programs()
         if not (self._sure or self._dry_run) and not sys.stdin.isatty():
             raise InvalidRequest(
                 "not confirmed: standard input is not a terminal; pass --yes or --dry-run"
             )
-        results = [self._one(name) for name in dict.fromkeys(tools)]
+        results = [self._set_up_tool(name) for name in dict.fromkeys(tools)]
         if self._as_json:
             say_json({"tools": [data for data, _ in results]})
         return EXIT_CONFLICT if any(failed for _, failed in results) else 0
 
-    def _one(self, name: str) -> tuple[dict[str, object], bool]:
-        """Set up a tool; what is to be printed as JSON, and whether it failed."""
+    def _check_programs(self) -> None:
+        programs = self._site.programs
+        if not programs.mnem.exists():
+            raise InvalidRequest(
+                f"{programs.mnem} does not exist; install mnemosyned again"
+            )
+        if programs.temporary:
+            raise InvalidRequest(
+                f"{programs.mnem} is a temporary installation, which would be gone when a tool "
+                "starts it; install mnemosyned first, as with `uv tool install`"
+            )
+
+    def _set_up_tool(
+        self, name: str, *, one_of_many: bool = False
+    ) -> tuple[dict[str, object], bool]:
+        """Set up a tool; what is to be printed as JSON, and whether it failed.
+
+        A no ends the command, unless it is asked about many tools.
+        """
         plan = plan_tool(TARGETS[name], self._site, self._journal)
         if not self._as_json:
             say(show_plan(plan, whole=self._dry_run), styled=True)
         failures = plan.problems
-        written = bool(plan.changed) and not failures and not self._dry_run
-        if written and self._confirmed(plan):
+        writes = bool(plan.changed) and not failures and not self._dry_run
+        if writes and self._confirmed(plan, one_of_many=one_of_many):
             failures = set_up(plan, self._journal)
             confirmed = confirmed_by(plan.target, self._site)
             if not self._as_json and not failures:
                 say(next_steps(plan, confirmed), styled=True)
-        elif not failures and not plan.changed:
+        elif not (failures or plan.changed or self._dry_run):
             set_up(plan, self._journal)  # another tool may share its files
         if not self._as_json:
             for failure in failures:
                 say(f"mnem: {failure}", err=True)
-        return as_data(plan, failures, written=written), bool(failures)
+        return as_data(plan, failures, written=writes), bool(failures)
 
-    def _confirmed(self, plan: ToolPlan) -> bool:
+    def _confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
+        question = f"Write this for {plan.target.title}?"
+        if one_of_many:
+            return agreed(question, default=True)
         if not self._sure:
-            ask(f"Write this for {plan.target.title}?")
+            ask(question)
         return True
 
     def guide(self) -> int:
@@ -186,14 +203,14 @@ class _Setup:
             return self.set_up(tuple(found))
         if not sys.stdin.isatty() or self._as_json:
             raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
-        wanted = [
-            plan.target.name
-            for plan in plans
-            if not plan.problems
-            and plan.changed
-            and agreed(f"Set up {plan.target.title}?", default=True)
-        ]
-        return self.set_up(tuple(wanted)) if wanted else 0
+        self._check_programs()
+        failed = False
+        for plan in plans:
+            if plan.problems or plan.changed:
+                say("")
+                _, fails = self._set_up_tool(plan.target.name, one_of_many=True)
+                failed = failed or fails
+        return EXIT_CONFLICT if failed else 0
 
     def undo(self, tools: tuple[str, ...]) -> int:
         """Take out what setup wrote for these tools, or for all."""
@@ -243,7 +260,7 @@ class _Setup:
             say_json(
                 {
                     "daemon": problem or "reachable",
-                    "programs": [*map(str, self._site.programs.missing)],
+                    "missing_programs": [*map(str, self._site.programs.missing)],
                     "tools": checks,
                 }
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,17 +64,26 @@ class Programs:
     hook: Path
 
     @classmethod
-    def of(cls, machine: Machine, installed: Path) -> Programs:
-        """Those of the installation at `installed`, by their links on the PATH if there are any."""
+    def of(cls, machine: Machine, started: Path) -> Programs:
+        """Those of the installation that was `started`, by links on the PATH if there are any."""
+        folder = started.resolve().parent
+        if not (folder / "mnem").exists():  # such as `python -m`
+            folder = Path(sysconfig.get_path("scripts"))
         return cls(
-            mnem=_stable(machine, installed / "mnem"),
-            hook=_stable(machine, installed / "mnem-hook"),
+            mnem=_stable(machine, folder / "mnem"),
+            hook=_stable(machine, folder / "mnem-hook"),
         )
 
     @property
     def missing(self) -> list[Path]:
         """The programs that do not exist or cannot be run."""
         return [path for path in (self.mnem, self.hook) if not os.access(path, os.X_OK)]
+
+    @property
+    def temporary(self) -> bool:
+        """Whether they are in a cache, as `uvx` and `pipx run` have them."""
+        caches = (Path(".cache") / name for name in ("uv", "pipx"))
+        return any(f"/{cache}/" in str(self.mnem) for cache in caches)
 
 
 def _stable(machine: Machine, program: Path) -> Path:

@@ -58,10 +58,19 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     assert f"Environment=PATH={commands}:" in unit.read_text()
     assert memory.parent.stat().st_mode & 0o777 == 0o700
 
+    subprocess.run(
+        [commands / "mnem", "setup", "cursor", "--yes"],
+        env={"HOME": str(home), "PATH": f"{commands}:/usr/bin:/bin"},
+        check=True,
+    )
+    written = (home / ".cursor" / "mcp.json").read_text()
+    assert f'"command": "{commands / "mnem"}"' in written
+
     make("uninstall", home)
 
     left = {path for path in home.rglob("*") if path.is_file()}
     assert {path for path in left if "mnem" in str(path.relative_to(home))} == {memory}
+    assert not (home / ".cursor").exists()
 
 
 def test_a_config_that_was_changed_survives(home: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_dry_run_shows_all_and_writes_nothing(home: Path) -> None:
     assert code == 0
     assert "it was not found on this machine" in shown
     assert "+export const mnem = async ({ client, directory }) => {" in shown
-    assert files(home) == {}
+    assert list(home.iterdir()) == []
 
 
 def test_an_undo_can_be_tried_first(home: Path) -> None:
@@ -310,7 +310,8 @@ class Report:
 def checked(*reports: Report) -> ToolCheck:
     machine = Machine.present()
     site = Site(
-        machine=machine, programs=Programs.of(machine, Path(sys.prefix) / "bin")
+        machine=machine,
+        programs=Programs.of(machine, Path(sys.prefix) / "bin" / "mnem"),
     )
     journal = Journal(state_dir() / "setup")
     return check_tool(TARGETS["claude-code"], site, journal, reports)
@@ -359,3 +360,53 @@ def test_a_transcript_newer_than_the_last_memory_is_told(
     assert len(problems) == bool(said)
     assert said in "".join(problems)
     assert not problems or "transcript of 2026-11-20 12:00 UTC" in problems[0]
+
+
+# ------------------------------------------------------- the path of a program
+
+
+def installed(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name in ("mnem", "mnem-hook"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return folder / "mnem"
+
+
+def test_the_link_on_the_path_is_written_and_not_the_version_behind_it(
+    home: Path,
+) -> None:
+    program = installed(home / "venv-1.0" / "bin")
+    links = home / "bin"
+    links.mkdir()
+    for name in ("mnem", "mnem-hook"):
+        (links / name).symlink_to(program.parent / name)
+
+    by_link = Programs.of(Machine.present(), links / "mnem")
+    by_file = Programs.of(Machine.present(), program)
+
+    assert by_link == by_file
+    assert by_link.mnem == links / "mnem"
+    assert by_link.hook == links / "mnem-hook"
+
+
+def test_another_program_of_the_name_on_the_path_is_not_taken(home: Path) -> None:
+    installed(home / "bin")
+    program = installed(home / "own" / "bin")
+
+    programs = Programs.of(Machine.present(), program)
+
+    assert programs.mnem == program
+    assert programs.missing == []
+
+
+def test_a_temporary_installation_is_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = installed(home / ".cache" / "uv" / "archive-v0" / "x" / "bin")
+    monkeypatch.setattr(sys, "argv", [str(program), "setup"])
+
+    with pytest.raises(InvalidRequest, match="temporary installation"):
+        run("cursor", "--yes")
+
+    assert not (home / ".cursor").exists()
