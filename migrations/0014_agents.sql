@@ -37,6 +37,9 @@ CREATE TABLE agent_activity (
     PRIMARY KEY (client, event)
 ) STRICT, WITHOUT ROWID;
 
+-- The episodes of a session, the newest first.
+CREATE INDEX episodic_memory_session ON episodic_memory (session_id, covers_from);
+
 -- Ids of captured messages that were forgotten: their transcripts are still there to be read again.
 CREATE TABLE agent_forgotten (
     id TEXT PRIMARY KEY

@@ -29,6 +29,9 @@ MODEL_TOKENIZER = "model"
 API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 """Not a setting: settings are shown and logged."""
 
+PROJECT_VARIABLE = "MNEMOSYNE_PROJECT"
+"""Not a setting: hooks and `mnem mcp` read it."""
+
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
 QuietHours = Annotated[
@@ -118,6 +121,13 @@ class LearningsConfig(_Section, frozen=True):
     recognize: bool = True
 
 
+class HooksConfig(_Section, frozen=True):
+    """Hooks of agents' tools."""
+
+    capture: bool = True
+    tell: bool = True
+
+
 class EmbeddingConfig(_Section, frozen=True):
     """The embedding model that recall uses besides words, if any."""
 
@@ -163,6 +173,7 @@ class Config(_Section, frozen=True):
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     context: ContextConfig = msgspec.field(default_factory=ContextConfig)
     learnings: LearningsConfig = msgspec.field(default_factory=LearningsConfig)
+    hooks: HooksConfig = msgspec.field(default_factory=HooksConfig)
     embedding: EmbeddingConfig = msgspec.field(default_factory=EmbeddingConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
@@ -400,7 +411,7 @@ _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
 """An example of each value that a pattern checks."""
 _YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}
 """Words for a yes or no in the environment, besides those of JSON."""
-_NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE}
+_NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE, PROJECT_VARIABLE}
 _KEYS: dict[str, Any] = dict(keys())
 _BUILT = msgspec.json.Decoder(Config)
 """Made at import for what it leaves with the types: at first use, two threads would crash."""

@@ -40,6 +40,7 @@ from mnemosyned.summarizers.parallel import ParallelSummarizer
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
+    from mnemosyned.hooks.service import HookService
     from mnemosyned.vectors.indexer import Vectors
 
 CACHE_BYTES_MAX = 12_000_000
@@ -57,6 +58,8 @@ class OpenMemory:
     retention: RetentionService
     policies: PolicyHolder
     agents: AgentStore
+    hooks: HookService | None
+    """The hooks of agents' tools; only where a socket is served."""
     config: Config
 
     def reconfigure(self, config: Config) -> None:
@@ -139,7 +142,22 @@ def open_memory(
             vectors=vectors,
         )
         stack.enter_context(sleeper)
-        yield OpenMemory(service, sleeper, retention, policies, store.agents, config)
+        hooks = None
+        if socket:
+            # Loaded here: an embedded memory has no hooks.
+            from mnemosyned.hooks.service import HookService  # noqa: PLC0415
+
+            hooks = HookService(
+                service=service,
+                agents=store.agents,
+                learnings=store.learnings,
+                clock=cycle.clock,
+                policies=policies,
+            )
+            stack.enter_context(hooks)
+        yield OpenMemory(
+            service, sleeper, retention, policies, store.agents, hooks, config
+        )
 
 
 def _make_about(config: Config, schema: int, *, in_background: bool) -> About:

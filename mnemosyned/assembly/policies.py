@@ -15,7 +15,12 @@ from mnemosyned.domain.retention import Retention
 from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
 from mnemosyned.service.intake import Intake
-from mnemosyned.service.policies import Policies, WindowPolicy, default_counter
+from mnemosyned.service.policies import (
+    HookPolicy,
+    Policies,
+    WindowPolicy,
+    default_counter,
+)
 from mnemosyned.sleep.policy import (
     BackgroundPolicy,
     Budget,
@@ -49,6 +54,7 @@ def make_policies(config: Config, summarizer: Summarizer) -> Policies:
         sleep=_sleep_policy(config),
         retention=_retention(config),
         window=_window_policy(config, summarizer),
+        hooks=HookPolicy(capture=config.hooks.capture, tell=config.hooks.tell),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mnemosyned.assembly.build import OpenMemory
+from mnemosyned.daemon.api.hooks import hook_resources
 from mnemosyned.daemon.api.verbs import verb_resources
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 
@@ -12,6 +13,7 @@ def resources(memory: OpenMemory) -> dict[str, Resource]:
     return {
         **verb_resources(memory.service),
         "/mcp": Resource(_mcp_route(memory), methods=("POST",)),
+        **(hook_resources(memory.hooks) if memory.hooks else {}),
     }
 
 

@@ -40,6 +40,16 @@ class WindowPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookPolicy:
+    """What the hooks of agents' tools do."""
+
+    capture: bool = True
+    """Whether what was said is stored."""
+    tell: bool = True
+    """Whether agents are told of earlier sessions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
     """One set of policies."""
 
@@ -47,6 +57,7 @@ class Policies:
     sleep: SleepPolicy = field(default_factory=SleepPolicy)
     retention: Retention = field(default_factory=Retention)
     window: WindowPolicy = field(default_factory=WindowPolicy)
+    hooks: HookPolicy = field(default_factory=HookPolicy)
 
 
 class PolicyHolder:
@@ -77,3 +88,8 @@ class PolicyHolder:
     def window(self) -> WindowPolicy:
         """The defaults of `context` and `compact`."""
         return self.current.window
+
+    @property
+    def hooks(self) -> HookPolicy:
+        """What hooks of agents' tools do."""
+        return self.current.hooks

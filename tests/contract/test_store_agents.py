@@ -35,19 +35,43 @@ def call(event: str = "stop", *, minutes: float = 0, **fields: object) -> AgentC
 def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
     first = session("codex:1")
     store.agents.keep_session(first)
-    later = replace(
+    later = NOON + timedelta(hours=1)
+    store.agents.advance("codex:1", 77, "1:2")
+    store.agents.note_shown("codex:1", ["m3", "m1"], informed_at=NOON)
+    store.agents.keep_session(
+        replace(first, started_at=later, seen_at=later, directory="/w/x", shown=())
+    )
+
+    assert store.agents.session("codex:1") == replace(
         first,
-        seen_at=NOON + timedelta(hours=1),
+        seen_at=later,
+        directory="/w/x",
         informed_at=NOON,
         position=77,
         file="1:2",
+        shown=("m1", "m2", "m3"),
     )
-    store.agents.keep_session(
-        replace(later, started_at=NOON + timedelta(hours=1))
-    )  # the start stays
-
-    assert store.agents.session("codex:1") == later
     assert store.agents.session("codex:2") is None
+
+
+def test_the_newest_memories_of_sessions_come_from_every_tier(
+    store: MemoryStore,
+) -> None:
+    old = [replace(each, session="codex:1") for each in trio("old")]
+    new = replace(memory("new"), session="codex:1")
+    other = replace(memory("other"), session="codex:2")
+    remember_batch(store, *old, new, other)
+    consolidate(store, promotion("e", *old))
+
+    latest = store.agents.latest(["codex:1"], 3)
+
+    assert latest[0].id == "new"
+    assert {each.id for each in latest[1:]} <= {each.id for each in old}
+    assert len(latest) == 3
+    episode = store.agents.latest_episode("codex:1")
+    assert episode
+    assert episode.id == "e"
+    assert store.agents.latest_episode("codex:2") is None
 
 
 def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
@@ -58,6 +82,10 @@ def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
 
     assert store.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
     assert store.agents.sessions_of("", 2) == []
+    assert store.agents.projects_of(["codex:1", "cursor:9", "codex:77"]) == {
+        "codex:1": "shop",
+        "cursor:9": "other",
+    }
 
 
 def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:

@@ -77,6 +77,8 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "context.tokenizer": ("/x/tokenizer.json", "/x/tokenizer.json"),
     "context.model_limit_s": ("5", 5.0),
     "learnings.recognize": ("no", False),
+    "hooks.capture": ("no", False),
+    "hooks.tell": ("off", False),
     "embedding.model_path": ("/e.gguf", "/e.gguf"),
     "embedding.query_prefix": ("query:", "query:"),
     "embedding.memory_prefix": ("passage:", "passage:"),

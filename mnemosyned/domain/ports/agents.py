@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from mnemosyned.domain.memory import Episode, MemoryRecord
+
 CAPTURED_PREFIX = "a-"
 """The beginning of the id of every memory that was captured from an agent's conversation."""
 
@@ -82,11 +84,33 @@ class AgentStore(Protocol):
         ...
 
     def keep_session(self, session: AgentSession) -> None:
-        """Add a session, or replace what is known of it except its start."""
+        """Add a session, or replace its project, directory, transcript and when it was seen."""
+        ...
+
+    def advance(self, session: str, position: int, file: str) -> None:
+        """Keep how far the transcript of a session was read."""
+        ...
+
+    def note_shown(
+        self, session: str, ids: Sequence[str], *, informed_at: datetime | None = None
+    ) -> None:
+        """Keep what a session was told, and when its start was."""
+        ...
+
+    def latest(self, sessions: Sequence[str], limit: int) -> list[MemoryRecord]:
+        """Return the newest memories of these sessions, from every tier, the newest first."""
+        ...
+
+    def latest_episode(self, session: str) -> Episode | None:
+        """Return the newest episode of a session, without provenance and details."""
         ...
 
     def sessions_of(self, project: str, limit: int) -> list[str]:
         """Return the sessions of a project, the last seen first; none for no project."""
+        ...
+
+    def projects_of(self, sessions: Sequence[str]) -> dict[str, str]:
+        """Return the projects of those sessions that are known."""
         ...
 
     def recent(self, limit: int) -> list[AgentSession]:

@@ -51,3 +51,24 @@ def writes(
         )
 
     return call
+
+
+def writes_lazily(
+    method: Callable[Concatenate[S, sqlite3.Connection, P], R],
+) -> Callable[Concatenate[S, P], R]:
+    """Call a method as `writes` does, without waiting for the disk.
+
+    A failure of power takes its changes back whole, unless a later write was durable.
+    """
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        (outcome,) = self._writer.write_each(
+            [lambda connection: method(self, connection, *args, **kwargs)],
+            durable=False,
+        )
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return call

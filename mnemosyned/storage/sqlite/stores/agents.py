@@ -5,19 +5,29 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from functools import partial
+from datetime import datetime
 from typing import Any
 
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.domain.ports.agents import (
     AgentActivity,
     AgentCall,
     AgentSession,
     AgentStore,
 )
-from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.database.transactions import (
+    Transactional,
+    reads,
+    writes_lazily,
+)
 from mnemosyned.storage.sqlite.tables.rows import (
+    ARCHIVE_FIELDS,
+    EPISODE_COLUMNS,
+    MEMORY_FIELDS,
+    episode_from,
     instant,
     instant_text,
+    memory_from,
     optional_instant,
 )
 
@@ -39,7 +49,10 @@ _ACTIVITY = (
 
 
 class SqliteAgents(Transactional, AgentStore):
-    """An `AgentStore` on one SQLite file."""
+    """An `AgentStore` on one SQLite file.
+
+    Nothing of it waits for the disk: what a failure of power takes back is read or counted again.
+    """
 
     @reads
     def session(
@@ -50,7 +63,7 @@ class SqliteAgents(Transactional, AgentStore):
         ).fetchone()
         return _session_from(row) if row else None
 
-    @writes
+    @writes_lazily
     def keep_session(
         self, connection: sqlite3.Connection, session: AgentSession
     ) -> None:
@@ -59,8 +72,7 @@ class SqliteAgents(Transactional, AgentStore):
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (session_id) DO UPDATE SET project = excluded.project, "
             "directory = excluded.directory, transcript = excluded.transcript, "
-            "file = excluded.file, position = excluded.position, seen_at = excluded.seen_at, "
-            "informed_at = excluded.informed_at, shown = excluded.shown",
+            "seen_at = excluded.seen_at",
             _session_row(session),
         )
         connection.execute(
@@ -68,6 +80,76 @@ class SqliteAgents(Transactional, AgentStore):
             "FROM agent_session ORDER BY seen_at DESC LIMIT -1 OFFSET ?)",
             (SESSIONS_MAX,),
         )
+
+    @writes_lazily
+    def advance(
+        self, connection: sqlite3.Connection, session: str, position: int, file: str
+    ) -> None:
+        connection.execute(
+            "UPDATE agent_session SET position = ?, file = ? WHERE session_id = ?",
+            (position, file, session),
+        )
+
+    @writes_lazily
+    def note_shown(
+        self,
+        connection: sqlite3.Connection,
+        session: str,
+        ids: Sequence[str],
+        *,
+        informed_at: datetime | None = None,
+    ) -> None:
+        row = connection.execute(
+            "SELECT shown FROM agent_session WHERE session_id = ?", (session,)
+        ).fetchone()
+        if row is None:
+            return
+        shown = list(dict.fromkeys([*json.loads(row[0]), *ids]))[-SHOWN_MAX:]
+        connection.execute(
+            "UPDATE agent_session SET shown = ?, informed_at = ifnull(?, informed_at) "
+            "WHERE session_id = ?",
+            (
+                json.dumps(shown),
+                instant_text(informed_at) if informed_at else None,
+                session,
+            ),
+        )
+
+    @reads
+    def latest(
+        self, connection: sqlite3.Connection, sessions: Sequence[str], limit: int
+    ) -> list[MemoryRecord]:
+        names = json.dumps(list(sessions))
+        among = "session_id IN (SELECT value FROM json_each(?))"
+        working = connection.execute(
+            f"SELECT {MEMORY_FIELDS} FROM working_memory WHERE {among} "
+            "ORDER BY created_at DESC, seq DESC LIMIT ?",
+            (names, limit),
+        )
+        memories = [memory_from(row, tier=Tier.WORKING) for row in working]
+        archived = connection.execute(
+            f"SELECT e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
+            "CROSS JOIN archive AS a ON a.episode_seq = e.seq "
+            f"WHERE e.{among} AND e.level = 0 "
+            "ORDER BY e.covers_from DESC, a.created_at DESC, a.seq DESC LIMIT ?",
+            (names, limit),
+        )
+        memories += [
+            memory_from(row[1:], tier=Tier.ARCHIVE, episode=row[0]) for row in archived
+        ]
+        memories.sort(key=lambda memory: memory.created_at, reverse=True)
+        return memories[:limit]
+
+    @reads
+    def latest_episode(
+        self, connection: sqlite3.Connection, session: str
+    ) -> Episode | None:
+        row = connection.execute(
+            f"SELECT {EPISODE_COLUMNS} FROM episodic_memory "
+            "WHERE session_id = ? AND level = 0 ORDER BY covers_from DESC LIMIT 1",
+            (session,),
+        ).fetchone()
+        return episode_from(row) if row else None
 
     @reads
     def sessions_of(
@@ -81,6 +163,17 @@ class SqliteAgents(Transactional, AgentStore):
             (project, limit),
         )
         return [session for (session,) in rows]
+
+    @reads
+    def projects_of(
+        self, connection: sqlite3.Connection, sessions: Sequence[str]
+    ) -> dict[str, str]:
+        rows = connection.execute(
+            "SELECT session_id, project FROM agent_session "
+            "WHERE session_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(sessions)),),
+        )
+        return dict(rows.fetchall())
 
     @reads
     def recent(self, connection: sqlite3.Connection, limit: int) -> list[AgentSession]:
@@ -105,13 +198,9 @@ class SqliteAgents(Transactional, AgentStore):
         }
         return [id for id in ids if id not in known]
 
-    def count(self, call: AgentCall) -> None:
-        # What a failure of power takes back is a count.
-        (outcome,) = self._writer.write_each(
-            [partial(_count, call=call)], durable=False
-        )
-        if isinstance(outcome, Exception):
-            raise outcome
+    @writes_lazily
+    def count(self, connection: sqlite3.Connection, call: AgentCall) -> None:
+        _count(connection, call)
 
     @reads
     def activity(self, connection: sqlite3.Connection) -> list[AgentActivity]:

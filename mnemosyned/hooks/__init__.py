@@ -1,0 +1,1 @@
+"""Hooks of agents' tools: what they are told, and what is captured of their conversations."""

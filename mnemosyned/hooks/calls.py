@@ -1,0 +1,271 @@
+"""One call of a hook: which tool made it, on which event, and what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+NAME_CHARS_MAX = 120
+CONVERSATION_CHARS_MAX = 300
+PATH_CHARS_MAX = 4_096
+
+Payload = Mapping[str, Any]
+Environment = Mapping[str, str]
+
+
+class Event(StrEnum):
+    """What happened, whatever the tool calls it."""
+
+    START = "start"
+    PROMPT = "prompt"
+    STOP = "stop"
+    COMPACT = "compact"
+    END = "end"
+    OTHER = "other"
+
+
+EVENTS: Mapping[str, Event] = {
+    "sessionstart": Event.START,
+    "preinvocation": Event.START,
+    "userpromptsubmit": Event.PROMPT,
+    "userpromptsubmitted": Event.PROMPT,
+    "beforesubmitprompt": Event.PROMPT,
+    "beforeagent": Event.PROMPT,
+    "preuserprompt": Event.PROMPT,
+    "chatmessage": Event.PROMPT,
+    "stop": Event.STOP,
+    "stopfailure": Event.STOP,
+    "agentstop": Event.STOP,
+    "afteragent": Event.STOP,
+    "afteragentresponse": Event.STOP,
+    "postcascaderesponse": Event.STOP,
+    "sessionidle": Event.STOP,
+    "precompact": Event.COMPACT,
+    "precompress": Event.COMPACT,
+    "sessioncompacting": Event.COMPACT,
+    "sessionend": Event.END,
+    "sessiondeleted": Event.END,
+}
+"""Events by their names in all tools, in lower case, letters alone."""
+CONTINUED = frozenset({"resume", "compact", "fork"})
+"""Starts of a session that has its context already."""
+CLIENTS = frozenset(
+    "claude-code codex cursor vscode copilot gemini antigravity opencode devin windsurf goose qwen "
+    "agent".split()
+)
+UNKNOWN_CLIENT = "agent"
+
+_FOLDERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (client, re.compile(pattern))
+    for client, pattern in (
+        ("antigravity", r"/\.gemini/antigravity|/brain/[^/]+/\.system_generated/"),
+        ("gemini", r"/\.gemini/"),
+        ("codex", r"/\.codex/|/rollout-\d{4}-"),
+        ("cursor", r"/\.cursor/|/agent-transcripts/"),
+        ("copilot", r"/\.copilot/|/session-state/"),
+        ("vscode", r"/workspaceStorage/|/Code(?: - Insiders)?/User/"),
+        ("qwen", r"/\.qwen/"),
+        ("claude-code", r"/\.claude/|/projects/-[^/]*/[^/]+\.jsonl$"),
+    )
+)
+"""The folder of the transcript shows the tool, where the payload's fields are the same."""
+
+_MARKS: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
+    ("cursor", lambda payload, _: "cursor_version" in payload),
+    ("windsurf", lambda payload, _: "agent_action_name" in payload),
+    ("devin", lambda _, environment: "DEVIN_PROJECT_DIR" in environment),
+    ("goose", lambda payload, _: "working_dir" in payload and "event" in payload),
+)
+_MARKS_LAST: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
+    ("vscode", lambda payload, _: "hookEventName" in payload),
+    ("antigravity", lambda payload, _: "conversationId" in payload),
+    ("copilot", lambda payload, _: "sessionId" in payload),
+    ("codex", lambda payload, _: "turn_id" in payload),
+    ("gemini", lambda _, environment: "GEMINI_SESSION_ID" in environment),
+    ("gemini", lambda _, environment: "GEMINI_PROJECT_DIR" in environment),
+    ("claude-code", lambda _, environment: "CLAUDE_PROJECT_DIR" in environment),
+    ("codex", lambda payload, _: "model" in payload and "transcript_path" in payload),
+)
+
+_DIRECTORIES = ("cwd", "working_dir", "directory")
+_WORKSPACES = ("workspace_roots", "workspacePaths")
+_PROJECT_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "claude-code": ("CLAUDE_PROJECT_DIR",),
+    "cursor": ("CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
+    "devin": ("DEVIN_PROJECT_DIR",),
+    "gemini": ("GEMINI_PROJECT_DIR",),
+    "qwen": ("QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookCall:
+    """A call of a hook, the same for every tool."""
+
+    client: str
+    event: Event
+    name: str = ""
+    """The event as the tool calls it."""
+    conversation: str = ""
+    directory: str = ""
+    transcript: str = ""
+    source: str = ""
+    """How a session starts."""
+    prompt: str = ""
+    reply: str = ""
+    """The last message of the agent."""
+    turn: str = ""
+    messages: tuple[Payload, ...] = ()
+    """The messages of a tool whose plugin sends them."""
+    project: str = ""
+    """The project, where the environment names it."""
+    fields: Payload = field(default_factory=dict)
+
+    @property
+    def session(self) -> str:
+        """The session of its memories; empty without a conversation."""
+        return f"{self.client}:{self.conversation}" if self.conversation else ""
+
+    @property
+    def starts_anew(self) -> bool:
+        """Whether a session starts that has no context yet."""
+        return self.event is Event.START and self.source not in CONTINUED
+
+
+def parse_call(
+    payload: Payload,
+    environment: Environment,
+    *,
+    directory: str = "",
+    arguments: tuple[str, ...] = (),
+) -> HookCall:
+    """Read what a tool sent; `directory` is the hook's own, and counts where nothing else does."""
+    transcript = _first(
+        payload, "transcript_path", "transcriptPath", limit=PATH_CHARS_MAX
+    ) or environment.get("CURSOR_TRANSCRIPT_PATH", "")
+    client = client_of(payload, environment, transcript, arguments)
+    name = _event_name(payload, arguments)
+    letters = re.sub(r"[^a-z]", "", name.lower())
+    return HookCall(
+        client=client,
+        event=EVENTS.get(letters, Event.OTHER),
+        name=name,
+        conversation=_conversation(payload, environment, transcript),
+        directory=_directory(client, payload, environment) or directory,
+        transcript=transcript,
+        source=_first(payload, "source"),
+        prompt=_prompt(payload),
+        reply=_reply(payload, letters),
+        turn=_first(payload, "prompt_id", "turn_id", "generation_id", "execution_id"),
+        messages=_messages(payload),
+        project=environment.get("MNEMOSYNE_PROJECT", ""),
+        fields=payload,
+    )
+
+
+def client_of(
+    payload: Payload,
+    environment: Environment,
+    transcript: str,
+    arguments: tuple[str, ...] = (),
+) -> str:
+    """Return the tool that called; several read the same file, so that its place says nothing."""
+    for client, is_marked in _MARKS:
+        if is_marked(payload, environment):
+            return client
+    named = arguments[0] if arguments else payload.get("client")
+    if isinstance(named, str) and named in CLIENTS:
+        return named
+    for client, folder in _FOLDERS:
+        if folder.search(transcript):
+            return client
+    for client, is_marked in _MARKS_LAST:
+        if is_marked(payload, environment):
+            return client
+    return UNKNOWN_CLIENT
+
+
+def _event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
+    named = _first(
+        payload, "hook_event_name", "hookEventName", "agent_action_name", "event"
+    )
+    if named:
+        return named
+    if len(arguments) > 1:
+        return arguments[1][:NAME_CHARS_MAX]
+    if "invocationNum" in payload:  # a tool that names no events
+        return "PreInvocation"
+    is_silent_stop = "conversationId" in payload and "toolCall" not in payload
+    return "Stop" if is_silent_stop else ""
+
+
+def _conversation(payload: Payload, environment: Environment, transcript: str) -> str:
+    named = _first(
+        payload,
+        *("conversation_id", "session_id", "sessionId", "conversationId"),
+        *("sessionID", "trajectory_id"),
+        limit=CONVERSATION_CHARS_MAX,
+    )
+    if named:
+        return named
+    for variable in ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"):
+        if environment.get(variable):
+            return environment[variable][:CONVERSATION_CHARS_MAX]
+    return transcript.rpartition("/")[2].partition(".")[0]
+
+
+def _directory(client: str, payload: Payload, environment: Environment) -> str:
+    """Return where the conversation takes place: the tool's project before its present folder."""
+    for variable in _PROJECT_VARIABLES.get(client, ()):
+        if environment.get(variable):
+            return environment[variable][:PATH_CHARS_MAX]
+    if named := _first(payload, *_DIRECTORIES, limit=PATH_CHARS_MAX):
+        return named
+    for key in _WORKSPACES:
+        roots = payload.get(key)
+        if isinstance(roots, list) and roots and isinstance(roots[0], str):
+            return roots[0].removeprefix("file://")[:PATH_CHARS_MAX]
+    return ""
+
+
+def _prompt(payload: Payload) -> str:
+    if isinstance(payload.get("prompt"), str):
+        return str(payload["prompt"])
+    info = payload.get("tool_info")
+    if isinstance(info, Mapping) and isinstance(info.get("user_prompt"), str):
+        return str(info["user_prompt"])
+    is_goose_prompt = "working_dir" in payload and "event" in payload
+    message = payload.get("message") if is_goose_prompt else None
+    initial = payload.get("initialPrompt")
+    return next((each for each in (message, initial) if isinstance(each, str)), "")
+
+
+def _reply(payload: Payload, letters: str) -> str:
+    for key in ("last_assistant_message", "lastAssistantMessage", "prompt_response"):
+        if isinstance(payload.get(key), str):
+            return str(payload[key])
+    if letters == "afteragentresponse" and isinstance(payload.get("text"), str):
+        return str(payload["text"])
+    info = payload.get("tool_info")
+    if isinstance(info, Mapping) and isinstance(info.get("response"), str):
+        return str(info["response"])
+    return ""
+
+
+def _messages(payload: Payload) -> tuple[Payload, ...]:
+    messages = payload.get("messages")
+    if not isinstance(messages, list):
+        return ()
+    return tuple(message for message in messages if isinstance(message, Mapping))
+
+
+def _first(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:
+    """Return the first of these fields that is text and not empty."""
+    for key in keys:
+        value = payload.get(key)
+        if isinstance(value, str) and value:
+            return value[:limit]
+    return ""

@@ -1,0 +1,185 @@
+"""`mnem-hook`: hands a tool's event to the daemon and prints the answer, or fails in silence.
+
+Its start is paid on every event, so it imports next to nothing. It prints exactly one JSON object,
+writes nothing to standard error and always exits 0: another code shows an error in the tool, or
+blocks it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+
+from mnemosyned.hooks import delivery, spool
+from mnemosyned.socket_path import socket_path
+
+STDIN_S = 0.2
+"""Longest wait for the tool's JSON; some tools never close standard input."""
+PAUSE_MS = 10
+"""Pause after the end of an object from which on no more is expected."""
+LIMIT_S = 0.28
+"""Longest run with a daemon that does not answer, from the start of `main`."""
+FALLBACK_S = 0.1
+HAND_IN_S = 0.25
+"""Time from the start after which no more of the spool is handed in."""
+PAYLOAD_BYTES_MAX = 8 << 20
+ENVIRONMENT = (
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_CODE_SESSION_ID",
+    "CURSOR_PROJECT_DIR",
+    "CURSOR_TRANSCRIPT_PATH",
+    "DEVIN_PROJECT_DIR",
+    "GEMINI_PROJECT_DIR",
+    "GEMINI_SESSION_ID",
+    "QWEN_PROJECT_DIR",
+    "MNEMOSYNE_PROJECT",
+)
+"""Variables that name the tool, the session or the project."""
+NOTHING = b"{}"
+
+
+class TimeIsUp(Exception):
+    """The hook has taken all the time it may."""
+
+
+def main() -> None:
+    """Run once, and leave without the interpreter's slow farewell."""
+    try:
+        _run(time.monotonic())
+    except BaseException:  # noqa: BLE001 whatever happened, the tool goes on
+        _print(NOTHING)
+    os._exit(0)
+
+
+def _run(started: float) -> None:
+    signal.signal(signal.SIGALRM, _time_is_up)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    payload = _payload(started + STDIN_S)
+    if not payload:
+        _print(NOTHING)
+        return
+    path = socket_path()
+    status, answer = 0, NOTHING
+    try:
+        status, answer = delivery.post(path, _envelope(payload, late=False))
+    except (OSError, ValueError, TimeIsUp):
+        status = 0
+    if status == delivery.OK:
+        _print(answer)
+        _hand_in(path, started)
+        return
+    signal.setitimer(signal.ITIMER_REAL, FALLBACK_S)
+    if delivery.is_refused(status):
+        _print(NOTHING)
+        return
+    _print(_put_aside(payload))
+
+
+def _put_aside(payload: bytes) -> bytes:
+    """Keep a call for later, and return a warning in the tool's own form, now and then."""
+    # Loaded here: with the daemon up nothing of it is needed.
+    from mnemosyned.hooks import fallback  # noqa: PLC0415
+
+    return fallback.put_aside(payload, _envelope(payload, late=True))
+
+
+def _hand_in(path: str, started: float) -> None:
+    """Hand in what waits in the spool, while there is time."""
+    if not spool.is_empty():
+        left = started + HAND_IN_S - time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+        spool.hand_in(lambda envelope: delivery.post(path, envelope)[0])
+
+
+def _time_is_up(*_: object) -> None:
+    raise TimeIsUp
+
+
+def _print(answer: bytes) -> None:
+    """Print the one object, once."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    global _printed  # noqa: PLW0603 a process prints once
+    if _printed:
+        return
+    _printed = True
+    try:
+        left = memoryview(answer + b"\n")
+        while left:
+            left = left[os.write(1, left) :]
+    except OSError:  # nobody reads
+        return
+
+
+_printed = False
+
+
+def _payload(deadline: float) -> bytes:
+    """Read the tool's object, without waiting for an end that may not come; empty if none came."""
+    poll = select.poll()
+    try:
+        if os.isatty(0):
+            return b""
+        poll.register(0, select.POLLIN | select.POLLHUP)
+        return _read_object(poll, deadline)
+    except (OSError, ValueError):  # closed
+        return b""
+
+
+def _read_object(poll: select.poll, deadline: float) -> bytes:
+    data = b""
+    while len(data) <= PAYLOAD_BYTES_MAX:
+        left_ms = int((deadline - time.monotonic()) * 1_000)
+        if left_ms <= 0:
+            return b""
+        may_be_whole = data.rstrip().endswith(b"}")
+        if poll.poll(min(left_ms, PAUSE_MS) if may_be_whole else left_ms):
+            chunk = os.read(0, 1 << 16)
+            if not chunk:
+                return data.strip()
+            data += chunk
+        elif may_be_whole and (whole := _first_object(data)):
+            return whole
+    return b""
+
+
+def _first_object(data: bytes) -> bytes:
+    """Return the first JSON object; empty while it is not complete."""
+    # Loaded here: most tools close standard input, and then nobody need look.
+    import json  # noqa: PLC0415
+
+    text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return b""
+    return text[:end].encode()
+
+
+def _envelope(payload: bytes, *, late: bool) -> bytes:
+    """Return the tool's JSON with where it was called, written by hand to import nothing."""
+    variables = ",".join(
+        f"{_quoted(name)}:{_quoted(os.environ[name])}"
+        for name in ENVIRONMENT
+        if name in os.environ
+    )
+    arguments = ",".join(map(_quoted, sys.argv[1:3]))
+    try:
+        directory = os.getcwd()
+    except OSError:  # deleted
+        directory = ""
+    head = (
+        f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
+        f'"directory":{_quoted(directory)},"time":{time.time():.3f},'
+        f'"late":{"true" if late else "false"},"payload":'
+    )
+    return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"
+
+
+def _quoted(text: str) -> str:
+    """Return a JSON string."""
+    known = text.encode("utf-8", "replace").decode()
+    escaped = known.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join([c for c in escaped if c >= " "]) + '"'

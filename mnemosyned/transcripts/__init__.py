@@ -1,0 +1,1 @@
+"""Transcripts that agents' tools keep of their conversations."""

@@ -1,0 +1,362 @@
+"""`mnem-hook`: one JSON object and exit code 0, whatever the daemon, the input or the disk do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Start
+from e2e.daemons import Daemon, eventually, short_room
+from e2e.hook_programs import (
+    Machine,
+    Ran,
+    answer_with,
+    bad_daemon,
+    die_half_way,
+    hang,
+    hang_up,
+    prompt,
+)
+from support.agents import claude_line, write_lines
+
+pytestmark = pytest.mark.e2e
+
+SLACK_S = 0.5
+"""What a loaded machine may add to a limit."""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine on which no daemon runs."""
+    with short_room() as room:
+        yield Machine(tmp_path, room / "mnemosyned.sock")
+
+
+@pytest.fixture
+def daemon(start: Start) -> Daemon:
+    """A daemon that has answered a hook before: the first answer loads what it needs."""
+    return warmed(start())
+
+
+def warmed(daemon: Daemon) -> Daemon:
+    payload = {**prompt("What was said?"), "prompt": "What did Ann say yesterday?"}
+    envelope = json.dumps({"payload": {**payload, "session_id": "warm"}}).encode()
+    assert daemon.request("POST", "/hooks", envelope).status == 200
+    return daemon
+
+
+def beside(daemon: Daemon) -> Machine:
+    """The same home with this daemon."""
+    return Machine(daemon.home, daemon.socket)
+
+
+def said(daemon: Daemon) -> list[str]:
+    """Everything that is stored, in order of the words."""
+    with daemon.client() as client:
+        hits = client.recall("fact", limit=100).hits
+    return sorted({line.content for hit in hits for line in (hit.lines or (hit,))})
+
+
+# ---------------------------------------------------------------- daemon up
+
+
+def test_a_prompt_is_stored_and_answered(daemon: Daemon) -> None:
+    ran = beside(daemon).hook(prompt("The fact is seven"))
+
+    assert ran.answer == {}
+    assert said(daemon) == ["The fact is seven"]
+
+
+def test_the_environment_and_the_directory_are_handed_in(daemon: Daemon) -> None:
+    payload = {**prompt("A fact of the team"), "cwd": None}
+    beside(daemon).hook(payload, MNEMOSYNE_PROJECT='team/"shop"\n')
+
+    with daemon.client() as client:
+        (hit,) = client.recall("fact").hits
+        memory = client.get(hit.id).memory
+    assert memory
+    assert memory.metadata["project"] == 'team/"shop"'
+    assert memory.metadata["cwd"] == os.getcwd()  # noqa: PTH109
+
+
+def test_the_daemon_starts_beside_a_variable_for_the_hooks(start: Start) -> None:
+    assert start(MNEMOSYNE_PROJECT="team/shop").post("status").status == 200
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"   \n",
+        b"not json",
+        b"[1, 2]",
+        b'"text"',
+        b'{"hook_event_name": "Stop"',
+        b'{"hook_event_name": 5, "session_id": {}}',
+        b"\xff\xfe\x00",
+        b'{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash"}',
+    ],
+)
+def test_whatever_comes_in_one_object_comes_out(daemon: Daemon, payload: bytes) -> None:
+    assert beside(daemon).hook(payload).answer == {}
+    assert not beside(daemon).waiting
+
+
+def test_a_byte_order_mark_is_no_harm(daemon: Daemon) -> None:
+    payload = b"\xef\xbb\xbf" + json.dumps(prompt("A marked fact")).encode()
+    beside(daemon).hook(payload)
+
+    assert said(daemon) == ["A marked fact"]
+
+
+# ------------------------------------------------------------ standard input
+
+
+def _with_open_stdin(machine: Machine, given: bytes) -> Ran:
+    """Run the hook with a standard input that is never closed."""
+
+    def talk(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(given)
+        process.stdin.flush()
+        return process.stdout.read(), process.stderr.read()
+
+    return machine.run(talk)
+
+
+def test_blocking_an_input_that_is_never_closed_is_read_to_the_objects_end(
+    daemon: Daemon,
+) -> None:
+    given = json.dumps(prompt("An open fact")).encode() + b'\n{"another": 1}'
+    ran = _with_open_stdin(beside(daemon), given)
+
+    assert ran.answer == {}
+    assert said(daemon) == ["An open fact"]
+
+
+@pytest.mark.parametrize("given", [b"", b'{"hook_event_name": "Stop", '])
+def test_blocking_an_input_that_never_comes_is_not_waited_for(
+    machine: Machine, given: bytes
+) -> None:
+    ran = _with_open_stdin(machine, given)
+
+    assert ran.answer == {}
+    assert ran.seconds < 0.25 + SLACK_S
+
+
+def test_a_closed_input_is_no_event(machine: Machine) -> None:
+    ran = machine.run(
+        lambda process: process.communicate(timeout=20), stdin=subprocess.DEVNULL
+    )
+
+    assert ran.answer == {}
+
+
+def test_a_reader_that_left_is_no_error(daemon: Daemon) -> None:
+    def talk(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(json.dumps(prompt("An unread fact")).encode())
+        process.stdin.close()
+        return b"{}\n", process.stderr.read()
+
+    assert beside(daemon).run(talk).answer == {}
+    assert said(daemon) == ["An unread fact"]
+
+
+# -------------------------------------------------------------- daemon down
+
+
+def _handed_in(machine: Machine) -> bool:
+    """Call the hook, and tell whether nothing waits any more."""
+    assert machine.hook(prompt("A fact in time")).answer == {}
+    return not machine.waiting
+
+
+def test_without_a_daemon_the_call_waits_and_the_user_is_warned_once(
+    machine: Machine, start: Start
+) -> None:
+    first = machine.hook(prompt("A late fact"))
+    second = machine.hook(prompt("A second late fact"))
+
+    assert "mnemosyned does not answer" in first.answer["systemMessage"]
+    assert second.answer == {}
+    assert len(machine.waiting) == 2
+    assert machine.spool.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in machine.waiting} == {0o600}
+
+    daemon = warmed(start())
+    machine = beside(daemon)
+    eventually(lambda: _handed_in(machine), "the spool is empty")
+    assert said(daemon) == ["A fact in time", "A late fact", "A second late fact"]
+
+
+def test_each_start_of_a_session_warns_and_a_resumed_one_does_not(
+    machine: Machine,
+) -> None:
+    def start_of(source: str) -> Ran:
+        event = {"hook_event_name": "SessionStart", "source": source}
+        return machine.hook({**event, "session_id": "s1"})
+
+    assert "systemMessage" in start_of("startup").answer
+    assert "systemMessage" in start_of("startup").answer
+    assert "systemMessage" in start_of("resume").answer  # the first of the hour
+    assert start_of("resume").answer == {}
+
+
+def test_cursors_prompt_goes_on_without_a_daemon(machine: Machine) -> None:
+    payload = {
+        "hook_event_name": "beforeSubmitPrompt",
+        "conversation_id": "c1",
+        "cursor_version": "2.1",
+        "prompt": "x",
+    }
+    warned, silent = machine.hook(payload), machine.hook(payload)
+
+    assert warned.answer["continue"] is True
+    assert "mnemosyned" in warned.answer["user_message"]
+    assert silent.answer == {"continue": True}
+
+
+def test_a_tool_event_is_not_kept(machine: Machine) -> None:
+    machine.hook({"hook_event_name": "PostToolUse", "session_id": "s1"})
+
+    assert machine.waiting == []
+
+
+def test_a_session_with_a_transcript_waits_as_one_call(
+    machine: Machine, start: Start
+) -> None:
+    transcript = machine.home / ".claude" / "projects" / "-w" / "s1.jsonl"
+    for number in range(5):
+        line = claude_line("user", f"The fact is {number}", uuid=f"u{number}")
+        write_lines(transcript, [line])
+        payload = {"hook_event_name": "Stop", "session_id": "s1"}
+        machine.hook({**payload, "transcript_path": str(transcript)})
+    assert len(machine.waiting) == 1
+
+    daemon = warmed(start())
+    machine = beside(daemon)
+    eventually(lambda: _handed_in(machine), "the spool is empty")
+    assert said(daemon) == ["A fact in time"] + [
+        f"The fact is {number}" for number in range(5)
+    ]
+
+
+def test_a_full_spool_keeps_what_came_first_and_says_so(
+    machine: Machine,
+) -> None:
+    machine.spool.mkdir(parents=True)
+    for number in range(500):
+        (machine.spool / f"c-{number:04}").write_bytes(b"{}")
+    started = {"hook_event_name": "SessionStart", "session_id": "s"}
+    ran = machine.hook(started)
+
+    assert "spool is full" in ran.answer["systemMessage"]
+    assert len(machine.waiting) == 500
+
+
+def test_a_spool_that_cannot_be_written_harms_nobody(machine: Machine) -> None:
+    machine.spool.parent.mkdir(parents=True)
+    machine.spool.write_text("a file in its place")
+
+    assert "systemMessage" in machine.hook({"hook_event_name": "SessionStart"}).answer
+
+
+def test_what_no_daemon_will_ever_take_does_not_stay(
+    machine: Machine, start: Start
+) -> None:
+    machine.spool.mkdir(parents=True)
+    (machine.spool / "c-1").write_bytes(b"damaged")
+    (machine.spool / ".tmp-1").write_bytes(b"half")
+    os.utime(machine.spool / ".tmp-1", (1, 1))
+    machine = beside(warmed(start()))
+
+    eventually(lambda: _handed_in(machine), "the spool is empty")
+    assert not (machine.spool / ".tmp-1").exists()
+
+
+# ------------------------------------------------- daemons that answer badly
+
+
+def test_blocking_a_daemon_that_hangs_is_left_within_the_limit(
+    machine: Machine,
+) -> None:
+    with bad_daemon(machine.socket, hang):
+        ran = machine.hook(prompt("A fact"))
+
+    assert "systemMessage" in ran.answer
+    assert ran.seconds < 0.3 + SLACK_S
+    assert len(machine.waiting) == 1
+
+
+def test_blocking_a_daemon_that_accepts_nobody_is_left_within_the_limit(
+    machine: Machine,
+) -> None:
+    import socket  # noqa: PLC0415
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(machine.socket))
+        listener.listen(0)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(str(machine.socket))  # the backlog is full
+            ran = machine.hook(prompt("A fact"))
+
+    assert "systemMessage" in ran.answer
+    assert ran.seconds < 0.3 + SLACK_S
+    assert len(machine.waiting) == 1
+
+
+@pytest.mark.parametrize(
+    "behave",
+    [die_half_way, answer_with(500), answer_with(503), hang_up],
+    ids=["half", "500", "503", "silence"],
+)
+def test_a_call_that_was_not_acknowledged_waits(
+    machine: Machine, behave: object
+) -> None:
+    with bad_daemon(machine.socket, behave):  # type: ignore[arg-type]
+        assert "systemMessage" in machine.hook(prompt("A fact")).answer
+
+    assert len(machine.waiting) == 1
+
+
+def test_a_call_that_was_refused_does_not_wait(machine: Machine) -> None:
+    with bad_daemon(machine.socket, answer_with(404)):
+        assert machine.hook(prompt("A fact")).answer == {}
+
+    assert machine.waiting == []
+
+
+def test_a_call_that_is_handed_in_twice_is_stored_once(
+    machine: Machine, start: Start
+) -> None:
+    machine.hook(prompt("A single fact"))
+    (path,) = machine.waiting
+    copy = path.read_bytes()
+    daemon = warmed(start())
+    machine = beside(daemon)
+    eventually(lambda: _handed_in(machine), "the spool is empty")
+    path.with_name("c-9").write_bytes(copy)
+    eventually(lambda: _handed_in(machine), "the spool is empty again")
+
+    assert said(daemon) == ["A fact in time", "A single fact"]
+    with daemon.client() as client:
+        assert client.status().tiers["working"].count == 3  # type: ignore[index]
+
+
+def test_daemon_down_costs_little(machine: Machine) -> None:
+    machine.hook(prompt("warm"))
+    started = time.monotonic()
+    machine.hook(prompt("A fact"))
+
+    assert time.monotonic() - started < 0.1 + SLACK_S

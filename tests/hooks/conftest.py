@@ -1,0 +1,42 @@
+"""The daemon's side of hooks, over a real store and a home of its own."""
+
+from pathlib import Path
+
+import pytest
+from support.fakes import FakeClock
+
+from mnemosyned.hooks.service import HookService
+from mnemosyned.service.policies import PolicyHolder
+from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.sqlite import SqliteStore
+
+
+@pytest.fixture
+def hooks(
+    service: MemoryService,
+    store: SqliteStore,
+    clock: FakeClock,
+    policies: PolicyHolder,
+    tmp_path: Path,
+) -> HookService:
+    return HookService(
+        service=service,
+        agents=store.agents,
+        learnings=store.learnings,
+        clock=clock,
+        policies=policies,
+        home=tmp_path,
+    )
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    """Where Claude Code would keep the transcript; nothing is there yet."""
+    return tmp_path / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
+
+
+@pytest.fixture
+def rollout(tmp_path: Path) -> Path:
+    """Where Codex would keep the transcript; nothing is there yet."""
+    folder = tmp_path / ".codex" / "sessions" / "2026" / "03" / "16"
+    return folder / "rollout-2026-03-16T09-00-00-0199.jsonl"

@@ -1,0 +1,190 @@
+"""Agents' tools as the tests play them: their transcripts, and what they send to hooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.hooks.service import Envelope, HookService
+from mnemosyned.storage.sqlite import SqliteStore
+
+Json = dict[str, Any]
+
+MORNING = datetime(2026, 3, 16, 9, tzinfo=UTC)
+
+
+def moment(minutes: float = 0) -> str:
+    """A time of the tests, as transcripts write it."""
+    written = (MORNING + timedelta(minutes=minutes)).isoformat(timespec="milliseconds")
+    return written.replace("+00:00", "Z")
+
+
+def write_lines(path: Path, lines: Iterable[Json | str]) -> Path:
+    """Append lines to a transcript, whole or as they are given."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for line in lines:
+            file.write(line if isinstance(line, str) else json.dumps(line) + "\n")
+    return path
+
+
+# --------------------------------------------------------------- transcripts
+
+
+def claude_line(
+    role: str, text: str, *, uuid: str, minutes: float = 0, **more: object
+) -> Json:
+    content: object = text if role == "user" else [{"type": "text", "text": text}]
+    return {
+        "type": role,
+        "uuid": uuid,
+        "isSidechain": False,
+        "sessionId": "s1",
+        "timestamp": moment(minutes),
+        "message": {"role": role, "content": content},
+        **more,
+    }
+
+
+def codex_meta(id: str = "0199", **payload: object) -> Json:
+    return {
+        "timestamp": moment(),
+        "type": "session_meta",
+        "payload": {"id": id, "cwd": "/w/shop", "source": "cli", **payload},
+    }
+
+
+def codex_event(kind: str, text: str, *, minutes: float = 0) -> Json:
+    return {
+        "timestamp": moment(minutes),
+        "type": "event_msg",
+        "payload": {"type": kind, "message": text},
+    }
+
+
+def codex_item(role: str, text: str, *, minutes: float = 0) -> Json:
+    return {
+        "timestamp": moment(minutes),
+        "type": "response_item",
+        "payload": {
+            "type": "message",
+            "role": role,
+            "content": [{"type": "input_text", "text": text}],
+        },
+    }
+
+
+def cursor_line(role: str, text: str) -> Json:
+    if role == "user":
+        text = f"<user_query>\n{text}\n</user_query>"
+    return {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
+
+
+def gemini_line(
+    kind: str, text: str, *, id: str, minutes: float = 0, **more: object
+) -> Json:
+    content: object = [{"text": text}] if kind == "user" else text
+    return {
+        "id": id,
+        "timestamp": moment(minutes),
+        "type": kind,
+        "content": content,
+        **more,
+    }
+
+
+def antigravity_line(source: str, text: str, *, minutes: float = 0) -> Json:
+    if source == "USER_EXPLICIT":
+        text = f"<USER_REQUEST>\n{text}\n</USER_REQUEST>"
+    return {"source": source, "created_at": moment(minutes), "content": text}
+
+
+def copilot_line(role: str, text: str, *, minutes: float = 0) -> Json:
+    return {
+        "type": f"{role}.message",
+        "timestamp": moment(minutes),
+        "data": {"content": text},
+    }
+
+
+# ------------------------------------------------------------------ hooks
+
+
+@dataclass(slots=True)
+class Agent:
+    """One conversation in one tool, that calls hooks as the tool does."""
+
+    hooks: HookService
+    payload: Json
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""
+
+    def call(self, **fields: object) -> Json:
+        """Call the hook with these fields besides the usual ones."""
+        return self.hooks.handle(self._envelope(fields))
+
+    def late(self, *, time: float = 0.0, **fields: object) -> Json:
+        """Hand a call in that waited in the spool."""
+        return self.hooks.handle(self._envelope(fields, late=True, time=time))
+
+    def _envelope(
+        self, fields: Json, *, late: bool = False, time: float = 0.0
+    ) -> Envelope:
+        return Envelope(
+            payload={**self.payload, **fields},
+            environment=dict(self.environment),
+            directory=self.directory,
+            late=late,
+            time=time,
+        )
+
+
+def claude(
+    hooks: HookService, transcript: Path, *, cwd: str = "/w/shop", session: str = "s1"
+) -> Agent:
+    """Claude Code."""
+    payload = {"session_id": session, "transcript_path": str(transcript), "cwd": cwd}
+    return Agent(hooks, payload, {"CLAUDE_PROJECT_DIR": cwd})
+
+
+def codex(
+    hooks: HookService,
+    transcript: Path | None,
+    *,
+    cwd: str = "/w/shop",
+    session: str = "0199",
+) -> Agent:
+    """Codex."""
+    path = str(transcript) if transcript else None
+    payload = {
+        "session_id": session,
+        "transcript_path": path,
+        "cwd": cwd,
+        "model": "m",
+        "turn_id": "t1",
+    }
+    return Agent(hooks, payload)
+
+
+def context_of(answer: Json) -> str:
+    """The text that the answer tells the agent."""
+    specific = answer.get("hookSpecificOutput", answer)
+    for key in ("additionalContext", "additional_context"):
+        if key in specific:
+            return str(specific[key])
+    steps = answer.get("injectSteps", [])
+    return str(steps[0]["ephemeralMessage"]) if steps else ""
+
+
+def captured(store: SqliteStore, *sessions: str) -> list[MemoryRecord]:
+    """What is stored of these sessions, the oldest first."""
+    return list(reversed(store.agents.latest(sessions, 10_000)))
+
+
+def texts(store: SqliteStore, *sessions: str) -> list[str]:
+    return [memory.content for memory in captured(store, *sessions)]
