@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from mnemosyned.domain.dates.names import (
     COUNTS,
@@ -20,7 +21,7 @@ from mnemosyned.domain.text.stemming import WORD
 WEEKDAY_CHARS_MIN = 5
 """Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
 _GRAMMARS = [language.times for language in LANGUAGES if language.times]
-_DAY_ALONE = re.compile(r"(?i)\b(?:am|zum) \d{1,2}\.")
+_PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
 _UNITS = ("day", "week", "month", "year")
 _OF = r"(?:de |del |di )?"
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
@@ -28,34 +29,48 @@ _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 Translation = str | Callable[[re.Match[str]], str]
 
 
+class _RuleGroup(NamedTuple):
+    """Rules that are applied one after the other."""
+
+    hints: frozenset[str]
+    """Words of which every expression of the rules has one."""
+    rules: Sequence[tuple[re.Pattern[str], Translation]]
+
+
 def translate_times(text: str) -> str:
     """Return a question with its time expressions in English."""
-    if _hints().isdisjoint(WORD.findall(text.lower())) and not _DAY_ALONE.search(text):
-        return text
-    for pattern, translation in _rules():
-        text = pattern.sub(translation, text)
+    words = set(WORD.findall(text.lower()))
+    for group in _groups():
+        if not group.hints.isdisjoint(words):
+            for pattern, translation in group.rules:
+                text = pattern.sub(translation, text)
     return text
 
 
 @lru_cache(maxsize=1)
-def _hints() -> frozenset[str]:
-    """Return words of which every such expression has one."""
-    hints = {*MONTHS, *WEEKDAYS}
-    for grammar in _GRAMMARS:
-        hints.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
-        phrases = " ".join(grammar.phrases.values())
-        hints.update(re.findall(r"[^\W\d_]{3,}", phrases))
-    return frozenset(hints)
-
-
-@lru_cache(maxsize=1)
-def _rules() -> list[tuple[re.Pattern[str], Translation]]:
+def _groups() -> list[_RuleGroup]:
     """Compile the rules in the order in which they are applied."""
-    rules = [*_phrase_rules(), *_ago_rules(), *_date_rules(), *_weekday_rules()]
+    phrases, ago = set[str](), set[str]()
+    for grammar in _GRAMMARS:
+        ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
+        phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
     return [
+        _group(phrases, _phrase_rules()),
+        _group(ago, _ago_rules()),
+        _group(MONTHS, _date_rules()),
+        _group(("am", "zum"), [_DAY_ALONE]),
+        _group(WEEKDAYS, _weekday_rules()),
+    ]
+
+
+def _group(
+    hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
+) -> _RuleGroup:
+    compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
     ]
+    return _RuleGroup(frozenset(hints), compiled)
 
 
 def _phrase_rules() -> Iterator[tuple[str, Translation]]:
@@ -86,7 +101,6 @@ def _date_rules() -> Iterator[tuple[str, Translation]]:
     yield rf"(?:{in_month}) {month}", _date
     named = _any(map(re.escape, MONTHS))
     yield rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})", _date
-    yield r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))", _month_day
 
 
 def _weekday_rules() -> Iterator[tuple[str, Translation]]:
@@ -133,3 +147,10 @@ def _weekday(step: str) -> Translation:
 
 def _month_day(match: re.Match[str]) -> str:
     return f"on the {match['day']}th"
+
+
+_DAY_ALONE = (
+    r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))",
+    _month_day,
+)
+"""The rule of "am 5." without a month."""

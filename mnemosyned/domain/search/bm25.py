@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -69,7 +70,6 @@ class Reader:
                 forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
         self._forms = [(start, _Known(among)) for start, among in forms.items()]
         self._speakers: dict[str, float] = {}
-        self._gains: dict[tuple[int, int], float] = {}
 
     def read(self, text: str) -> Reading:
         """Score the beginning of a text for each term."""
@@ -121,29 +121,34 @@ class Reader:
             < min(map(min, where.values())) + self._stretch
         ):
             return {term: len(found) for term, found in where.items()}
-        places = sorted((at, term) for term, found in where.items() for at in found)
+        places = sorted([(at, term) for term, found in where.items() for at in found])
         counts = dict.fromkeys(where, 0)
+        gains, repeats_max = self._gains, self._weights.repeats_max
         best: Mapping[int, int] = {}
         score, most, end = 0.0, 0.0, 0
         for start, first in places[:PASSAGES_MAX]:
             while end < len(places) and places[end][0] < start + self._stretch:
                 term = places[end][1]
-                counts[term] += 1
-                score += self._gain(term, counts[term])
+                count = counts[term] = counts[term] + 1
+                if count <= repeats_max:
+                    score += gains[term][count]
                 end += 1
             if score > most:
                 best, most = counts.copy(), score
-            score -= self._gain(first, counts[first])
-            counts[first] -= 1
+            count = counts[first]
+            if count <= repeats_max:
+                score -= gains[first][count]
+            counts[first] = count - 1
         return best
 
-    def _gain(self, term: int, count: int) -> float:
-        """Return what the last of so many places of a term adds to the score of a stretch."""
-        gain = self._gains.get((term, count))
-        if gain is None:
-            gain = self._alone(term, count) - self._alone(term, count - 1)
-            self._gains[term, count] = gain
-        return gain
+    @cached_property
+    def _gains(self) -> list[list[float]]:
+        """By term, what each further place of it adds to the score of a stretch."""
+        counts = range(1, self._weights.repeats_max + 1)
+        return [
+            [0.0, *(self._alone(term, n) - self._alone(term, n - 1) for n in counts)]
+            for term in range(len(self.words))
+        ]
 
     def spoken_by(self, role: str) -> float:
         """How telling all terms together are as who said it."""
@@ -264,9 +269,9 @@ def _stand_close(
     text: str, places: Sequence[int], following: Sequence[int], weights: Bm25Weights
 ) -> bool:
     """Whether one of these places has one of the others within a few words after it."""
-    following = sorted(
-        following
-    )  # a term has other forms, which are looked for by themselves
+    if len(following) > 1:
+        # A term has other forms, which are looked for by themselves.
+        following = sorted(following)
     for place in places:
         after = bisect_right(following, place)
         if after < len(following) and _close(text, place, following[after], weights):

@@ -97,16 +97,21 @@ def strongest(
     """
     if not scores:
         return {}
-    least = _nth_best(scores, limits.total)
-    ranked = sorted(
-        ((score, position) for position, score in scores.items() if score >= least),
-        reverse=True,
-    )
-    best = ranked[0][0]
+    counts = _counts_of(scores)
+    best = counts[0][0]
     kept = limits.kept
     if best >= possible * (1 - ROUNDING):
         kept = max(limits.certain, round(WEIGHTS.complete_match_share * kept))
     weak, weakest = WEIGHTS.weak * best, WEIGHTS.weakest * best
+    # Few matches are worth sorting: none below this one is kept at any rank.
+    least = min(
+        weak, max(weakest, _nth_best(counts, kept)), _nth_best(counts, limits.certain)
+    )
+    least = max(least, _nth_best(counts, limits.total))
+    ranked = sorted(
+        [(score, position) for position, score in scores.items() if score >= least],
+        reverse=True,
+    )
     return {
         position: score
         for rank, (score, position) in enumerate(ranked[: limits.total])
@@ -123,16 +128,24 @@ def is_settled(
     """
     if len(scores) < limits.certain:
         return False
-    return _nth_best(scores, limits.kept) > remaining or (
-        WEIGHTS.weakest * max(scores.values()) > remaining
-        and _nth_best(scores, limits.certain) > remaining
+    counts = _counts_of(scores)
+    return _nth_best(counts, limits.kept) > remaining or (
+        WEIGHTS.weakest * counts[0][0] > remaining
+        and _nth_best(counts, limits.certain) > remaining
     )
 
 
-def _nth_best(scores: Mapping[int, float], number: int) -> float:
+def _counts_of(scores: Mapping[int, float]) -> list[tuple[float, int]]:
+    """Return how many matches have each score, the best first.
+
+    There are as few different sums as the words have combinations.
+    """
+    return sorted(Counter(scores.values()).items(), reverse=True)
+
+
+def _nth_best(counts: Sequence[tuple[float, int]], number: int) -> float:
     """Return the score at a rank, or 0 if there are fewer matches."""
-    # There are as few different sums as the words have combinations.
-    for score, count in sorted(Counter(scores.values()).items(), reverse=True):
+    for score, count in counts:
         number -= count
         if number <= 0:
             return score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mnemosyned.domain.search.query import Match, RankedResult
 
@@ -12,6 +12,7 @@ COMPARED_PER_RESULT = 8
 """For each result of the answer, so many of the best are compared with those shown."""
 ALIKE_MAX = 3
 """So many memories that differ in figures alone are shown before others step ahead."""
+BEGINNING_CHARS = 24
 _FIGURES = re.compile(r"\d+")
 
 
@@ -65,7 +66,7 @@ def collapse_repeats(
     for rank, result in enumerate(results):
         if answer.is_full and rank >= COMPARED_PER_RESULT * limit:
             break
-        answer.add(result, _texts(result, matches))
+        answer.add(result, _shown(result, matches))
     return answer.results(lines_max)
 
 
@@ -80,6 +81,8 @@ class _Answer:
         self._yielding: list[tuple[RankedResult, int]] = []
         """Results that differ from shown ones in figures alone, with the rank of one of them."""
         self._rank_of_text: dict[str, int] = {}
+        self._beginnings: set[str] = set()
+        """Beginnings of what is shown, which take less time than whole texts."""
         self._ranks_of_kind: dict[str, list[int]] = defaultdict(list)
         """By text without its figures, the ranks of the results that say it."""
         self._is_crowded = False
@@ -89,18 +92,27 @@ class _Answer:
     def is_full(self) -> bool:
         return len(self._shown) == self._limit
 
-    def add(self, result: RankedResult, texts: Sequence[str]) -> None:
+    def add(self, result: RankedResult, shown: Sequence[Match]) -> None:
         """Show a result, count it as a repeat, or leave it out if there is no room."""
+        is_closed = self.is_full and not self._is_crowded
+        if is_closed and not self._may_repeat(shown):
+            return
+        texts = list(map(_text, shown))
         if texts and all(text in self._rank_of_text for text in texts):
             self._repeats[self._rank_of_text[texts[0]]].append(result)
             return
-        if self.is_full and not self._is_crowded:
+        if is_closed:
             return
         kinds = [_FIGURES.sub("0", text) for text in texts]
         if texts and all(map(self._is_common, kinds)):
             self._yielding.append((result, self._ranks_of_kind[kinds[0]][0]))
         elif not self.is_full:
             self._show(result, texts, kinds)
+            self._beginnings.update(_beginning(match) for match in shown)
+
+    def _may_repeat(self, shown: Iterable[Match]) -> bool:
+        """Tell whether memories may be repeats, by their beginnings; most are not."""
+        return all(_beginning(match) in self._beginnings for match in shown)
 
     def _is_common(self, kind: str) -> bool:
         return len(self._ranks_of_kind[kind]) >= ALIKE_MAX
@@ -157,13 +169,20 @@ def _with_repeats(
     return result._replace(lines=tuple(lines[:shown]), duplicates=len(repeats))
 
 
-def _texts(result: RankedResult, matches: Mapping[int, Match]) -> list[str]:
-    """Return who said what: the same for two results that say the same."""
-    shown = [matches[position] for position, _ in result.lines]
+def _shown(result: RankedResult, matches: Mapping[int, Match]) -> list[Match]:
+    """Return the memories that a result shows, if they have words."""
+    positions = [position for position, _ in result.lines]
     if result.memory is not None:
-        shown.insert(0, matches[result.memory])
-    return [
-        f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"
-        for match in shown
-        if match.content
-    ]
+        positions.insert(0, result.memory)
+    shown = [matches[position] for position in positions]
+    return [match for match in shown if match.content]
+
+
+def _text(match: Match) -> str:
+    """Return who said what: the same for two memories that say the same."""
+    return f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"
+
+
+def _beginning(match: Match) -> str:
+    """Return the beginning of what is said, the same for two memories that say the same."""
+    return match.content.strip()[:BEGINNING_CHARS].casefold()[:BEGINNING_CHARS]

@@ -20,10 +20,11 @@ EDGE_CHARS = 20
 @clear_on_forget
 @lru_cache(maxsize=64)
 def _pattern(terms: Terms) -> re.Pattern[str] | None:
-    """Compile a pattern that finds the terms in a text, whatever their endings."""
-    words = [r"\b" + re.escape(match_prefix(word)) for word in terms.words]
-    prefixes = [*words, *map(re.escape, terms.grams)]
-    return re.compile("|".join(prefixes), re.IGNORECASE) if prefixes else None
+    """Compile a pattern that finds the terms in a text in lower case, whatever their endings."""
+    words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
+    prefixes = [rf"\b(?:{words})"] if words else []
+    prefixes += [re.escape(gram.lower()) for gram in terms.grams]
+    return re.compile("|".join(prefixes)) if prefixes else None
 
 
 def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
@@ -48,9 +49,10 @@ def _best_begin(content: str, terms: Terms, width: int) -> int:
     pattern = _pattern(terms)
     if pattern is None:
         return 0
+    low = content.replace("İ", "I").lower()  # this letter alone would become two
     matches = [
-        (match.start(), match.group().casefold())
-        for match in islice(pattern.finditer(content), MATCHES_MAX)
+        (match.start(), match[0])
+        for match in islice(pattern.finditer(low), MATCHES_MAX)
     ]
     begin = 0
     most = -1

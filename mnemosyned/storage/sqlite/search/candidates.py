@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 from mnemosyned.domain.search.candidates import (
@@ -83,14 +83,14 @@ class Frequencies:
 
     def of(
         self, connection: sqlite3.Connection, terms: Terms, count: int
-    ) -> tuple[Corpus, dict[str, set[int]]]:
+    ) -> tuple[Corpus, dict[str, list[int]]]:
         """Return the frequency of each word, an estimate where it is common, and its compounds.
 
         And all rows of those that had to be looked up, where they are not too many.
         """
         frequencies: dict[str, int] = {}
         compounds: dict[str, tuple[str, ...]] = {}
-        rows: dict[str, set[int]] = {}
+        rows: dict[str, list[int]] = {}
         joins = self._joins(connection, terms, count)
         for word in terms.words:
             known = self._known.get(word.lower())
@@ -131,14 +131,15 @@ class Frequencies:
 
 def _looked_up(
     connection: sqlite3.Connection, terms: Terms, word: str, count: int
-) -> tuple[_Known, set[int]]:
+) -> tuple[_Known, list[int]]:
     """Return what the index has of a word, and its newest rows."""
     found = _rows(connection, any_of(terms.forms(word)), limit=SAMPLE)
     compounds: tuple[str, ...] = ()
     if len(found) <= SPLIT_ROWS_MAX and (parts := splits(word)):
         compounds = _existing(connection, parts)
     if compounds:
-        found |= _rows(connection, any_of(compounds), limit=SAMPLE)
+        others = _rows(connection, any_of(compounds), limit=SAMPLE)
+        found = sorted({*found, *others}, reverse=True)
     frequency = len(found)
     if frequency >= SAMPLE:
         (newest,) = connection.execute(
@@ -159,13 +160,13 @@ def _has(connection: sqlite3.Connection, *forms: str) -> bool:
     return bool(_rows(connection, any_of(forms), limit=1))
 
 
-def _rows(connection: sqlite3.Connection, match: str, *, limit: int) -> set[int]:
-    """The newest memories for an expression."""
+def _rows(connection: sqlite3.Connection, match: str, *, limit: int) -> list[int]:
+    """The newest memories for an expression, the newest first."""
     rows = connection.execute(
         "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ? ORDER BY rowid DESC LIMIT ?",
         (match, limit),
     )
-    return set(chain.from_iterable(rows.fetchall()))
+    return [seq for (seq,) in rows.fetchall()]
 
 
 def scored(
@@ -189,7 +190,7 @@ def scored(
 class LookedUp:
     """Rows looked up for a question in all memories, for its further searches."""
 
-    rows: dict[str, set[int]]
+    rows: dict[str, list[int]]
     """All rows of some words."""
     found: dict[int, float] | None = None
     """Each row with any word and the worth of its words, where all were read."""
@@ -284,7 +285,7 @@ class _Words:
     ) -> None:
         self.partial = False
         """Whether rows were left out that have some of the words."""
-        self.rows: dict[str, set[int]] = {}
+        self.rows: dict[str, list[int]] = {}
         """All rows of the words looked up so far."""
         self._connection = connection
         self._words = words
@@ -339,10 +340,8 @@ class _Words:
                 rows = self._rows(f"{asked} AND ({' OR '.join(before)})")
             else:
                 rows = self._all_rows(word)
-            known = rows & held.keys()
-            for seq in known:
-                held[seq] += worth
-            held.update(dict.fromkeys(rows - known, worth))
+            for seq in rows:
+                held[seq] = held.get(seq, 0.0) + worth
             rest -= worth
             before.append(asked)
         return held
@@ -377,7 +376,7 @@ class _Words:
         worth = sum(self._worth[word] for word in words)
         return dict.fromkeys(self._rows(match, limit=STEP_ROWS_MAX), worth)
 
-    def _all_rows(self, word: str) -> set[int]:
+    def _all_rows(self, word: str) -> list[int]:
         """Return the rows of a word, the newest where they are too many; each word is read once."""
         rows = self.rows.get(word)
         if rows is None:
@@ -386,10 +385,10 @@ class _Words:
                 self.rows[word] = rows
         return rows
 
-    def _rows(self, match: str, *, limit: int = WALKED_MAX) -> set[int]:
-        """The newest rows for an expression."""
+    def _rows(self, match: str, *, limit: int = WALKED_MAX) -> list[int]:
+        """The newest rows for an expression, the newest first."""
         rows = self._connection.execute(self._select, (match, *self._values, limit))
-        return set(chain.from_iterable(rows.fetchall()))
+        return [seq for (seq,) in rows.fetchall()]
 
 
 def newest(
