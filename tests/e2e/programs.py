@@ -86,13 +86,18 @@ def start(
     stdout: IO[bytes],
     stderr: IO[bytes],
     anew: bool = False,
+    directory: Path | None = None,
 ) -> Process:
     """Start the program that the first of the words names by its path."""
     if anew or ANEW or Path(os.fsdecode(words[0])).parent != BIN:
         return subprocess.Popen(
-            words, env=env, stdin=stdin, stdout=stdout, stderr=stderr
+            words, env=env, stdin=stdin, stdout=stdout, stderr=stderr, cwd=directory
         )
-    order = {"words": [os.fsdecode(word) for word in words], "environment": dict(env)}
+    order = {
+        "words": [os.fsdecode(word) for word in words],
+        "environment": dict(env),
+        "directory": str(directory or Path.cwd()),
+    }
     with tempfile.TemporaryFile() as file, open(os.devnull, "rb") as nothing:  # noqa: PTH123
         file.write(json.dumps(order).encode())
         file.flush()

@@ -62,8 +62,9 @@ def _kept(order: int, stdin: int, stdout: int, stderr: int, told: int) -> Progra
     os._exit(0)
 
 
-def _become(words: list[str], environment: dict[str, str]) -> Program:
-    """Take over the words and the environment of an order, as a new interpreter would."""
+def _become(words: list[str], environment: dict[str, str], directory: str) -> Program:
+    """Take over what an order says, as a new interpreter would."""
+    os.chdir(directory)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
