@@ -37,7 +37,7 @@ from bench.report import OUTPUT, Report
 
 from mnemosyned.domain.text.terms import terms
 from mnemosyned.library import Memory
-from mnemosyned.storage.sqlite.search.candidates import any_of
+from mnemosyned.storage.sqlite.search.expressions import any_of
 
 SIZES_USUAL = (10_000, 100_000)
 MILLION = 1_000_000

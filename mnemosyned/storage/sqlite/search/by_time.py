@@ -24,7 +24,7 @@ from mnemosyned.domain.rollup import period_of
 from mnemosyned.domain.search.by_time import COMPARED_CHARS, TimedMemory, scores_by_time
 from mnemosyned.domain.search.candidates import overlap
 from mnemosyned.domain.search.query import Query
-from mnemosyned.storage.sqlite.search.candidates import any_of
+from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import (
     among,
     in_force,

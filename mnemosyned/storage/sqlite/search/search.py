@@ -28,13 +28,12 @@ from mnemosyned.storage.sqlite.search.by_time import (
     summary_of_period,
 )
 from mnemosyned.storage.sqlite.search.candidates import (
-    Frequencies,
     LookedUp,
-    any_of,
     newest,
     scored,
     top_candidates,
 )
+from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import (
     SqlFilter,
     episode_filter,
@@ -42,6 +41,7 @@ from mnemosyned.storage.sqlite.search.filters import (
     memory_filter,
     narrowed,
 )
+from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.tables.hierarchy import ancestors
 from mnemosyned.storage.sqlite.tables.rows import (
     SEQ_AMONG,

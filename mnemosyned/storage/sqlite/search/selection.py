@@ -11,7 +11,7 @@ from mnemosyned.domain.retention import ForgetFilter, naming
 from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
-from mnemosyned.storage.sqlite.search.candidates import any_of
+from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import among, within
 
 CHUNK = 500

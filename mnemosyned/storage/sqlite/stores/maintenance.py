@@ -20,7 +20,7 @@ from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.fulltext.segments import failing_indexes
-from mnemosyned.storage.sqlite.search.candidates import Frequencies
+from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.tables.rows import optional_instant
 
 

@@ -21,7 +21,7 @@ from mnemosyned.domain.search.query import (
 from mnemosyned.storage.sqlite.database.readers import Readers
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.database.writer import Writer
-from mnemosyned.storage.sqlite.search.candidates import Frequencies
+from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.search.search import search
 from mnemosyned.storage.sqlite.tables.memories import episode_at
 from mnemosyned.storage.sqlite.tables.rows import (
