@@ -51,30 +51,67 @@ _NO_PLACE = (
 """After a number that may count something else: "on the 3rd floor"."""
 _DUTY = re.compile(r"(?i)\bon[- ](?:call|duty)\b")
 """Words that are common alone, and together say what a question is about."""
+_STEPS = frozenset("last past previous this next".split())
+_MONTH_WORDS = frozenset(ENGLISH_MONTHS)
+_SEASON_WORDS = frozenset(SEASONS)
+_WEEKDAY_WORDS = frozenset(WEEKDAYS)
+_ANY: frozenset[str] = frozenset()
 _PATTERNS = (
-    r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?",
-    r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})",
+    (_ANY, r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?"),
+    (_ANY, r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"),
     (
-        rf"(?<![\d.,])(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\b{_NO_VERB}"
-        r"\.?(?:,? (?P<year>\d{4}))?"
+        _MONTH_WORDS,
+        (
+            rf"(?<![\d.,])(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\b{_NO_VERB}"
+            r"\.?(?:,? (?P<year>\d{4}))?"
+        ),
     ),
-    rf"(?P<nth>{'|'.join(sorted(ORDINALS, key=len, reverse=True))}) of (?P<name>{_MONTH})",
-    rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d){_NO_COUNT}(?:,? (?P<year>\d{{4}}))?",
-    rf"(?:{_THIRD}[ -])?(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
-    rf"(?:{_THIRD}|{_ABOUT})[ -](?P<name>{_MONTH})\b{_NO_VERB}",
-    rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago",
-    rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
-    r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
-    rf"(?:{'|'.join(WEEKDAYS)}),? the (?P<day>\d{{1,2}}){_NTH_END}",
-    rf"(?:(?P<step>last|this|next|on) )?{_WEEKDAY}{_PART}",
-    rf"(?P<word>the day (?:before yesterday|after tomorrow)|yesterday|today|tomorrow){_PART}",
-    r"(?P<word>last) (?P<part>night)",
-    r"(?P<word>this) (?P<part>morning|afternoon|evening)|(?P<tonight>tonight)",
-    rf"{_SEASON} (?:of )?(?P<year>\d{{4}})",
-    rf"(?P<step>last|this) {_SEASON}",
-    rf"(?:on|by|until|till|before) the (?P<day>\d{{1,2}}){_NTH_END}{_NO_PLACE}",
-    r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)",
+    (
+        _MONTH_WORDS,
+        rf"(?P<nth>{'|'.join(sorted(ORDINALS, key=len, reverse=True))}) of (?P<name>{_MONTH})",
+    ),
+    (
+        _MONTH_WORDS,
+        (
+            rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d){_NO_COUNT}"
+            r"(?:,? (?P<year>\d{4}))?"
+        ),
+    ),
+    (
+        _MONTH_WORDS,
+        rf"(?:{_THIRD}[ -])?(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
+    ),
+    (_MONTH_WORDS, rf"(?:{_THIRD}|{_ABOUT})[ -](?P<name>{_MONTH})\b{_NO_VERB}"),
+    (frozenset({"ago"}), rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago"),
+    (
+        _STEPS,
+        rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
+    ),
+    (
+        _STEPS,
+        r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
+    ),
+    (_WEEKDAY_WORDS, rf"(?:{'|'.join(WEEKDAYS)}),? the (?P<day>\d{{1,2}}){_NTH_END}"),
+    (_WEEKDAY_WORDS, rf"(?:(?P<step>last|this|next|on) )?{_WEEKDAY}{_PART}"),
+    (
+        frozenset("yesterday today tomorrow".split()),
+        r"(?P<word>the day (?:before yesterday|after tomorrow)|yesterday|today|tomorrow)"
+        + _PART,
+    ),
+    (_STEPS, r"(?P<word>last) (?P<part>night)"),
+    (
+        frozenset({"this", "tonight"}),
+        r"(?P<word>this) (?P<part>morning|afternoon|evening)|(?P<tonight>tonight)",
+    ),
+    (_SEASON_WORDS, rf"{_SEASON} (?:of )?(?P<year>\d{{4}})"),
+    (_SEASON_WORDS, rf"(?P<step>last|this) {_SEASON}"),
+    (
+        frozenset({"the"}),
+        rf"(?:on|by|until|till|before) the (?P<day>\d{{1,2}}){_NTH_END}{_NO_PLACE}",
+    ),
+    (_ANY, r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)"),
 )
+"""Each rule with the words of which every expression that it finds has one; none for any text."""
 
 
 _HINTS = frozenset(
@@ -84,10 +121,11 @@ _HINTS = frozenset(
 
 
 @lru_cache(maxsize=1)
-def _rules() -> tuple[re.Pattern[str], ...]:
+def _rules() -> tuple[tuple[frozenset[str], re.Pattern[str]], ...]:
     """Compile the patterns on first use: a client that asks a remote service needs none."""
     return tuple(
-        re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE) for pattern in _PATTERNS
+        (words, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE))
+        for words, pattern in _PATTERNS
     )
 
 
@@ -142,8 +180,10 @@ class _TimeReader:
         self._is_dated = False
         self._unmatched = text
         self._remaining = text
-        for rule in _rules():
-            self._apply(rule)
+        present = set(WORD.findall(text.casefold()))
+        for words, rule in _rules():
+            if not words or not words.isdisjoint(present):
+                self._apply(rule)
 
     @property
     def spans(self) -> tuple[TimeSpan, ...]:
