@@ -127,11 +127,9 @@ def test_words_that_stand_together_as_asked_count_for_more() -> None:
 
 
 def test_equal_worth_puts_the_later_first() -> None:
-    assert order("bike", far(1, "bike a"), far(2, "bike b"), far(3, "bike c")) == [
-        3,
-        2,
-        1,
-    ]
+    alike = [far(1, "bike red"), far(2, "bike tan"), far(3, "bike tea")]
+
+    assert order("bike", *alike) == [3, 2, 1]
 
 
 def test_what_stands_beyond_what_is_read_counts_as_in_a_long_text() -> None:
@@ -228,6 +226,36 @@ def test_a_line_that_asks_is_seldom_the_answer() -> None:
 )
 def test_a_text_asks_if_it_ends_in_a_question(text: str, share: float) -> None:
     assert asking_share(text) == share
+
+
+def test_what_adds_nothing_to_the_question_is_seldom_the_answer() -> None:
+    agreement = far(2, "Yeah, a kayak, that does sound great! Let me know how it was.")
+    answer = far(1, "Rented a kayak in Leipzig, at the lake, for two days in June.")
+
+    assert order("kayak", agreement, answer) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "loses"),
+    [
+        ("A bike, yes, I know! That is so nice of you, thank you!", True),
+        ("The bikes are what they are, I guess.", True),
+        ("Jonas has the bike", False),
+        ("bike 自行车在车库里", False),
+        (
+            "bike lock: brass, blue cap, key hung behind cellar door beside fuse box",
+            False,
+        ),
+        ("bike " + "so " * 100, False),
+    ],
+    ids=["chatter", "other form", "short fact", "unspaced", "substance", "long"],
+)
+def test_only_chatter_without_words_of_its_own_says_little(
+    text: str, *, loses: bool
+) -> None:
+    [result] = ranked(query(), far(1, text))
+
+    assert (result.parts.little < 0) == loses
 
 
 def test_a_fact_before_a_request_keeps_most_of_its_score() -> None:

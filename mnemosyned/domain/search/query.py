@@ -105,6 +105,8 @@ class ScoreBreakdown(NamedTuple):
     """What the rest of its sitting says."""
     asks: float = 0.0
     """Less for the share of it that asks."""
+    little: float = 0.0
+    """Less, as it says little beside the words of the question."""
     when: float = 0.0
     """It names a time, which the question asks for."""
     user: float = 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
+from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.domain.search.bm25 import READ_CHARS_MAX, Reader
@@ -18,6 +19,8 @@ from mnemosyned.domain.search.query import (
 from mnemosyned.domain.search.sittings import sitting_scores
 from mnemosyned.domain.search.source_hints import asked_of, is_asked_of
 from mnemosyned.domain.search.weights import RankingWeights
+from mnemosyned.domain.text.terms import has_unspaced_script
+from mnemosyned.domain.text.words.vague_words import stems_with_content
 
 if TYPE_CHECKING:
     from mnemosyned.domain.dates.spans import TimeSpan
@@ -99,7 +102,7 @@ def candidate_scores(
         scores[position] = _with_priors(
             query, reading, text, signals.read(reading, best), weights
         )
-    return scores
+    return _less_for_little(query, scores, matches, weights)
 
 
 class _SignalReader:
@@ -211,6 +214,47 @@ def _with_priors(
         recency=weights.recency * _recency(query, match, weights) * score,
         importance=weights.importance * (match.importance - 0.5) * score,
     )
+
+
+def _less_for_little(
+    query: Query,
+    scores: Mapping[int, ScoreBreakdown],
+    matches: Mapping[int, Match],
+    weights: RankingWeights,
+) -> dict[int, ScoreBreakdown]:
+    """Return the scores, lowered for texts that add little to the words of the question.
+
+    Only what may still be among the results is read for that, the best first.
+    """
+    asked = stems_with_content(" ".join(query.terms.words))
+    lowered = dict(scores)
+    best: list[float] = []
+    ranked = [(sum(parts), position) for position, parts in scores.items()]
+    for score, position in sorted(ranked, reverse=True):
+        is_full = len(best) == query.limit
+        if is_full and score <= best[0]:
+            break
+        lack = _lack(matches[position].content, asked, weights)
+        little = -weights.little * lack * score
+        if little:
+            lowered[position] = scores[position]._replace(little=little)
+        (heappushpop if is_full else heappush)(best, score + little)
+    return lowered
+
+
+def _lack(text: str, asked: AbstractSet[str], weights: RankingWeights) -> float:
+    """Return the share that chatter lacks of the words that an answer adds."""
+    if len(text) > weights.little_chars or _is_unspaced(text):
+        return 0.0
+    stems = stems_with_content(text)
+    added = len(stems - asked)
+    common = len(text.split()) - len(stems)
+    lack = max(0.0, 1 - added / weights.substance)
+    return lack * min(1.0, max(0, common - weights.terse) / weights.substance)
+
+
+def _is_unspaced(text: str) -> bool:
+    return not text.isascii() and has_unspaced_script(text)
 
 
 def asking_share(text: str) -> float:
