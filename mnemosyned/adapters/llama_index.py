@@ -1,0 +1,82 @@
+"""A memory block of LlamaIndex: `MnemosyneMemoryBlock`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.memory import BaseMemoryBlock
+
+from mnemosyned.adapters.window import memory_section
+from mnemosyned.client.asynchronous import AsyncClient
+from mnemosyned.domain.memory import DEFAULT_SESSION
+from mnemosyned.domain.text.token_estimate import TokenEstimator
+from mnemosyned.verbs.facade import AsyncCaller
+from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
+
+SESSION = "session_id"
+"""The key with which LlamaIndex says the conversation, of messages and of questions."""
+
+
+class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
+    """What leaves the short-term memory is remembered; what matters to the last message is shown.
+
+    By default all conversations are searched; `this_session` looks at the present one alone.
+    """
+
+    name: str = Field(default="mnemosyne")
+    source: str = Field(default="llama-index")
+    tokens: int = Field(default=2_000, gt=0, le=10_000)
+    """About how many tokens of memories and learnings are shown at most."""
+    this_session: bool = Field(default=False)
+    _caller: AsyncCaller = PrivateAttr()
+
+    def __init__(self, caller: AsyncCaller | None = None, **fields: Any) -> None:  # noqa: ANN401
+        super().__init__(**fields)
+        self._caller = caller or AsyncClient()
+
+    async def _aget(
+        self,
+        messages: list[ChatMessage] | None = None,
+        **block_kwargs: Any,  # noqa: ANN401
+    ) -> str:
+        said = [
+            (message.role.value, message.content)
+            for message in messages or []
+            if message.content
+        ]
+        if not said:
+            return ""
+        session = block_kwargs.get(SESSION) if self.this_session else None
+        return await memory_section(
+            self._caller,
+            said[-1][1],
+            before=said[:-1],
+            tokens=self.tokens,
+            session=session,
+            source=self.source,
+        )
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        memories = [
+            Remember(
+                message.content,
+                session=str(message.additional_kwargs.get(SESSION) or DEFAULT_SESSION),
+                source=self.source,
+                role=message.role.value,
+            )
+            for message in messages
+            if message.content and message.content.strip()
+        ]
+        for begin in range(0, len(memories), BATCH_MAX):
+            await self._caller.call(RememberMany(memories[begin : begin + BATCH_MAX]))
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """Leave out the last lines until so many tokens are saved; None where none are left."""
+        lines = content.splitlines()
+        counter = TokenEstimator()
+        wanted = counter.count(content) - tokens_to_truncate
+        while lines and counter.count("\n".join(lines)) > wanted:
+            lines.pop()
+        return "\n".join(lines) or None

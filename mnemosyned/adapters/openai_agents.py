@@ -1,0 +1,107 @@
+"""A session of OpenAI's Agents SDK on a memory: `MnemosyneSession`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from agents.items import TResponseInputItem
+from agents.memory import SessionABC, SessionSettings
+from agents.memory.session_settings import (
+    coerce_session_settings,
+    resolve_session_limit,
+)
+
+from mnemosyned.adapters.records import keep, listed, value_of
+from mnemosyned.adapters.steps import Steps, run_async
+from mnemosyned.client.asynchronous import AsyncClient
+from mnemosyned.verbs.facade import AsyncCaller
+from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
+from mnemosyned.verbs.retention import Forget
+
+TEXT_FIELDS = ("content", "output", "arguments", "summary", "text", "refusal")
+"""Fields of an item, and of the parts of its content, that say something."""
+
+
+class MnemosyneSession(SessionABC):
+    """The history of one conversation, each item a memory that every agent can recall.
+
+    `get_items` answers the items exactly as they were added. `pop_item` and `clear_session` forget.
+    Conversations are kept apart by `session_id`, and from other tools by `source`.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        caller: AsyncCaller | None = None,
+        *,
+        source: str = "openai-agents",
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = coerce_session_settings(session_settings or {})
+        self._caller = caller or AsyncClient()
+        self._source = source
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The newest items, oldest first; all without a limit."""
+        most = resolve_session_limit(limit, self.session_settings)
+        return await run_async(self._newest(most), self._caller)
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items, all or none for each thousand."""
+        memories = [self._memory(cast("Mapping[str, Any]", item)) for item in items]
+        for begin in range(0, len(memories), BATCH_MAX):
+            await self._caller.call(RememberMany(memories[begin : begin + BATCH_MAX]))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Remove the newest item and return it."""
+        return await run_async(self._pop(), self._caller)
+
+    async def clear_session(self) -> None:
+        """Forget all items, and what was learned from them."""
+        await self._caller.call(Forget(session=self.session_id, source=self._source))
+
+    def _memory(self, item: Mapping[str, Any]) -> Remember:
+        text = "\n".join(_texts(item)) or json.dumps(item, ensure_ascii=False)
+        return keep(
+            text,
+            item,
+            session=self.session_id,
+            source=self._source,
+            role=str(item.get("role") or item.get("type") or ""),
+        )
+
+    def _newest(self, most: int | None) -> Steps[list[TResponseInputItem]]:
+        """Read the newest items whose words were not pruned."""
+        lines = yield from listed(session=self.session_id, source=self._source)
+        items: list[TResponseInputItem] = []
+        for line in reversed(lines):
+            if most is not None and len(items) >= most:
+                break
+            item = yield from value_of(line.id)
+            if item is not None:
+                items.append(item)
+        return items[::-1]
+
+    def _pop(self) -> Steps[TResponseInputItem | None]:
+        lines = yield from listed(session=self.session_id, source=self._source)
+        for line in reversed(lines):
+            item: TResponseInputItem | None = yield from value_of(line.id)
+            yield Forget(line.id)
+            if item is not None:
+                return item
+        return None
+
+
+def _texts(value: object) -> Iterator[str]:
+    """The words of an item, or of its parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name in TEXT_FIELDS:
+            yield from _texts(value.get(name))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)

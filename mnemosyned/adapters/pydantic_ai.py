@@ -1,0 +1,148 @@
+"""A history processor of Pydantic AI: `MemoryProcessor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    SystemPromptPart,
+    TextPart,
+    UserPromptPart,
+)
+
+from mnemosyned.adapters.window import memory_section
+from mnemosyned.client.asynchronous import AsyncClient
+from mnemosyned.domain.memory import DEFAULT_SESSION
+from mnemosyned.verbs.facade import AsyncCaller
+from mnemosyned.verbs.memories import BATCH_MAX, Remember, RememberMany
+
+MARK = "<!-- from memory -->"
+"""The first line of what this processor adds, by which it finds it again."""
+
+
+class MemoryProcessor:
+    """Remembers what is said, and shows the model what matters to the user's last message.
+
+    Texts of the conversation itself are not shown again. For
+    `Agent(capabilities=[ProcessHistory(MemoryProcessor())])`. Each text is remembered once, however
+    often it is processed. The last answer of a run is remembered with the next request, or by
+    `remember(result.all_messages())`. What was shown before is taken out of the history again.
+    """
+
+    def __init__(
+        self,
+        caller: AsyncCaller | None = None,
+        *,
+        source: str = "pydantic-ai",
+        session: str | None = None,
+        tokens: int = 2_000,
+    ) -> None:
+        """Without a `session`, each conversation of Pydantic AI is one; all of them are searched."""
+        self._caller = caller or AsyncClient()
+        self._source = source
+        self._session = session
+        self._tokens = tokens
+
+    async def __call__(
+        self, context: RunContext[Any], messages: list[ModelMessage]
+    ) -> list[ModelMessage]:
+        """Remember what is new, and add a section of memories before the last message."""
+        said = _without_section(messages)
+        index, prompt = _last_prompt(said)
+        shown = ""
+        if prompt:
+            shown = await memory_section(
+                self._caller,
+                prompt,
+                before=[pair for message in said[:index] for pair in _texts(message)],
+                tokens=self._tokens,
+                source=self._source,
+            )
+        await self.remember(said, conversation=context.conversation_id)
+        return _with_section(said, index, shown) if shown else said
+
+    async def remember(
+        self, messages: Sequence[ModelMessage], *, conversation: str | None = None
+    ) -> None:
+        """Remember what users and models said in these messages, each text once."""
+        memories = [
+            memory
+            for message in messages
+            for memory in self._memories(message, conversation)
+        ]
+        for begin in range(0, len(memories), BATCH_MAX):
+            await self._caller.call(RememberMany(memories[begin : begin + BATCH_MAX]))
+
+    def _memories(
+        self, message: ModelMessage, conversation: str | None
+    ) -> Iterator[Remember]:
+        session = (
+            self._session or conversation or message.conversation_id or DEFAULT_SESSION
+        )
+        for role, text in _texts(message):
+            said = f"{session}\n{message.timestamp}\n{role}\n{text}"
+            yield Remember(
+                text,
+                id=f"pydantic-ai-{sha256(said.encode()).hexdigest()[:32]}",
+                session=session,
+                source=self._source,
+                role=role,
+            )
+
+
+def _texts(message: ModelMessage) -> Iterator[tuple[str, str]]:
+    """What a user or the model says in a message, with the role."""
+    for part in message.parts:
+        if isinstance(part, UserPromptPart):
+            content = [part.content] if isinstance(part.content, str) else part.content
+            text = "\n".join(each for each in content if isinstance(each, str))
+            role = "user"
+        elif isinstance(part, TextPart):
+            text, role = part.content, "assistant"
+        else:
+            continue
+        if text.strip():
+            yield role, text
+
+
+def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
+    """The last message in which the user says something, by its position, and the text."""
+    for index in range(len(messages) - 1, -1, -1):
+        prompts = [text for role, text in _texts(messages[index]) if role == "user"]
+        if prompts:
+            return index, prompts[-1]
+    return 0, ""
+
+
+def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The history as it was before memories were added to it."""
+    return [
+        replace(
+            message, parts=[part for part in message.parts if not _is_section(part)]
+        )
+        if isinstance(message, ModelRequest) and any(map(_is_section, message.parts))
+        else message
+        for message in messages
+    ]
+
+
+def _is_section(part: object) -> bool:
+    return isinstance(part, SystemPromptPart) and part.content.startswith(MARK)
+
+
+def _with_section(
+    messages: list[ModelMessage], index: int, shown: str
+) -> list[ModelMessage]:
+    """The history with a section before the message at `index`."""
+    request = messages[index]
+    if not isinstance(request, ModelRequest):
+        return messages
+    section = SystemPromptPart(f"{MARK}\n{shown}")
+    changed = replace(request, parts=[section, *request.parts])
+    return [*messages[:index], changed, *messages[index + 1 :]]

@@ -1,0 +1,117 @@
+"""`MemoryProcessor` in an agent of Pydantic AI, next to a real daemon."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from adapters.conftest import run_page
+from e2e.daemons import Daemon
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import ProcessHistory
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from mnemosyned import AsyncClient
+from mnemosyned.adapters.pydantic_ai import MARK, MemoryProcessor
+
+pytestmark = pytest.mark.adapters
+
+
+class Talks:
+    """An agent whose model says what it is told to, and what its model was sent."""
+
+    def __init__(self, client: AsyncClient, **options: Any) -> None:  # noqa: ANN401
+        self.client = client
+        self.source = f"pydantic-{uuid4().hex[:8]}"
+        self.processor = MemoryProcessor(client, source=self.source, **options)
+        self.sent: list[list[Any]] = []
+        self.agent = Agent(
+            FunctionModel(self._answer),
+            capabilities=[ProcessHistory(self.processor)],
+            instructions="Be brief.",
+        )
+
+    def _answer(self, messages: list[Any], _: AgentInfo) -> ModelResponse:
+        self.sent.append(list(messages))
+        return ModelResponse(parts=[TextPart(f"answer {len(self.sent)}")])
+
+    def sections(self, turn: int) -> list[str]:
+        """What the processor had added; some models get it as a user's words."""
+        return [
+            part.content
+            for message in self.sent[turn]
+            for part in message.parts
+            if MARK in str(part.content)
+        ]
+
+
+def with_agent(daemon: Daemon, work: Any, **options: Any) -> None:  # noqa: ANN401
+    async def run() -> None:
+        async with AsyncClient(daemon.socket) as client:
+            await work(Talks(client, **options))
+
+    asyncio.run(run())
+
+
+def test_what_was_said_in_one_conversation_is_shown_in_the_next(daemon: Daemon) -> None:
+    async def talk(talks: Talks) -> None:
+        await talks.agent.run("My zeppelin is called Hildegard.")
+        await talks.agent.run("What is my zeppelin called?")
+        await talks.agent.run("Is the harbor open?")
+
+        assert talks.sections(0) == []
+        (section,) = talks.sections(1)
+        assert "Hildegard" in section
+        assert talks.sections(2) == []
+
+    with_agent(daemon, talk)
+
+
+def test_a_conversation_keeps_one_section_and_remembers_each_text_once(
+    daemon: Daemon,
+) -> None:
+    async def talk(talks: Talks) -> None:
+        await talks.agent.run("My zeppelin is called Hildegard.")
+        result = await talks.agent.run("What is my zeppelin called?")
+        for question in ("Who is Hildegard?", "Is the zeppelin called Hildegard?"):
+            result = await talks.agent.run(
+                question, message_history=result.all_messages()
+            )
+        await talks.processor.remember(result.all_messages())
+        await talks.processor.remember(result.all_messages())
+
+        (section,) = talks.sections(3)
+        assert "My zeppelin is called Hildegard." in section
+        assert "Who is Hildegard?" not in section, "the conversation has it anyway"
+        kept = await talks.client.forget(source=talks.source, dry_run=True)
+        said = [(line.role, line.snippet) for line in kept.lines]
+        assert len(said) == len(set(said))
+        assert ("assistant", "answer 4") in said
+        assert ("user", "Who is Hildegard?") in said
+        assert not any(MARK in text for _, text in said)
+
+    with_agent(daemon, talk)
+
+
+def test_conversations_are_sessions_unless_one_is_named(daemon: Daemon) -> None:
+    async def talk(talks: Talks) -> None:
+        await talks.agent.run("The kite is red.", conversation_id="kites")
+
+        (hit,) = await talks.client.recall("kite", source=talks.source)
+        assert hit.session == "kites"
+
+    async def named(talks: Talks) -> None:
+        await talks.agent.run("The kite is red.")
+
+        (hit,) = await talks.client.recall("kite", source=talks.source)
+        assert hit.session == "mine"
+
+    with_agent(daemon, talk)
+    with_agent(daemon, named, session="mine")
+
+
+def test_the_page_shows_what_its_program_prints() -> None:
+    run_page("pydantic_ai")
