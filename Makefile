@@ -227,7 +227,7 @@ install: ## package, user unit and config for the present user
 	$(APP)/venv/bin/python -m pip install -q --disable-pip-version-check -c build/constraints.txt .
 	mkdir -p $(PREFIX)/bin $(dir $(UNIT))
 	mkdir -p -m 700 $(dir $(CONFIG)) $(STATE)
-	ln -sf $(APP)/venv/bin/mnemosyned $(APP)/venv/bin/mnem $(PREFIX)/bin/
+	ln -sf $(addprefix $(APP)/venv/bin/,mnemosyned mnem mnem-hook) $(PREFIX)/bin/
 	test -e $(CONFIG) || install -m 600 config/mnemosyned.yaml $(CONFIG)
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
