@@ -44,7 +44,7 @@ class CaptureLimits:
     waiting_max: int = 1_000
     """Sessions that wait for the background."""
     catch_up: int = 50
-    """Sessions whose transcripts are looked at when the daemon starts, the last seen."""
+    """Sessions whose transcripts are looked at when another starts, the last seen."""
 
 
 LIMITS = CaptureLimits()
@@ -83,7 +83,7 @@ class Capture:
     def start(self, warm_up: Callable[[], object]) -> None:
         """Begin with what was missed: transcripts that grew while nobody listened."""
         self._background.start(warm_up)
-        for session in self._agents.recent(self._limits.catch_up):
+        for session in self._agents.recent(self._limits.waiting_max):
             if size_of(session.transcript) != session.position:
                 self._background.look(session.session)
 

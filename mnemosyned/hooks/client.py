@@ -22,9 +22,12 @@ PAUSE_MS = 10
 """Pause after the end of an object from which on no more is expected."""
 LIMIT_S = 0.28
 """Longest run with a daemon that does not answer, from the start of `main`."""
-FALLBACK_S = 0.1
+FALLBACK_S = 1.0
+"""Longest time to keep a call, which takes milliseconds unless the machine is very busy."""
 HAND_IN_S = 0.25
-"""Time from the start after which no more of the spool is handed in."""
+"""Time from the start after which no more of the spool is handed in, on a machine at leisure."""
+HAND_IN_MIN_S = 0.1
+"""Time for it on a busy one: the spool must become empty some day."""
 PAYLOAD_BYTES_MAX = 8 << 20
 ENVIRONMENT = (
     "CLAUDE_PROJECT_DIR",
@@ -90,7 +93,7 @@ def _hand_in(path: str, started: float) -> None:
     """Hand in what waits in the spool, while there is time."""
     if not spool.is_empty():
         left = started + HAND_IN_S - time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+        signal.setitimer(signal.ITIMER_REAL, max(left, HAND_IN_MIN_S))
         spool.hand_in(lambda envelope: delivery.post(path, envelope)[0])
 
 
