@@ -37,7 +37,7 @@ ADAPTERS := langgraph openai_agents llama_index pydantic_ai
 ADAPTER_SOURCES := langgraph_checkpoint-4.3.2 openai_agents-0.24.0
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo talks times life start grounding learnings summaries small-model model-latency context hostile \
+BENCHES := peer recall write sleep forget locomo talks times life start hooks grounding learnings summaries small-model model-latency context hostile \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
@@ -149,6 +149,9 @@ bench-peer: $(READY) ## against mnemosyne-memory, in the same run
 
 bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
+
+bench-hooks: $(READY) ## mnem-hook, each a process of its own: daemon up, down and hanging; RUNS=200
+	$(BIN)/python tests/bench/bench_hooks.py $(if $(RUNS),--runs "$(RUNS)")
 
 bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
 	$(BIN)/python tests/bench/bench_sleep.py

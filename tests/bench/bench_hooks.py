@@ -1,0 +1,166 @@
+"""How long a hook takes, each in a process of its own: daemon up, down, and hanging."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.measure import Latency, latency, say
+from bench.report import Report
+from e2e.daemons import Daemon, running, short_room
+from e2e.hook_programs import Json, Machine, Ran, bad_daemon, hang, prompt
+from e2e.programs import BIN
+from support.agents import claude_line, write_lines
+
+RUNS, AT_ONCE, WORKERS = 200, 1_000, 8
+UP_BAR_MS, DOWN_BAR_MS, HANGING_BAR_MS = 60.0, 100.0, 300.0
+Work = Callable[[int], Ran]
+
+
+def measured(work: Work, runs: int) -> Latency:
+    """The times of runs one after another."""
+    times = []
+    for number in range(runs):
+        ran = work(number)
+        assert isinstance(ran.answer, dict)
+        times.append(ran.seconds)
+    return latency(times)
+
+
+def bare(machine: Machine, runs: int) -> Latency:
+    """A Python that does nothing, for comparison."""
+    times = []
+    for _ in range(runs):
+        started = time.monotonic()
+        subprocess.run(
+            [BIN / "python", "-c", "pass"], check=True, env=machine.environment()
+        )
+        times.append(time.monotonic() - started)
+    return latency(times)
+
+
+def filled(daemon: Daemon, memories: int) -> None:
+    """Give the daemon something to search, in sessions of the project."""
+    for start in range(0, memories, 500):
+        batch = [
+            {
+                "content": f"We decided that module {n} of the shop keeps {n * 7} carts in region {n % 9}.",
+                "session": f"codex:old{n % 40}",
+                "source": "codex",
+                "role": "user",
+            }
+            for n in range(start, min(start + 500, memories))
+        ]
+        assert daemon.post("remember_many", memories=batch).status == 200
+    for number in range(40):
+        payload = prompt("Hello there", session=f"old{number}")
+        envelope = json.dumps({"payload": payload}).encode()
+        assert daemon.request("POST", "/hooks", envelope).status == 200
+
+
+def start_of(machine: Machine) -> Work:
+    def work(number: int) -> Ran:
+        fields = {"hook_event_name": "SessionStart", "source": "startup"}
+        payload = {**prompt("", session=f"start{number}"), **fields}
+        return machine.hook(payload)
+
+    return work
+
+
+def prompt_of(machine: Machine) -> Work:
+    def work(number: int) -> Ran:
+        text = f"How many carts does module {number} of the shop keep?"
+        return machine.hook(prompt(text, session=f"ask{number}"))
+
+    return work
+
+
+def stop_of(machine: Machine) -> Work:
+    """The end of a turn with two new messages in a transcript that grows."""
+    path = machine.home / ".claude" / "projects" / "-w-shop" / "bench.jsonl"
+    fields: Json = {
+        "hook_event_name": "Stop",
+        "session_id": "bench",
+        "transcript_path": str(path),
+        "cwd": "/w/shop",
+    }
+
+    def work(number: int) -> Ran:
+        lines = [
+            claude_line("user", f"Look at cart {number}", uuid=f"u{number}"),
+            claude_line("assistant", f"Cart {number} is empty.", uuid=f"a{number}"),
+        ]
+        write_lines(path, lines)
+        return machine.hook(fields)
+
+    return work
+
+
+def at_once(machine: Machine, calls: int) -> tuple[Latency, int]:
+    """Many prompts at once; their times, and how many the daemon was too busy to take."""
+    with ThreadPoolExecutor(WORKERS) as workers:
+        runs = list(workers.map(prompt_of(machine), range(10_000, 10_000 + calls)))
+    assert all(isinstance(run.answer, dict) for run in runs)
+    return latency([run.seconds for run in runs]), len(machine.waiting)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--at-once", type=int, default=AT_ONCE)
+    parser.add_argument("--memories", type=int, default=10_000)
+    options = parser.parse_args()
+    report = Report("bench-hooks")
+    rows: list[list[object]] = []
+
+    def row(name: str, times: Latency) -> Latency:
+        rows.append([name, times.p50_ms, times.p95_ms])
+        report.figure(f"{name}, p50 ms", times.p50_ms)
+        report.figure(f"{name}, p95 ms", times.p95_ms)
+        return times
+
+    with tempfile.TemporaryDirectory() as folder, short_room() as room:
+        home = Path(folder)
+        with running(home) as daemon:
+            machine = Machine(home, daemon.socket)
+            filled(daemon, options.memories)
+            row("a Python that does nothing", bare(machine, options.runs))
+            for name, work in (
+                ("up: start of a session", start_of(machine)),
+                ("up: prompt", prompt_of(machine)),
+                ("up: end of a turn", stop_of(machine)),
+            ):
+                say(name)
+                times = row(name, measured(work, options.runs))
+                report.bar(f"{name}, p95 ms", times.p95_ms, "<=", UP_BAR_MS)
+            say("at once")
+            times, waiting = at_once(machine, options.at_once)
+            row(f"up: {options.at_once} prompts, {WORKERS} at once", times)
+            report.figure("calls that waited in the spool", waiting)
+        absent = Machine(home, room / "absent.sock")
+        say("down")
+        times = row("down: prompt", measured(prompt_of(absent), options.runs))
+        report.bar("down: prompt, p95 ms", times.p95_ms, "<=", DOWN_BAR_MS)
+        say("hanging")
+        with bad_daemon(absent.socket, hang):
+            times = row(
+                "hanging: prompt", measured(prompt_of(absent), options.runs // 4)
+            )
+        report.bar("hanging: prompt, p95 ms", times.p95_ms, "<=", HANGING_BAR_MS)
+    report.table(
+        "hooks, each in a process of its own", ["call", "p50 ms", "p95 ms"], rows
+    )
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
