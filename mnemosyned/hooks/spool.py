@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FILES_MAX = 500
+FILES_MAX = 2_000
 BYTES_MAX = 32 << 20
 HANDED_IN_MAX = 50
 """Calls handed in by one hook."""

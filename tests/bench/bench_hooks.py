@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.corpus import Corpus, fresh
 from bench.measure import Latency, latency, say
 from bench.report import Report
 from e2e.daemons import Daemon, running, short_room
@@ -22,6 +23,7 @@ from e2e.programs import BIN
 from support.agents import claude_line, write_lines
 
 RUNS, AT_ONCE, WORKERS = 200, 1_000, 8
+BATCH, SESSIONS = 500, 100
 UP_BAR_MS, DOWN_BAR_MS, HANGING_BAR_MS = 60.0, 100.0, 300.0
 Work = Callable[[int], Ran]
 
@@ -48,21 +50,23 @@ def bare(machine: Machine, runs: int) -> Latency:
     return latency(times)
 
 
-def filled(daemon: Daemon, memories: int) -> None:
-    """Give the daemon something to search, in sessions of the project."""
-    for start in range(0, memories, 500):
+def filled(daemon: Daemon, corpus: Corpus) -> None:
+    """Give the daemon a year of notes to search, the newest in sessions of the project."""
+    entries = list(corpus)
+    for start in range(0, len(entries), BATCH):
         batch = [
             {
-                "content": f"We decided that module {n} of the shop keeps {n * 7} carts in region {n % 9}.",
-                "session": f"codex:old{n % 40}",
+                "content": entry.content,
+                "session": f"codex:{entry.session}",
                 "source": "codex",
-                "role": "user",
+                "role": entry.role,
             }
-            for n in range(start, min(start + 500, memories))
+            for entry in entries[start : start + BATCH]
         ]
         assert daemon.post("remember_many", memories=batch).status == 200
-    for number in range(40):
-        payload = prompt("Hello there", session=f"old{number}")
+    sessions = dict.fromkeys(entry.session for entry in entries[-SESSIONS * 20 :])
+    for session in list(sessions)[-SESSIONS:]:
+        payload = {**prompt("", session=session), "hook_event_name": "SessionEnd"}
         envelope = json.dumps({"payload": payload}).encode()
         assert daemon.request("POST", "/hooks", envelope).status == 200
 
@@ -76,9 +80,9 @@ def start_of(machine: Machine) -> Work:
     return work
 
 
-def prompt_of(machine: Machine) -> Work:
+def prompt_of(machine: Machine, questions: Sequence[str]) -> Work:
     def work(number: int) -> Ran:
-        text = f"How many carts does module {number} of the shop keep?"
+        text = questions[number % len(questions)]
         return machine.hook(prompt(text, session=f"ask{number}"))
 
     return work
@@ -105,10 +109,10 @@ def stop_of(machine: Machine) -> Work:
     return work
 
 
-def at_once(machine: Machine, calls: int) -> tuple[Latency, int]:
+def at_once(work: Work, machine: Machine, calls: int) -> tuple[Latency, int]:
     """Many prompts at once; their times, and how many the daemon was too busy to take."""
     with ThreadPoolExecutor(WORKERS) as workers:
-        runs = list(workers.map(prompt_of(machine), range(10_000, 10_000 + calls)))
+        runs = list(workers.map(work, range(10_000, 10_000 + calls)))
     assert all(isinstance(run.answer, dict) for run in runs)
     return latency([run.seconds for run in runs]), len(machine.waiting)
 
@@ -121,6 +125,10 @@ def main() -> int:
     options = parser.parse_args()
     report = Report("bench-hooks")
     rows: list[list[object]] = []
+    corpus = fresh(options.memories)
+    questions = [
+        question.text for asked in corpus.questions(50).values() for question in asked
+    ]
 
     def row(name: str, times: Latency) -> Latency:
         rows.append([name, times.p50_ms, times.p95_ms])
@@ -132,28 +140,33 @@ def main() -> int:
         home = Path(folder)
         with running(home) as daemon:
             machine = Machine(home, daemon.socket)
-            filled(daemon, options.memories)
+            filled(daemon, corpus)
             row("a Python that does nothing", bare(machine, options.runs))
             for name, work in (
                 ("up: start of a session", start_of(machine)),
-                ("up: prompt", prompt_of(machine)),
+                ("up: prompt", prompt_of(machine, questions)),
                 ("up: end of a turn", stop_of(machine)),
             ):
                 say(name)
                 times = row(name, measured(work, options.runs))
                 report.bar(f"{name}, p95 ms", times.p95_ms, "<=", UP_BAR_MS)
             say("at once")
-            times, waiting = at_once(machine, options.at_once)
+            times, waiting = at_once(
+                prompt_of(machine, questions), machine, options.at_once
+            )
             row(f"up: {options.at_once} prompts, {WORKERS} at once", times)
             report.figure("calls that waited in the spool", waiting)
         absent = Machine(home, room / "absent.sock")
         say("down")
-        times = row("down: prompt", measured(prompt_of(absent), options.runs))
+        times = row(
+            "down: prompt", measured(prompt_of(absent, questions), options.runs)
+        )
         report.bar("down: prompt, p95 ms", times.p95_ms, "<=", DOWN_BAR_MS)
         say("hanging")
         with bad_daemon(absent.socket, hang):
             times = row(
-                "hanging: prompt", measured(prompt_of(absent), options.runs // 4)
+                "hanging: prompt",
+                measured(prompt_of(absent, questions), options.runs // 4),
             )
         report.bar("hanging: prompt, p95 ms", times.p95_ms, "<=", HANGING_BAR_MS)
     report.table(

@@ -256,13 +256,13 @@ def test_a_full_spool_keeps_what_came_first_and_says_so(
     machine: Machine,
 ) -> None:
     machine.spool.mkdir(parents=True)
-    for number in range(500):
+    for number in range(2_000):
         (machine.spool / f"c-{number:04}").write_bytes(b"{}")
     started = {"hook_event_name": "SessionStart", "session_id": "s"}
     ran = machine.hook(started)
 
     assert "spool is full" in ran.answer["systemMessage"]
-    assert len(machine.waiting) == 500
+    assert len(machine.waiting) == 2_000
 
 
 def test_a_spool_that_cannot_be_written_harms_nobody(machine: Machine) -> None:
