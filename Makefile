@@ -35,6 +35,9 @@ AGENTS := @anthropic-ai/claude-code@2.1.330 @openai/codex@0.169.0 @google/gemini
 	opencode-ai@1.18.33
 ADAPTERS := langgraph openai_agents llama_index pydantic_ai
 ADAPTER_SOURCES := langgraph_checkpoint-4.3.2 openai_agents-0.24.0
+# The conformance suite of the Model Context Protocol needs Node 22; an older one fetches it.
+MCP_NPM := build/mcp-npm
+NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start hooks grounding learnings summaries small-model model-latency context hostile \
@@ -86,13 +89,23 @@ test-systemd: $(READY) ## the units, and a real systemd --user (needs root for t
 test-year: $(READY) ## a simulated year of 73,000 memories; questions of long talks and of a written year (slow)
 	$(PYTEST) -m slow
 
-test-agents: $(READY) ## the programs of agents from npm: do they see what `mnem setup` wrote? (slow)
+test-agents: $(READY) ## memory for agents, with programs of others from PyPI and npm, which it installs in build (slow)
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or later"; exit 1; }
+	@set -e; lock=tests/agents/requirements.lock; if ! cmp -s $$lock build/mcp.lock; then \
+		rm -rf build/mcp; mkdir -p build; \
+		$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
+			--target build/mcp -r $$lock; cp $$lock build/mcp.lock; fi
+	@set -e; lock=tests/agents/package-lock.json; if ! cmp -s $$lock $(MCP_NPM)/installed.json; then \
+		rm -rf $(MCP_NPM); mkdir -p $(MCP_NPM)/bin; cp tests/agents/package.json $$lock $(MCP_NPM); \
+		npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(MCP_NPM); \
+		$(NODE_22) || npm install --silent --no-audit --no-fund --prefix $(MCP_NPM)/node node@22.23.3; \
+		ln -s "$$($(NODE_22) && command -v node || echo ../node/node_modules/.bin/node)" $(MCP_NPM)/bin/node; \
+		cp $$lock $(MCP_NPM)/installed.json; fi
 	@mkdir -p build/npm
 	@if [ "$$(cat build/npm/.installed 2>/dev/null)" != "$(AGENTS)" ]; then \
 		npm install --silent --no-audit --no-fund --no-save --prefix build/npm $(AGENTS) \
 		&& echo "$(AGENTS)" > build/npm/.installed; fi
-	$(PYTEST) -n 2 -m agents
+	$(PYTEST) -n 2 -m agents tests/agents
 
 test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
 	mkdir -p build

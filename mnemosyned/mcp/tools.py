@@ -29,6 +29,12 @@ ALWAYS_LOADED = "anthropic/alwaysLoad"
 """Claude Code then shows the tool to the model from the start, and not only its name."""
 
 
+def _paragraphs(docstring: str) -> str:
+    """A docstring as a model reads it: a line for each paragraph."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEntry:
     """One tool: what it is called, what it takes, and what it does."""
@@ -50,7 +56,7 @@ class ToolEntry:
         entry: Json = {
             "name": self.name,
             "title": self.title,
-            "description": inspect.cleandoc(self.form.__doc__ or ""),
+            "description": _paragraphs(self.form.__doc__ or ""),
             "inputSchema": input_schema(self.form),
             "outputSchema": output_schema(result_type(self.form)),
             "annotations": {
