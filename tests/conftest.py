@@ -1,5 +1,6 @@
 """The parts most tests start from: a clock, a summarizer and an open store."""
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -26,7 +27,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "suite",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=int(os.environ.get("EXAMPLES", "40")),
 )
 settings.load_profile("suite")
 

@@ -18,7 +18,7 @@ from mnemosyned import Memory, Remember
 pytestmark = pytest.mark.e2e
 
 LONG_AGO = "2026-03-02T09:30:00Z"
-GROUPS = 2500
+GROUPS = 1500
 GROUP = 3
 
 
