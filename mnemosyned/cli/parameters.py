@@ -1,0 +1,91 @@
+"""Arguments and options of the shell, made from the fields of a verb."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from mnemosyned.verbs.request import Request
+
+FILES = {"messages", "tools"}
+"""Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
+FROM_STDIN = {"content"}
+"""Arguments that are read from standard input where they are left out."""
+METAVARS = {"supersedes": "ID", "after": "ID"}
+
+
+def parameter(
+    verb: type[Request[Any]], field: msgspec.inspect.Field
+) -> click.Parameter:
+    """An argument or option whose value stays a word here: the verb's own rules read it."""
+    kind, description = _unwrapped(field.type)
+    if field.name in verb.__match_args__:
+        required = field.required and field.name not in FROM_STDIN
+        metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
+        return click.Argument([field.name], required=required, metavar=metavar)
+    names = [f"--{field.name.replace('_', '-')}", field.name]
+    help_text = f"{description[:1].upper()}{description[1:]}"
+    if isinstance(kind, msgspec.inspect.BoolType):
+        return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
+    if field.name in FILES:
+        return click.Option(names, metavar="FILE|-", help=f"{help_text}, as JSON.")
+    choice = _choice(kind)
+    return click.Option(
+        names,
+        required=field.required,
+        multiple=_takes_list(kind),
+        type=choice or str,
+        metavar=None if choice else _metavar(field.name, kind),
+        help=f"{help_text}.{_default(field)}",
+    )
+
+
+def _unwrapped(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
+    """A type without its metadata, and the description that stood there."""
+    description = ""
+    while isinstance(kind, msgspec.inspect.Metadata):
+        extra = kind.extra_json_schema or {}
+        description = description or extra.get("description", "")
+        kind = kind.type
+    return kind, description
+
+
+def _default(field: msgspec.inspect.Field) -> str:
+    """The default as a note to the help; empty where it says nothing."""
+    shown = isinstance(field.default, int | float | str) and field.default != ""
+    return f" [default: {field.default}]" if shown else ""
+
+
+def _members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    return list(kind.types) if isinstance(kind, msgspec.inspect.UnionType) else [kind]
+
+
+def _takes_list(kind: msgspec.inspect.Type) -> bool:
+    members = [_unwrapped(member)[0] for member in _members(kind)]
+    return any(isinstance(member, msgspec.inspect.ListType) for member in members)
+
+
+def _choice(kind: msgspec.inspect.Type) -> click.Choice[str] | None:
+    for member in _members(kind):
+        if isinstance(member, msgspec.inspect.EnumType):
+            return click.Choice([choice.value for choice in member.cls])
+        if isinstance(member, msgspec.inspect.LiteralType):
+            return click.Choice(list(map(str, member.values)))
+    return None
+
+
+def _metavar(name: str, kind: msgspec.inspect.Type) -> str:
+    for member in _members(kind):
+        if metavar := _METAVARS_OF_TYPES.get(type(member)):
+            return metavar
+    return METAVARS.get(name, name.upper())
+
+
+_METAVARS_OF_TYPES: dict[type, str] = {
+    msgspec.inspect.DateTimeType: "TIME",
+    msgspec.inspect.IntType: "NUMBER",
+    msgspec.inspect.FloatType: "NUMBER",
+    msgspec.inspect.DictType: "JSON",
+}
