@@ -3,12 +3,13 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mnemosyned.domain.dates import questions
 from mnemosyned.domain.dates.questions import SPANS_MAX, parse_times
 from mnemosyned.domain.dates.spans import TimeSpan
 from mnemosyned.domain.languages.language import TimeOrder
+from mnemosyned.domain.text.stemming import WORD
 
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)
 
@@ -272,3 +273,14 @@ def test_other_words_ask_for_no_order(text: str) -> None:
 )
 def test_a_number_or_a_verb_is_no_time(text: str) -> None:
     assert parse_times(text, NOW).spans == ()
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_what_a_rule_finds_has_one_of_its_words(data: st.DataObject) -> None:
+    words, rule = data.draw(st.sampled_from(questions.time_rules()))
+
+    expression = data.draw(st.from_regex(rule, fullmatch=True))
+
+    present = set(WORD.findall(expression.casefold()))
+    assert not words or not words.isdisjoint(present)

@@ -1,11 +1,13 @@
 """The tables of the languages agree with each other."""
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from mnemosyned.domain.dates.names import COUNTS, MONTHS, WEEKDAYS
-from mnemosyned.domain.dates.translated import translate_times
+from mnemosyned.domain.dates.translated import rule_groups, translate_times
 from mnemosyned.domain.languages import LANGUAGES
 from mnemosyned.domain.languages.language import PHRASES, Language, TimeGrammar
+from mnemosyned.domain.text.stemming import WORD
 
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
@@ -51,3 +53,14 @@ def test_a_grammar_translates_known_phrases_and_all_units(grammar: TimeGrammar) 
 )
 def test_each_grammar_is_read(text: str, english: str) -> None:
     assert translate_times(text) == english
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_what_a_rule_translates_has_a_word_of_its_group(data: st.DataObject) -> None:
+    group = data.draw(st.sampled_from(rule_groups()))
+    pattern, _ = data.draw(st.sampled_from(group.rules))
+
+    expression = data.draw(st.from_regex(pattern, fullmatch=True))
+
+    assert not group.hints.isdisjoint(WORD.findall(expression.lower()))

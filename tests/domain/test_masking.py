@@ -126,3 +126,19 @@ def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:
 
     assert TOO_DEEP in shown
     assert "larch" not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "on 2026-03-09, 4111-1111-1111-1111",
+        "2026-03-09 2026-03-10 123-45-6789",
+        "4111111111111111 of 2026-03-09",
+    ],
+)
+def test_a_number_beside_a_date_is_found(text: str) -> None:
+    assert find_secrets(text)
+
+
+def test_a_date_is_no_number() -> None:
+    assert find_secrets("2026-03-09 08:15, 2026-03-10 09:15 and 2026-03-11 10") == []

@@ -121,7 +121,7 @@ _HINTS = frozenset(
 
 
 @lru_cache(maxsize=1)
-def _rules() -> tuple[tuple[frozenset[str], re.Pattern[str]], ...]:
+def time_rules() -> tuple[tuple[frozenset[str], re.Pattern[str]], ...]:
     """Compile the patterns on first use: a client that asks a remote service needs none."""
     return tuple(
         (words, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE))
@@ -181,7 +181,7 @@ class _TimeReader:
         self._unmatched = text
         self._remaining = text
         present = set(WORD.findall(text.casefold()))
-        for words, rule in _rules():
+        for words, rule in time_rules():
             if not words or not words.isdisjoint(present):
                 self._apply(rule)
 

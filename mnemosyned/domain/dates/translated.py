@@ -40,7 +40,7 @@ class _RuleGroup(NamedTuple):
 def translate_times(text: str) -> str:
     """Return a question with its time expressions in English."""
     words = set(WORD.findall(text.lower()))
-    for group in _groups():
+    for group in rule_groups():
         if not group.hints.isdisjoint(words):
             for pattern, translation in group.rules:
                 text = pattern.sub(translation, text)
@@ -48,7 +48,7 @@ def translate_times(text: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _groups() -> list[_RuleGroup]:
+def rule_groups() -> list[_RuleGroup]:
     """Compile the rules in the order in which they are applied."""
     phrases, ago = set[str](), set[str]()
     for grammar in _GRAMMARS:
