@@ -22,6 +22,7 @@ from mnemosyned.daemon.health import answers
 from mnemosyned.daemon.resources import resources
 from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.access import SocketAccess
+from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.listener import listening
 from mnemosyned.daemon.server.loop import EventLoop
 from mnemosyned.daemon.server.serving import serving
@@ -122,13 +123,15 @@ class Daemon:
             listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
             if config.listen:
                 listeners.append(stack.enter_context(_listening_tcp(config.listen)))
+            activity = ServerActivity()
             loop = stack.enter_context(
                 serving(
-                    resources(memory),
+                    resources(memory, activity),
                     listeners,
                     threads=limits.threads,
                     body_bytes_max=limits.body_bytes_max,
                     connections_max=limits.connections_max,
+                    activity=activity,
                 )
             )
             notify("READY=1", f"STATUS=serving on {path}")

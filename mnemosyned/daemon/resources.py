@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.api.hooks import hook_resources
+from mnemosyned.daemon.api.metrics import (
+    memory_collector,
+    metrics_route,
+    server_collector,
+)
 from mnemosyned.daemon.api.verbs import verb_resources
+from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 
+HTML = "text/html; charset=utf-8"
+PAGE_HEADERS = (
+    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"),
+    ("X-Content-Type-Options", "nosniff"),
+)
 
-def resources(memory: OpenMemory) -> dict[str, Resource]:
+
+def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resource]:
     """The resources of an open memory."""
+    collectors = [server_collector(activity), memory_collector(memory)]
     return {
         **verb_resources(memory.service),
         "/mcp": Resource(_mcp_route(memory), methods=("POST",)),
         **(hook_resources(memory.hooks) if memory.hooks else {}),
+        "/openapi.json": Resource(_openapi),
+        "/docs": Resource(_docs),
+        "/metrics": Resource(metrics_route(collectors)),
     }
+
+
+def _openapi(_: HttpRequest) -> Response:
+    # Loaded here: a start need not wait for it.
+    from mnemosyned.daemon.api.openapi import openapi_json  # noqa: PLC0415
+
+    return Response(HTTPStatus.OK, openapi_json())
+
+
+def _docs(_: HttpRequest) -> Response:
+    # Loaded here: a start need not wait for it.
+    from mnemosyned.daemon.api.page import docs_page  # noqa: PLC0415
+
+    body = docs_page().encode()
+    return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)
 
 
 def _mcp_route(memory: OpenMemory) -> Route:

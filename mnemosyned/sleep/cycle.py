@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 
 from mnemosyned.domain.consolidation import Selection, closed_batches, plan
@@ -46,6 +47,8 @@ class SleepCycle:
         self._policies = policies
         self._age_clock = age_clock or clock
         self._run: tuple[ConsolidationRun, int] | None = None
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        """Cycles since the start, by trigger and outcome."""
 
     @property
     def policy(self) -> SleepPolicy:
@@ -80,8 +83,12 @@ class SleepCycle:
                 report = self._work(
                     context, rollup_cutoff=self.policy.rollup_cutoff(now)
                 )
+            except Exception:
+                self.outcomes[request.trigger.value, "error"] += 1
+                raise
             finally:
                 summarizer.release_workers()
+            self.outcomes[request.trigger.value, report.status.value] += 1
         _log_finished(report, before, summarizer.status())
         return report
 

@@ -8,18 +8,17 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from mnemosyned.daemon.server.serving import VERB_PREFIX
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.facade import ALIASES, VERBS
 from mnemosyned.verbs.request import Request, parse, parse_text
 
-PREFIX = "/v1/"
-
 
 def verb_resources(service: MemoryService) -> dict[str, Resource]:
     """Every verb by its path."""
     return {
-        PREFIX + name: _resource(service, VERBS[ALIASES.get(name, name)])
+        VERB_PREFIX + name: _resource(service, VERBS[ALIASES.get(name, name)])
         for name in (*VERBS, *ALIASES)
     }
 

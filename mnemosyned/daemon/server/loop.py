@@ -17,6 +17,7 @@ from http import HTTPStatus
 
 from mnemosyned.daemon.server.acceptor import PAUSE_S, Acceptor, Listener
 from mnemosyned.daemon.server.access import Access
+from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.bodies import BodyBudget
 from mnemosyned.daemon.server.connection import Connection, State
 from mnemosyned.daemon.server.protocol import Protocol
@@ -66,7 +67,10 @@ class EventLoop:
         threads: int,
         body_bytes_max: int,
         connections_max: int,
+        activity: ServerActivity,
     ) -> None:
+        self._activity = activity
+        activity.connections_max = connections_max
         self._body_bytes_max = body_bytes_max
         self._connections: dict[int, Connection] = {}
         self._budget = BodyBudget(body_bytes_max=body_bytes_max)
@@ -85,7 +89,9 @@ class EventLoop:
             make_room=self._make_room,
             admit=self._admit,
         )
-        self._workers = Workers(answer, threads=threads, done=self._done)
+        self._workers = Workers(
+            answer, threads=threads, done=self._done, activity=activity
+        )
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     @property
@@ -184,6 +190,7 @@ class EventLoop:
         protocol = Protocol(body_bytes_max=self._body_bytes_max, access=access)
         connection = Connection(sock, protocol, now=time.monotonic())
         self._connections[connection.fd] = connection
+        self._activity.connections[connection.local] += 1
         self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _make_room(self) -> bool:
@@ -343,6 +350,7 @@ class EventLoop:
 
     def _refuse(self, connection: Connection, response: Response) -> None:
         """Answer what cannot be read on, as far as the client takes it at once, and hang up."""
+        self._activity.refuse(response.status)
         connection.respond(response, last=True)
         self._close(connection)
 
@@ -350,6 +358,7 @@ class EventLoop:
         self._budget.release(connection)
         self._busy -= connection.state is not State.IDLE
         del self._connections[connection.fd]
+        self._activity.connections[connection.local] -= 1
         connection.close()  # which takes it out of epoll, too
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from mnemosyned.daemon.server.acceptor import Listener
+from mnemosyned.daemon.server.activity import OTHER, ServerActivity
 from mnemosyned.daemon.server.listener import connections_allowed
 from mnemosyned.daemon.server.loop import HEALTH_PATHS, HEALTHY, EventLoop
 from mnemosyned.daemon.server.refusals import refusal
@@ -22,6 +23,8 @@ from mnemosyned.domain.errors import (
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.logs import logger
 
+VERB_PREFIX = "/v1/"
+
 log = logger()
 
 
@@ -33,14 +36,17 @@ def serving(
     threads: int,
     body_bytes_max: int,
     connections_max: int,
+    activity: ServerActivity | None = None,
 ) -> Iterator[EventLoop]:
     """Answer requests in the background while the block runs; let running ones finish."""
+    activity = activity or ServerActivity()
     loop = EventLoop(
         listeners,
-        answer=answering(resources),
+        answer=answering(resources, activity),
         threads=threads,
         body_bytes_max=body_bytes_max,
         connections_max=connections_allowed(connections_max),
+        activity=activity,
     )
     loop.start()
     try:
@@ -49,10 +55,11 @@ def serving(
         loop.stop()
 
 
-def answering(resources: Mapping[str, Resource]) -> Route:
+def answering(resources: Mapping[str, Resource], activity: ServerActivity) -> Route:
     """The function that answers a request, whatever becomes of it."""
     health = Resource(lambda _: HEALTHY)
     table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}
+    labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
     def answer(request: HttpRequest) -> Response:
         started = time.monotonic()
@@ -68,11 +75,14 @@ def answering(resources: Mapping[str, Resource]) -> Route:
                 "unexpected; the daemon's log has the traceback"
             )
             response = refusal(unexpected)
+        duration_s = time.monotonic() - started
+        label = labels.get(request.path, OTHER)
+        activity.requests.observe(duration_s, label, str(response.status.value))
         log.debug(
             "request",
             path=request.path,
             status=response.status.value,
-            duration_ms=round((time.monotonic() - started) * 1000, 2),
+            duration_ms=round(duration_s * 1000, 2),
         )
         return response
 

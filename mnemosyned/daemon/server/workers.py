@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.daemon.server.connection import Connection
 from mnemosyned.daemon.server.refusals import refusal
 from mnemosyned.domain.errors import DaemonBusy
@@ -30,8 +31,14 @@ class Workers:
     """
 
     def __init__(
-        self, answer: Route, *, threads: int, done: Callable[[Connection], None]
+        self,
+        answer: Route,
+        *,
+        threads: int,
+        done: Callable[[Connection], None],
+        activity: ServerActivity,
     ) -> None:
+        self._activity = activity
         self._answer = answer
         self._done = done
         self._tasks: queue.SimpleQueue[tuple[Connection, HttpRequest] | None] = (
@@ -84,7 +91,8 @@ class Workers:
                 connection.respond(refusal(busy))
                 return
             try:
-                self._stream(connection, response, response.stream)
+                with self._activity.streaming():
+                    self._stream(connection, response, response.stream)
             finally:
                 self._streams.release()
         finally:
