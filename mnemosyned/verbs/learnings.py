@@ -10,12 +10,14 @@ from msgspec import Meta
 
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.memory import DEFAULT_SESSION
-from mnemosyned.verbs.request import ById, Name, Names, PageSize, Request
+from mnemosyned.verbs.request import NOT_EMPTY, ById, Name, Names, PageSize, Request
 
 R = TypeVar("R")
 
 LEARNING_CHARS_MAX = 2_000
-Lesson = Annotated[str, Meta(max_length=LEARNING_CHARS_MAX)]
+Lesson = Annotated[
+    str, Meta(max_length=LEARNING_CHARS_MAX, extra_json_schema=NOT_EMPTY)
+]
 
 
 class Learned(msgspec.Struct, frozen=True):

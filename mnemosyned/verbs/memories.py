@@ -17,6 +17,7 @@ from mnemosyned.domain.memory import (
 )
 from mnemosyned.domain.search.results import Hit
 from mnemosyned.verbs.request import (
+    NOT_EMPTY,
     TEXT_MAX,
     ById,
     Instant,
@@ -37,7 +38,9 @@ BATCH_MAX = 1_000
 
 
 class _Content(Request[R], frozen=True, forbid_unknown_fields=True):
-    content: Annotated[str, Meta(description="the text to remember")]
+    content: Annotated[
+        str, Meta(description="the text to remember", extra_json_schema=NOT_EMPTY)
+    ]
 
 
 class Remember(

@@ -37,6 +37,7 @@ Schema = dict[str, Any]
 Errors = Iterable[type[MnemosynedError]]
 
 REF = "#/components/schemas/{name}"
+NULL = {"type": "null"}
 OF_EVERY_ROUTE = (
     MalformedRequest,
     Unauthorized,
@@ -202,14 +203,10 @@ def _page(name: str, summary: str, content_type: str) -> Schema:
 
 
 def _parameter(name: str, schema: Schema, *, required: bool) -> Schema:
-    """A field of a request in the URL; a field left out is null."""
+    """A field of a request in the URL."""
     described = {key: value for key, value in schema.items() if key != "description"}
-    if described.get("default", 0) is None:
-        del described["default"]
     if "anyOf" in described:
-        choices = [each for each in described["anyOf"] if each != {"type": "null"}]
-        rest = {key: value for key, value in described.items() if key != "anyOf"}
-        described = {**choices[0], **rest} if len(choices) == 1 else {"anyOf": choices}
+        described["anyOf"] = list(filter(_fits_a_url, described["anyOf"]))
     return {
         "name": name,
         "in": "query",
@@ -222,7 +219,7 @@ def _parameter(name: str, schema: Schema, *, required: bool) -> Schema:
 def _fits_a_url(schema: Schema) -> bool:
     """Whether a field is a word, a number or a list of words."""
     if "anyOf" in schema:
-        return all(map(_fits_a_url, schema["anyOf"]))
+        return any(each != NULL and _fits_a_url(each) for each in schema["anyOf"])
     if schema.get("type") == "array":
         return bool(schema.get("items", {}).get("type") == "string")
     return bool(schema.get("type") != "object")

@@ -50,7 +50,9 @@ def docs_page() -> str:
     """The page."""
     description = openapi()
     paths, schemas = description["paths"], description["components"]["schemas"]
-    results = [name for name in schemas if not _is_request(name, paths)]
+    bodies = {_body_of(path) for path in paths.values()}
+    parts = set(re.findall(r'schemas/(\w+)"', json.dumps(schemas)))
+    results = [name for name in schemas if name in parts or name not in bodies]
     body = "".join(
         [
             _navigation(paths, results),
@@ -71,10 +73,6 @@ def docs_page() -> str:
         f"<title>mnemosyned HTTP API</title><style>{STYLE}</style></head>"
         f"<body>{body}</body></html>"
     )
-
-
-def _is_request(name: str, paths: Mapping[str, Schema]) -> bool:
-    return any(_body_of(path) == name for path in paths.values())
 
 
 def _body_of(path: Schema) -> str:
@@ -114,7 +112,7 @@ def _example(path: str, schema: Schema) -> str:
         for name in schema.get("required", [])
     }
     data = json.dumps(values, ensure_ascii=False)
-    call = f"curl --unix-socket \"{SOCKET}\" http://localhost{path} -d '{data}'"
+    call = f"curl --unix-socket \"{SOCKET}\" \\\n  http://localhost{path} -d '{data}'"
     return f"<pre><code>{_text(call)}</code></pre>"
 
 

@@ -51,6 +51,18 @@ def among(
     return clauses, values
 
 
+def of_sources(sources: Sequence[str | None]) -> tuple[str, list[str]]:
+    """Return the condition that holds for these sources, and for no source where None is one.
+
+    One list of values, as SQLite bounds the depth of a chain of conditions.
+    """
+    named = [source for source in sources if source is not None]
+    clause = f"source IN ({', '.join('?' * len(named))})"
+    if len(named) < len(sources):
+        clause = f"({clause} OR source IS NULL)"
+    return clause, named
+
+
 def of_source_names(
     names: Sequence[str], *, column: str = "{}"
 ) -> tuple[list[str], list[Any]]:

@@ -9,6 +9,7 @@ from mnemosyned.domain.errors import NotFound
 from mnemosyned.domain.learnings.learning import Learning, LearningKind
 from mnemosyned.domain.ports.learnings import LearningStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.search.filters import of_sources
 from mnemosyned.storage.sqlite.tables.learnings import (
     FIELDS,
     Keeper,
@@ -39,8 +40,9 @@ class SqliteLearnings(Transactional, LearningStore):
         where = ["(? IS NULL OR kind = ?)"]
         values: list[str | None] = [kind, kind]
         if sources:
-            where.append(f"({' OR '.join(['source IS ?'] * len(sources))})")
-            values += sources
+            clause, named = of_sources(sources)
+            where.append(clause)
+            values += named
         if not superseded:
             where.append("superseded_by IS NULL")
         rows = connection.execute(

@@ -19,6 +19,7 @@ from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
 )
+from mnemosyned.storage.sqlite.search.filters import of_sources
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_PLACEHOLDERS,
@@ -193,9 +194,9 @@ def _pending_filter(
         clauses.append("session_id = ?")
         values.append(selection.session)
     if selection.sources:
-        marks = " OR ".join(["source IS ?"] * len(selection.sources))
-        clauses.append(f"({marks})")
-        values.extend(selection.sources)
+        clause, named = of_sources(selection.sources)
+        clauses.append(clause)
+        values.extend(named)
     return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
 

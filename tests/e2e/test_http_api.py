@@ -1,0 +1,194 @@
+"""What the daemon says of itself over HTTP: its figures, and the description of its API."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from e2e.daemons import Daemon, UnixConnection
+from prometheus_client.parser import text_string_to_metric_families
+
+from mnemosyned.domain.errors import by_code
+from mnemosyned.verbs.facade import ALIASES, VERBS
+
+pytestmark = pytest.mark.e2e
+
+Labels = tuple[tuple[str, str], ...]
+
+
+def fetched(daemon: Daemon, path: str) -> tuple[str, str]:
+    """The content type and the text of a page."""
+    with closing(UnixConnection(daemon.socket)) as connection:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        assert response.status == 200
+        return response.headers["Content-Type"], response.read().decode()
+
+
+def figures(daemon: Daemon) -> dict[tuple[str, Labels], float]:
+    """The figures of `/metrics` by name and labels."""
+    kind, text = fetched(daemon, "/metrics")
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def requests_counted(daemon: Daemon, verb: str, status: str) -> float:
+    key = ("mnemosyned_requests_total", (("status", status), ("verb", verb)))
+    return figures(daemon).get(key, 0)
+
+
+def description(daemon: Daemon) -> dict[str, Any]:
+    kind, text = fetched(daemon, "/openapi.json")
+    assert kind == "application/json"
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed
+
+
+# ------------------------------------------------------------------- metrics
+
+
+def test_requests_are_counted_by_verb_and_status(daemon: Daemon) -> None:
+    for _ in range(3):
+        daemon.post("remember", content="tea at four")
+    daemon.post("remember", content="")
+    daemon.request("GET", "/v1/recall?query=tea")
+
+    assert requests_counted(daemon, "remember", "200") == 3
+    assert requests_counted(daemon, "remember", "400") == 1
+    assert requests_counted(daemon, "recall", "200") == 1
+    values = figures(daemon)
+    bucket = "mnemosyned_request_duration_seconds_bucket"
+    inf = (("le", "+Inf"), ("status", "200"), ("verb", "remember"))
+    assert values[bucket, inf] == 3
+
+
+def test_unknown_paths_share_one_label(daemon: Daemon) -> None:
+    for number in range(50):
+        daemon.request("GET", f"/v1/nothing{number}")
+
+    assert requests_counted(daemon, "other", "404") == 50
+    verbs = {dict(labels).get("verb") for _, labels in figures(daemon)}
+    assert not any(verb and verb.startswith("nothing") for verb in verbs)
+
+
+def test_the_store_and_its_cycles_are_shown(daemon: Daemon) -> None:
+    for number in range(5):
+        daemon.post("remember", content=f"deploy {number} went out at noon")
+    working = ("mnemosyned_memories", (("tier", "working"),))
+    assert figures(daemon)[working] == 5
+
+    daemon.post("sleep", force=True)
+    daemon.post("sleep")
+
+    values = figures(daemon)
+    assert values[working] == 0
+    assert values["mnemosyned_memories", (("tier", "archive"),)] == 5
+    outcomes = {
+        dict(labels)["outcome"]: value
+        for (name, labels), value in values.items()
+        if name == "mnemosyned_cycles_total"
+    }
+    assert outcomes == {"done": 1, "nothing_to_do": 1}
+    assert values["mnemosyned_database_bytes", ()] > 0
+    assert values["process_resident_memory_bytes", ()] > 1_000_000
+    assert values["mnemosyned_connections", (("listener", "socket"),)] >= 1
+    assert values["mnemosyned_working_memory_due", ()] == 0
+
+
+def test_requests_that_are_none_are_counted(daemon: Daemon) -> None:
+    with closing(UnixConnection(daemon.socket)) as connection:
+        connection.connect()
+        connection.sock.sendall(b"tea at four\r\n\r\n")
+        assert connection.sock.recv(100).startswith(b"HTTP/1.1 400")
+
+    refused = ("mnemosyned_requests_refused_total", (("status", "400"),))
+    assert figures(daemon)[refused] == 1
+
+
+# --------------------------------------------------------------- description
+
+
+def test_every_verb_is_described_with_its_methods(shared: Daemon) -> None:
+    paths = description(shared)["paths"]
+
+    for name in (*VERBS, *ALIASES):
+        verb = VERBS[ALIASES.get(name, name)]
+        expected = {"post"} if verb.writes else {"get", "post"}
+        assert set(paths[f"/v1/{name}"]) == expected
+    assert {"/v1/health", "/metrics", "/openapi.json", "/docs"} <= set(paths)
+
+
+def test_every_reference_leads_to_a_schema(shared: Daemon) -> None:
+    described = description(shared)
+    schemas = described["components"]["schemas"]
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
+
+    assert named == set(schemas)
+    codes = schemas["Error"]["properties"]["error"]["properties"]["code"]["enum"]
+    assert set(codes) == set(by_code())
+
+
+def test_an_operation_names_its_errors(shared: Daemon) -> None:
+    responses = description(shared)["paths"]["/v1/remember_many"]["post"]["responses"]
+
+    assert "`id_taken`" in responses["409"]["description"]
+    assert "`empty_content`" in responses["400"]["description"]
+    assert "`shutting_down`" in responses["503"]["description"]
+    assert "WWW-Authenticate" in responses["401"]["headers"]
+
+
+def test_operations_have_names_of_their_own(shared: Daemon) -> None:
+    names = [
+        operation["operationId"]
+        for path in description(shared)["paths"].values()
+        for operation in path.values()
+    ]
+
+    assert len(names) == len(set(names))
+
+
+class _Loads(HTMLParser):
+    """Keeps what a page would load, its links and the places they may lead to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.links: set[str] = set()
+        self.places: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag in ("script", "link", "img", "iframe") or "src" in given:
+            self.loaded.append(tag)
+        if href := given.get("href"):
+            self.links.add(href)
+        if place := given.get("id"):
+            self.places.add(f"#{place}")
+
+
+@pytest.fixture(scope="module")
+def page(shared: Daemon) -> _Loads:
+    kind, text = fetched(shared, "/docs")
+    assert kind.startswith("text/html")
+    assert "url(" not in text
+    assert "@import" not in text
+    parser = _Loads()
+    parser.feed(text)
+    return parser
+
+
+def test_the_page_loads_nothing(page: _Loads) -> None:
+    assert page.loaded == []
+
+
+def test_the_page_has_every_route_and_its_links_lead_somewhere(page: _Loads) -> None:
+    assert page.links - {"/openapi.json"} <= page.places
+    assert {f"#v1-{name}" for name in VERBS} <= page.links
