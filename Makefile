@@ -16,7 +16,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 # pytest-xdist: three workers suit two cores, as many tests wait.
 # SLOW are the marks with targets of their own.
 PYTEST := $(BIN)/python -m pytest -q
-SLOW := adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -40,11 +40,11 @@ MCP_NPM := build/mcp-npm
 NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22)'
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo talks times life start hooks grounding learnings summaries small-model model-latency context hostile \
+BENCHES := peer recall write sleep forget locomo talks times life start hooks grounding learnings summaries small-model model-latency context hostile server \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-llm test-adapters \
+.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -114,6 +114,14 @@ test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
 		--target build/numpy -r build/numpy.lock
 	PYTHONPATH=build/numpy $(PYTEST) -m numpy
 
+HTTP_TOOLS := build/http
+test-http: $(READY) ## random requests by schemathesis, and a generated client; EXAMPLES=100 REQUESTS_MIN=10000 (slow)
+	test -x $(HTTP_TOOLS)/bin/openapi-python-client || { $(PYTHON) -m venv $(HTTP_TOOLS) \
+		&& $(HTTP_TOOLS)/bin/python -m pip install -q --disable-pip-version-check \
+			schemathesis==4.32.5 openapi-python-client==0.29.1 ruff; }
+	HTTP_TOOLS=$(HTTP_TOOLS)/bin $(if $(EXAMPLES),EXAMPLES=$(EXAMPLES)) \
+		$(if $(REQUESTS_MIN),REQUESTS_MIN=$(REQUESTS_MIN)) $(PYTEST) -m http -rP
+
 test-llm: install-llm small-model ## the language model: tiny models made here, and a real small one (slow)
 	$(PYTEST) -m llm -rs
 
@@ -172,6 +180,11 @@ bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others n
 bench-forget: $(READY) ## forgetting in peace and beside writers; what its receipts say is checked
 	$(BIN)/python tests/bench/bench_forget.py $(if $(FORGETS),--forgets "$(FORGETS)") \
 		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(PEACE),--peace "$(PEACE)")
+
+bench-server: $(READY) ## our HTTP server next to uvicorn, which it installs in build
+	$(BIN)/python -m pip install -q --disable-pip-version-check --target build/uvicorn \
+		--upgrade uvicorn==0.54.0 httptools uvloop
+	PYTHONPATH=build/uvicorn $(BIN)/python tests/bench/bench_server.py
 
 bench-context: $(READY) ## contexts and compactions of 10,000 messages
 	$(BIN)/python tests/bench/bench_context.py

@@ -291,7 +291,19 @@ def _error_schema() -> Schema:
 
 def _described(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
     """The schemas with their docstrings as text of one paragraph each, without errors."""
-    return {name: _with_text(schemas[name]) for name in sorted(schemas)}
+    return {name: _with_items(_with_text(schemas[name])) for name in sorted(schemas)}
+
+
+def _with_items(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
+    """A schema in which each list says what it holds, as generators of clients expect."""
+    if isinstance(schema, list):
+        return [_with_items(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {key: _with_items(value) for key, value in schema.items()}
+    if whole.get("type") == "array" and not {"items", "prefixItems"} & whole.keys():
+        whole["items"] = {}
+    return whole
 
 
 def _with_text(schema: Schema) -> Schema:
