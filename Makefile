@@ -115,7 +115,7 @@ test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
 	PYTHONPATH=build/numpy $(PYTEST) -m numpy
 
 HTTP_TOOLS := build/http
-test-http: $(READY) ## random requests by schemathesis, and a generated client; EXAMPLES=100 REQUESTS_MIN=10000 (slow)
+test-http: $(READY) ## random requests by schemathesis, and a generated client; EXAMPLES=250 REQUESTS_MIN=10000 (slow)
 	test -x $(HTTP_TOOLS)/bin/openapi-python-client || { $(PYTHON) -m venv $(HTTP_TOOLS) \
 		&& $(HTTP_TOOLS)/bin/python -m pip install -q --disable-pip-version-check \
 			schemathesis==4.32.5 openapi-python-client==0.29.1 ruff; }

@@ -1,7 +1,7 @@
 """The description of the API against the running daemon: random requests, a generated client.
 
 `make test-http` installs the tools in build. EXAMPLES is how many requests are made of each operation
-and kind of data; 5 make about 2,000 requests, 100 over 10,000.
+and kind of data; 5 make about 2,000 requests, 250 over 10,000.
 """
 
 from __future__ import annotations
