@@ -210,7 +210,7 @@ class ForeignDaemon(MnemosynedError):
 
 
 class DaemonBusy(MnemosynedError):
-    """Too many large requests at once: there is no memory for one more."""
+    """Too many large requests, or streams, at once: there is no room for one more."""
 
     code = "daemon_busy"
     kind = Kind.UNAVAILABLE

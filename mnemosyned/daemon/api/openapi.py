@@ -37,6 +37,7 @@ Schema = dict[str, Any]
 Errors = Iterable[type[MnemosynedError]]
 
 REF = "#/components/schemas/{name}"
+UNEXPECTED = "Unexpected; the daemon's log has the traceback."
 NULL = {"type": "null"}
 OF_EVERY_ROUTE = (
     MalformedRequest,
@@ -252,6 +253,8 @@ def _refusals(errors: Errors, *, body: bool) -> dict[str, Schema]:
 
 
 def _sentence(error: type[MnemosynedError]) -> str:
+    if error is MnemosynedError:
+        return UNEXPECTED
     return inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
 
 

@@ -39,7 +39,7 @@ th { font-weight: 600; opacity: .7; }
 ul { margin: 0; padding-left: 1.2rem; }
 details summary { cursor: pointer; margin-top: 1rem; font-weight: 600; }
 @media (max-width: 50rem) { body { display: block; }
-  nav { position: static; height: auto; border: 0; } main { padding: 1rem; } }
+  nav { position: static; height: auto; border: 0; columns: 2; } main { padding: 1rem; } }
 """
 SOCKET = "$XDG_RUNTIME_DIR/mnemosyned/mnemosyned.sock"
 EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
