@@ -43,6 +43,7 @@ PATHS = (
     "/docs",
     "/metrics",
     "/mcp",
+    "/hooks",
     "/nowhere",
 )
 needs_root = pytest.mark.skipif(
@@ -240,6 +241,13 @@ def test_a_foreign_page_is_refused_on_the_socket_too(door: Door) -> None:
         answer = client.recv(1_000)
 
     assert answer.startswith(b"HTTP/1.1 403 ")
+
+
+def test_hooks_are_out_of_reach_over_tcp(door: Door) -> None:
+    status, _ = door.status(door.allowed, "/hooks", method="POST", body=b"{}")
+
+    assert status == 404
+    assert door.daemon.request("POST", "/hooks", b"{").status == 400
 
 
 def test_a_refused_request_is_not_read_and_nothing_is_kept(door: Door) -> None:
