@@ -1,1 +1,1 @@
-"""What the daemon answers besides the protocols of agents: the verbs and what describes them."""
+"""Answers of the daemon besides the protocols of agents: the verbs and what describes them."""

@@ -212,7 +212,7 @@ def _summarizer(status: SummarizerStatus) -> Iterator[Family]:
 
 
 def _hooks(activities: Sequence[AgentActivity]) -> Iterator[Family]:
-    """What the hooks of agents did, kept in the database."""
+    """Counts of what agents' hooks did, which the database keeps."""
     figures = (
         ("calls", "Calls of agents' hooks.", [each.calls for each in activities]),
         ("stored", "Memories that hooks stored.", [each.stored for each in activities]),

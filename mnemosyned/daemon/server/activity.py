@@ -1,4 +1,4 @@
-"""What the server does, counted for `/metrics`."""
+"""Counts of what the server does, for `/metrics`."""
 
 from __future__ import annotations
 
