@@ -145,9 +145,9 @@ class _Setup:
 
     def _check_programs(self) -> None:
         programs = self._site.programs
-        if not programs.mnem.exists():
+        if missing := programs.missing:
             raise InvalidRequest(
-                f"{programs.mnem} does not exist; install mnemosyned again"
+                f"{missing[0]} cannot be run; install mnemosyned again"
             )
         if programs.temporary:
             raise InvalidRequest(

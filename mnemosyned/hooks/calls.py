@@ -77,7 +77,7 @@ _MARKS: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
     ("cursor", lambda payload, _: "cursor_version" in payload),
     ("windsurf", lambda payload, _: "agent_action_name" in payload),
     ("devin", lambda _, environment: "DEVIN_PROJECT_DIR" in environment),
-    ("goose", lambda payload, _: "working_dir" in payload and "event" in payload),
+    ("goose", lambda payload, _: _is_gooses(payload)),
 )
 _MARKS_LAST: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
     ("vscode", lambda payload, _: "hookEventName" in payload),
@@ -231,14 +231,18 @@ def _directory(client: str, payload: Payload, environment: Environment) -> str:
     return ""
 
 
+def _is_gooses(payload: Payload) -> bool:
+    """Whether Goose sent it, which names its events otherwise than all others."""
+    return "event" in payload and "hook_event_name" not in payload
+
+
 def _prompt(payload: Payload) -> str:
     if isinstance(payload.get("prompt"), str):
         return str(payload["prompt"])
     info = payload.get("tool_info")
     if isinstance(info, Mapping) and isinstance(info.get("user_prompt"), str):
         return str(info["user_prompt"])
-    is_goose_prompt = "working_dir" in payload and "event" in payload
-    message = payload.get("message") if is_goose_prompt else None
+    message = payload.get("message") if _is_gooses(payload) else None
     initial = payload.get("initialPrompt")
     return next((each for each in (message, initial) if isinstance(each, str)), "")
 

@@ -21,12 +21,17 @@ TRANSCRIPTS_MAX = 5_000
 TRANSCRIPT_LEAD = timedelta(minutes=15)
 """A transcript this much newer than the last memory says that hooks do not run."""
 
+BACKGROUND = "background"
+"""The event of what the daemon read by itself, which no hook waited for."""
+
 
 class Reported(Protocol):
     """What the daemon reports of one client's hooks on one kind of event."""
 
     @property
     def client(self) -> str: ...
+    @property
+    def event(self) -> str: ...
     @property
     def calls(self) -> int: ...
     @property
@@ -71,7 +76,8 @@ class Activity:
 
     @classmethod
     def of(cls, reports: Sequence[Reported]) -> Activity:
-        calls = sum(report.calls for report in reports)
+        called = [report for report in reports if report.event != BACKGROUND]
+        calls = sum(report.calls for report in called)
         failed = [report for report in reports if report.failed_at is not None]
         last = max(failed, key=lambda report: str(report.failed_at), default=None)
         return cls(
@@ -79,10 +85,10 @@ class Activity:
             stored=sum(report.stored for report in reports),
             characters=sum(report.characters for report in reports),
             failures=sum(report.failures for report in reports),
-            mean_ms=sum(report.mean_ms * report.calls for report in reports)
+            mean_ms=sum(report.mean_ms * report.calls for report in called)
             / max(calls, 1),
-            slowest_ms=max((report.slowest_ms for report in reports), default=0),
-            called_at=_newest(report.called_at for report in reports),
+            slowest_ms=max((report.slowest_ms for report in called), default=0),
+            called_at=_newest(report.called_at for report in called),
             stored_at=_newest(report.stored_at for report in reports),
             informed_at=_newest(report.informed_at for report in reports),
             failed_at=_newest(report.failed_at for report in reports),

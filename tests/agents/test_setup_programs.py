@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from e2e.daemons import environment
+from e2e.daemons import environment, running
 
 from mnemosyned.setup.machine import Machine
 from mnemosyned.setup.targets.codex_trust import listed_hooks
@@ -36,11 +36,14 @@ class User:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.environment = environment(
-            home,
-            PATH=f"{PROGRAMS}:{BIN}:{os.environ['PATH']}",
-            PWD=str(home),
-            COLUMNS="100",
+            home, PATH=f"{PROGRAMS}:{BIN}:{os.environ['PATH']}", COLUMNS="100"
         )
+        self.go(home)
+
+    def go(self, directory: Path) -> None:
+        """Work in this directory from now on."""
+        self.directory = directory
+        self.environment["PWD"] = str(directory)
 
     def run(self, *command: str) -> str:
         """What a command prints; it must succeed."""
@@ -51,7 +54,7 @@ class User:
     def tried(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
-            cwd=self.home,
+            cwd=self.directory,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -132,6 +135,20 @@ def _problems(user: User) -> list[str]:
     return problems
 
 
+def test_copilot_lists_the_server(user: User) -> None:
+    text = '{"mcpServers": {"other": {"type": "local", "command": "x", "args": []}}}'
+    config = user.write(".copilot/mcp-config.json", text)
+
+    shown = user.run("mnem", "setup", "copilot", "--yes")
+
+    assert "confirmed by `copilot mcp get mnem`" in shown
+    listed = user.run("copilot", "mcp", "list")
+    assert "mnem (local)" in listed
+    assert "other (local)" in listed
+    user.run("mnem", "setup", "--undo", "--yes")
+    assert config.read_text() == text
+
+
 def test_gemini_lists_the_server(user: User) -> None:
     text = '{\n  // mine\n  "ui": {"theme": "Dracula"}\n}\n'
     settings = user.write(".gemini/settings.json", text)
@@ -203,7 +220,7 @@ def test_gemini_finds_the_extension_valid(user: User) -> None:
 
 # ------------------------------------------------------------------- OpenCode
 
-ANSWER = "We deploy on Tuesdays."
+ANSWER = "I would look into the calendar."
 HOOK = f"""#!{sys.executable}
 import json, sys
 call = json.load(sys.stdin)
@@ -251,18 +268,23 @@ def model() -> Iterator[str]:
         server.server_close()
 
 
+def write_model(user: User, url: str) -> None:
+    """Have OpenCode ask the model at this address."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": url, "apiKey": "x"},
+        "models": {"m": {"name": "m"}},
+    }
+    config = {"provider": {"fake": provider}, "model": "fake/m"}
+    user.write(".config/opencode/opencode.json", json.dumps(config))
+
+
 def test_opencode_runs_the_plugin_in_a_conversation(user: User) -> None:
     hook = user.write("mnem-hook", HOOK)
     hook.chmod(0o755)
     user.write(".config/opencode/plugins/mnem.js", plugin_text(str(hook)))
     with model() as url:
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "options": {"baseURL": url, "apiKey": "x"},
-            "models": {"m": {"name": "m"}},
-        }
-        config = {"provider": {"fake": provider}, "model": "fake/m"}
-        user.write(".config/opencode/opencode.json", json.dumps(config))
+        write_model(user, url)
         shown = user.run("opencode", "run", "When do we deploy?")
 
     lines = (user.home / "calls.jsonl").read_text().splitlines()
@@ -278,3 +300,36 @@ def test_opencode_runs_the_plugin_in_a_conversation(user: User) -> None:
     assert all(each["id"] and each["timestamp"] for each in by_name["Stop"]["messages"])
     for name in ("SessionStart", "UserPromptSubmit"):
         assert any(f"told by {name}" in request for request in Model.asked)
+
+
+CONVERSATIONS_MAX = 3
+"""A busy machine may take longer than the plugin lets a prompt wait."""
+
+
+def test_opencode_is_told_what_was_said_in_another_tool(user: User) -> None:
+    runtime = user.home / "mnemosyned"
+    runtime.mkdir(mode=0o700)
+    user.environment["XDG_RUNTIME_DIR"] = str(user.home)
+    shop = user.write("shop/.git/HEAD", "ref: refs/heads/main\n").parents[1]
+    user.go(shop)
+    message = {"id": "m1", "role": "user", "content": "We decided: deploy on Tuesdays."}
+    said = {
+        "client": "codex",
+        "hook_event_name": "Stop",
+        "session_id": "c1",
+        "cwd": str(shop),
+        "messages": [message],
+    }
+    call = user.write("call.json", json.dumps(said))
+    address = str(runtime / "mnemosyned.sock")
+    with running(user.home, "--socket", address), model() as url:
+        user.run("sh", "-c", f"mnem-hook < {call}")
+        write_model(user, url)
+        user.run("mnem", "setup", "opencode", "--yes")
+        for _ in range(CONVERSATIONS_MAX):
+            user.run("opencode", "run", "When do we deploy?")
+            if any("on Tuesdays" in request for request in Model.asked):
+                break
+
+        assert any("on Tuesdays" in request for request in Model.asked)
+        assert ANSWER in user.run("mnem", "recall", "calendar", "--json")

@@ -43,7 +43,8 @@ def cascade(name: str) -> dict[str, Any]:
 
 
 def goose(name: str) -> dict[str, Any]:
-    return {"event": name, "session_id": "o1", "working_dir": "/w/shop"}
+    """Goose names the directory on tool events alone."""
+    return {"event": name, "session_id": "o1", "matcher_context": "x"}
 
 
 def told_as(name: str) -> dict[str, Any]:

@@ -294,6 +294,7 @@ class Report:
     """What the daemon reports of one kind of event."""
 
     client: str = "claude-code"
+    event: str = "Stop"
     calls: int = 1
     stored: int = 0
     characters: int = 0
@@ -326,6 +327,7 @@ def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
         Report(calls=3, stored=2, stored_at=early, mean_ms=10),
         Report(calls=1, characters=700, informed_at=late, mean_ms=50, slowest_ms=90),
         Report(failures=1, failed_at=early, failure="StorageFailed", calls=0),
+        Report(event="background", calls=50, slowest_ms=900),
         Report(client="codex", calls=99),
     )
 

@@ -42,6 +42,7 @@ TARGET = Target(
     programs=("copilot",),
     folders=lambda machine: [_folder(machine)],
     parts=_parts,
+    listing=("mcp", "get", NAME),
     unconfirmed=("whether Copilot shows the model what SessionStart's hook adds",),
     clients=("copilot",),
     transcripts=(".copilot/session-state/*/events.jsonl",),

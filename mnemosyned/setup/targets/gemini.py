@@ -56,6 +56,7 @@ GEMINI = Target(
     project_parts=lambda site: _gemini(
         site, (site.project or site.machine.directory) / ".gemini"
     ),
+    notes=("in a folder you have not trusted, Gemini CLI starts no servers",),
     plugins=_extensions,
     switched_off=_switched_off,
     clients=("gemini",),

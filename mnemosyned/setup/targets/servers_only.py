@@ -66,7 +66,7 @@ CLINE = Target(
     ],
     parts=_cline,
     notes=("Cline's hooks add nothing to a prompt: the model has to call the tools",),
-    unconfirmed=("the path of the command line's settings: its pages name two",),
+    unconfirmed=("whether its command line starts a server in the editor's form",),
     clients=("cline",),
 )
 

@@ -1,0 +1,111 @@
+"""What setup wrote, started as a tool would start it, with a real daemon."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.daemons import WAIT_S, environment, running, short_room
+from e2e.programs import BIN
+
+pytestmark = pytest.mark.e2e
+
+SESSION = "s-1"
+
+
+class User:
+    """Someone with a daemon, who has set up a tool."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.work = home / "shop"
+        (self.work / ".git").mkdir(parents=True)
+        self.environment = environment(
+            home, XDG_RUNTIME_DIR=str(home), COLUMNS="100", PATH="/usr/bin:/bin"
+        )
+
+    def run(self, command: str, given: str = "") -> str:
+        """What a command line prints in a shell, as tools start hooks."""
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=self.work,
+            env=self.environment,
+            input=given,
+            capture_output=True,
+            timeout=WAIT_S,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def mnem(self, *words: str) -> str:
+        return self.run(" ".join([str(BIN / "mnem"), *words]))
+
+    def settings(self, name: str) -> Any:  # noqa: ANN401 any JSON
+        return json.loads((self.home / name).read_text())
+
+
+@pytest.fixture
+def user() -> Iterator[User]:
+    with short_room() as home:
+        runtime = home / "mnemosyned"
+        runtime.mkdir(mode=0o700)
+        with running(home, "--socket", str(runtime / "mnemosyned.sock")):
+            yield User(home)
+
+
+def test_the_hooks_that_were_written_store_and_a_check_sees_it(user: User) -> None:
+    user.mnem("setup", "claude-code", "--yes")
+    hooks = user.settings(".claude/settings.json")["hooks"]
+    folder = user.home / ".claude" / "projects" / "-shop"
+    folder.mkdir(parents=True)
+    transcript = folder / f"{SESSION}.jsonl"
+    line = {
+        "type": "user",
+        "uuid": "u1",
+        "sessionId": SESSION,
+        "timestamp": "2026-11-20T09:00:00.000Z",
+        "cwd": str(user.work),
+        "message": {"role": "user", "content": "We decided: deploys are on Tuesdays."},
+    }
+    transcript.write_text(json.dumps(line) + "\n")
+    about = {"session_id": SESSION, "transcript_path": str(transcript)}
+
+    for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
+        more = {"cwd": str(user.work), "hook_event_name": event, "prompt": "Deploy?"}
+        command = hooks[event][0]["hooks"][0]["command"]
+        answer = json.loads(user.run(command, json.dumps({**about, **more})))
+        assert isinstance(answer, dict)
+
+    assert "deploys are on Tuesdays" in user.mnem("recall", "deploys", "--json")
+    shown = " ".join(user.mnem("setup", "--check", "claude-code").split())
+    assert "Claude Code: set up last called" in shown
+    assert "4 calls" in shown
+    assert "1 memory stored" in shown
+
+
+def test_the_server_that_was_written_answers(user: User) -> None:
+    user.mnem("setup", "cursor", "--yes")
+    entry = user.settings(".cursor/mcp.json")["mcpServers"]["mnem"]
+    about = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    lines = [json.dumps({"jsonrpc": "2.0", **message}) for message in messages]
+
+    command = " ".join([entry["command"], *entry["args"]])
+    answers = user.run(command, "".join(f"{line}\n" for line in lines))
+
+    by_id = {answer["id"]: answer for answer in map(json.loads, answers.splitlines())}
+    tools = {tool["name"] for tool in by_id[2]["result"]["tools"]}
+    assert {"remember", "recall"} <= tools
