@@ -6,69 +6,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
-from e2e.daemons import environment, running
+from agents.users import BIN, PROGRAMS, User
 
 from mnemosyned.setup.machine import Machine
 from mnemosyned.setup.targets.codex_trust import listed_hooks
-from mnemosyned.setup.targets.opencode import plugin_text
 
 pytestmark = pytest.mark.agents
-
-PROGRAMS = Path(__file__).parents[2] / "build" / "npm" / "node_modules" / ".bin"
-BIN = Path(sys.executable).parent
-TIME_LIMIT_S = 120
-
-
-class User:
-    """Someone with these tools, and a home of their own."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.environment = environment(
-            home, PATH=f"{PROGRAMS}:{BIN}:{os.environ['PATH']}", COLUMNS="100"
-        )
-        self.go(home)
-
-    def go(self, directory: Path) -> None:
-        """Work in this directory from now on."""
-        self.directory = directory
-        self.environment["PWD"] = str(directory)
-
-    def run(self, *command: str) -> str:
-        """What a command prints; it must succeed."""
-        done = self.tried(*command)
-        assert done.returncode == 0, done.stdout
-        return done.stdout
-
-    def tried(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=self.directory,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=TIME_LIMIT_S,
-            text=True,
-            check=False,
-        )
-
-    def write(self, name: str, text: str) -> Path:
-        file = self.home / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        return file
 
 
 @pytest.fixture
@@ -216,120 +162,3 @@ def test_gemini_finds_the_extension_valid(user: User) -> None:
     shown = user.run("gemini", "extensions", "validate", "./plugins/agents")
 
     assert "successfully validated" in shown
-
-
-# ------------------------------------------------------------------- OpenCode
-
-ANSWER = "I would look into the calendar."
-HOOK = f"""#!{sys.executable}
-import json, sys
-call = json.load(sys.stdin)
-with open("calls.jsonl", "a") as file:
-    file.write(json.dumps(call) + "\\n")
-name = call["hook_event_name"]
-context = {{"hookEventName": name, "additionalContext": "told by " + name}}
-print(json.dumps({{"hookSpecificOutput": context}}))
-"""
-
-
-class Model(BaseHTTPRequestHandler):
-    """A language model that always answers the same."""
-
-    asked: ClassVar[list[str]] = []
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
-        self.asked.append(self.rfile.read(int(self.headers["content-length"])).decode())
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.end_headers()
-        for delta, end in (
-            ({"role": "assistant", "content": ANSWER}, None),
-            ({}, "stop"),
-        ):
-            choice = {"index": 0, "delta": delta, "finish_reason": end}
-            about = {"id": "1", "object": "chat.completion.chunk", "created": 1}
-            chunk = {**about, "model": "m", "choices": [choice]}
-            self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-        self.wfile.write(b"data: [DONE]\n\n")
-
-
-@contextmanager
-def model() -> Iterator[str]:
-    Model.asked.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def write_model(user: User, url: str) -> None:
-    """Have OpenCode ask the model at this address."""
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": url, "apiKey": "x"},
-        "models": {"m": {"name": "m"}},
-    }
-    config = {"provider": {"fake": provider}, "model": "fake/m"}
-    user.write(".config/opencode/opencode.json", json.dumps(config))
-
-
-def test_opencode_runs_the_plugin_in_a_conversation(user: User) -> None:
-    hook = user.write("mnem-hook", HOOK)
-    hook.chmod(0o755)
-    user.write(".config/opencode/plugins/mnem.js", plugin_text(str(hook)))
-    with model() as url:
-        write_model(user, url)
-        shown = user.run("opencode", "run", "When do we deploy?")
-
-    lines = (user.home / "calls.jsonl").read_text().splitlines()
-    calls = [json.loads(line) for line in lines]
-    by_name = {call["hook_event_name"]: call for call in calls}
-    assert ANSWER in shown
-    assert len(calls) == 3
-    assert "When do we deploy?" in by_name["UserPromptSubmit"]["prompt"]
-    assert by_name["SessionStart"]["cwd"] == str(user.home)
-    said = [(each["role"], each["content"]) for each in by_name["Stop"]["messages"]]
-    assert said[1] == ("assistant", ANSWER)
-    assert "When do we deploy?" in said[0][1]
-    assert all(each["id"] and each["timestamp"] for each in by_name["Stop"]["messages"])
-    for name in ("SessionStart", "UserPromptSubmit"):
-        assert any(f"told by {name}" in request for request in Model.asked)
-
-
-CONVERSATIONS_MAX = 3
-"""A busy machine may take longer than the plugin lets a prompt wait."""
-
-
-def test_opencode_is_told_what_was_said_in_another_tool(user: User) -> None:
-    runtime = user.home / "mnemosyned"
-    runtime.mkdir(mode=0o700)
-    user.environment["XDG_RUNTIME_DIR"] = str(user.home)
-    shop = user.write("shop/.git/HEAD", "ref: refs/heads/main\n").parents[1]
-    user.go(shop)
-    message = {"id": "m1", "role": "user", "content": "We decided: deploy on Tuesdays."}
-    said = {
-        "client": "codex",
-        "hook_event_name": "Stop",
-        "session_id": "c1",
-        "cwd": str(shop),
-        "messages": [message],
-    }
-    call = user.write("call.json", json.dumps(said))
-    address = str(runtime / "mnemosyned.sock")
-    with running(user.home, "--socket", address), model() as url:
-        user.run("sh", "-c", f"mnem-hook < {call}")
-        write_model(user, url)
-        user.run("mnem", "setup", "opencode", "--yes")
-        for _ in range(CONVERSATIONS_MAX):
-            user.run("opencode", "run", "When do we deploy?")
-            if any("on Tuesdays" in request for request in Model.asked):
-                break
-
-        assert any("on Tuesdays" in request for request in Model.asked)
-        assert ANSWER in user.run("mnem", "recall", "calendar", "--json")

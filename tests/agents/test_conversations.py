@@ -1,0 +1,153 @@
+"""Agents' own programs in a conversation, with our hooks and server as setup wrote them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from agents.answering_model import ANSWER, answering_model
+from agents.users import User
+from e2e.daemons import running
+
+from mnemosyned.setup.targets.opencode import plugin_text
+
+pytestmark = pytest.mark.agents
+
+QUESTION = "When do we deploy?"
+CONVERSATIONS_MAX = 3
+"""A busy machine may take longer than a tool lets a prompt wait."""
+HOOK = f"""#!{sys.executable}
+import json, sys
+call = json.load(sys.stdin)
+with open("calls.jsonl", "a") as file:
+    file.write(json.dumps(call) + "\\n")
+name = call["hook_event_name"]
+context = {{"hookEventName": name, "additionalContext": "told by " + name}}
+print(json.dumps({{"hookSpecificOutput": context}}))
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+# ------------------------------------------------- how each asks our model
+
+
+def claude_code(user: User, url: str) -> list[str]:
+    user.environment |= {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "sk-ant-x",
+        "IS_SANDBOX": "1",
+    }
+    return ["claude", "-p", QUESTION]
+
+
+def codex(user: User, url: str) -> list[str]:
+    config = f"""model = "m"
+model_provider = "fake"
+
+[model_providers.fake]
+name = "fake"
+base_url = "{url}/v1"
+wire_api = "responses"
+"""
+    user.write(".codex/config.toml", config)
+    return ["codex", "exec", "--dangerously-bypass-hook-trust", QUESTION]
+
+
+def gemini(user: User, url: str) -> list[str]:
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    user.write(".gemini/settings.json", json.dumps(settings))
+    user.environment |= {
+        "GEMINI_API_KEY": "x",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+    return ["gemini", "-m", "gemini-2.5-flash", "-p", QUESTION]
+
+
+def opencode(user: User, url: str) -> list[str]:
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "x"},
+        "models": {"m": {"name": "m"}},
+    }
+    config = {"provider": {"fake": provider}, "model": "fake/m"}
+    user.write(".config/opencode/opencode.json", json.dumps(config))
+    return ["opencode", "run", QUESTION]
+
+
+AGENTS: dict[str, Callable[[User, str], list[str]]] = {
+    "claude-code": claude_code,
+    "codex": codex,
+    "gemini": gemini,
+    "opencode": opencode,
+}
+
+
+# ------------------------------------------------------------ conversations
+
+
+@pytest.mark.parametrize("tool", AGENTS)
+def test_a_tool_is_told_what_was_said_in_another_and_is_remembered(
+    user: User, tool: str
+) -> None:
+    runtime = user.home / "mnemosyned"
+    runtime.mkdir(mode=0o700)
+    user.environment["XDG_RUNTIME_DIR"] = str(user.home)
+    shop = user.write("shop/.git/HEAD", "ref: refs/heads/main\n").parents[1]
+    user.go(shop)
+    message = {"id": "m1", "role": "user", "content": "We decided: deploy on Tuesdays."}
+    said = {
+        "client": "cursor",
+        "hook_event_name": "Stop",
+        "session_id": "c1",
+        "cwd": str(shop),
+        "messages": [message],
+    }
+    call = user.write("call.json", json.dumps(said))
+    address = str(runtime / "mnemosyned.sock")
+    with running(user.home, "--socket", address), answering_model() as model:
+        user.run("sh", "-c", f"mnem-hook < {call}")
+        command = AGENTS[tool](user, model.url)
+        user.run("mnem", "setup", tool, "--yes")
+        for _ in range(CONVERSATIONS_MAX):
+            assert ANSWER in user.run(*command)
+            if model.was_told("on Tuesdays"):
+                break
+
+        assert model.was_told("on Tuesdays")
+        assert ANSWER in user.run("mnem", "recall", "calendar", "--json")
+        checked = json.loads(
+            user.tried("mnem", "setup", "--check", tool, "--json").stdout
+        )
+        activity = checked["tools"][0]["activity"]
+        assert activity["stored"] >= 2
+        assert activity["characters"] > 0
+
+
+def test_the_plugin_of_opencode_hands_over_each_event_once(user: User) -> None:
+    hook = user.write("mnem-hook", HOOK)
+    hook.chmod(0o755)
+    user.write(".config/opencode/plugins/mnem.js", plugin_text(str(hook)))
+    with answering_model() as model:
+        shown = user.run(*opencode(user, model.url))
+
+    lines = (user.home / "calls.jsonl").read_text().splitlines()
+    calls = [json.loads(line) for line in lines]
+    by_name = {call["hook_event_name"]: call for call in calls}
+    assert ANSWER in shown
+    assert len(calls) == 3
+    assert QUESTION in by_name["UserPromptSubmit"]["prompt"]
+    assert by_name["SessionStart"]["cwd"] == str(user.home)
+    said = [(each["role"], each["content"]) for each in by_name["Stop"]["messages"]]
+    assert said[1] == ("assistant", ANSWER)
+    assert QUESTION in said[0][1]
+    assert all(each["id"] and each["timestamp"] for each in by_name["Stop"]["messages"])
+    for name in ("SessionStart", "UserPromptSubmit"):
+        assert model.was_told(f"told by {name}")
