@@ -182,7 +182,10 @@ class HookService:
                 for each in messages
             ]
             return self.capture.messages(session, dated), ""
-        return 0, failure if call.event in CAPTURING else ""
+        # A program that only lists something also ends a session, of which nothing was written.
+        said_nothing = call.event is Event.END and not session.position
+        counts = call.event in CAPTURING and not said_nothing
+        return 0, failure if counts else ""
 
     def _time(self, envelope: Envelope) -> datetime | None:
         """Return when a call from the spool was made."""

@@ -581,6 +581,15 @@ def test_silent_capture_failure_is_counted_and_named(
     assert "no transcript there" in stop.failure
 
 
+def test_the_end_of_a_session_in_which_nothing_was_said_is_no_failure(
+    hooks: HookService, store: SqliteStore, transcript: Path
+) -> None:
+    claude(hooks, transcript).call(hook_event_name="SessionEnd")
+
+    (end,) = store.agents.activity()
+    assert (end.calls, end.failures) == (1, 0)
+
+
 def test_a_call_without_a_conversation_is_counted_as_a_failure(
     hooks: HookService, store: SqliteStore
 ) -> None:
