@@ -87,6 +87,8 @@ def _checked(
             files.check_writable(file)
     except Unreadable as error:
         problem = f"it cannot be read: {error}"
+    except UnicodeEncodeError:
+        problem = "the path of our program is not UTF-8"
     except (NotEditable, files.FileRefused) as error:
         problem = str(error)
     else:

@@ -59,7 +59,7 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     assert memory.parent.stat().st_mode & 0o777 == 0o700
 
     subprocess.run(
-        [commands / "mnem", "setup", "cursor", "--yes"],
+        [commands / "mnem", "setup", "cursor", "opencode", "--yes"],
         env={"HOME": str(home), "PATH": f"{commands}:/usr/bin:/bin"},
         check=True,
     )
@@ -71,6 +71,7 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     left = {path for path in home.rglob("*") if path.is_file()}
     assert {path for path in left if "mnem" in str(path.relative_to(home))} == {memory}
     assert not (home / ".cursor").exists()
+    assert not (home / ".config" / "opencode").exists()
 
 
 def test_a_config_that_was_changed_survives(home: Path) -> None:
