@@ -148,7 +148,7 @@ class Heading:
     file: File
     path: Path
     value: Json
-    label: str = "heading"
+    label: str = "version"
 
     def state(self, document: Document) -> State:
         present = value_at(document.data, self.path)
@@ -168,7 +168,7 @@ class OwnFile:
     file: File
     content: str
     mark: str
-    label: str = "file"
+    label: str = "plugin"
 
     def state_of(self, text: str | None) -> State:
         """How it stands, by the text of the file."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from mnemosyned.setup import files
 from mnemosyned.setup.documents.edits import Document
 from mnemosyned.setup.documents.errors import NotEditable, Unreadable
@@ -291,19 +293,6 @@ def _without(
         parts = [part for part in edit.parts if tuple(part.path) not in needed]
         if not parts:
             return content
-        edit = _partial(edit, parts)
+        # With some of its parts needed, the others can only be edited out.
+        edit = msgspec.structs.replace(edit, before="", after="", parts=parts)
     return content_before(edit, file, content, journal=journal)[0]
-
-
-def _partial(edit: Edit, parts: list[WrittenPart]) -> Edit:
-    """The edit with some of its parts, which then can only be edited out."""
-    return Edit(
-        tool=edit.tool,
-        scope=edit.scope,
-        file=edit.file,
-        before="",
-        after="",
-        parts=parts,
-        folders=edit.folders,
-        made=edit.made,
-    )

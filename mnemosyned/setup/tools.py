@@ -158,9 +158,9 @@ def summary(change: FileChange) -> str:
 
 def _joined(labels: list[str]) -> str:
     hooks = [label for label in labels if label.startswith("hook ")]
-    others = [label for label in labels if label not in hooks and label != "heading"]
+    others = [label for label in labels if label not in hooks and label != "version"]
     if len(hooks) > 1:
         others.append(f"{len(hooks)} hooks")
     elif hooks:
         others += hooks
-    return ", ".join(others) or "heading"
+    return ", ".join(others) or "version"

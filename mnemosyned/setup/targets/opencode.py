@@ -45,7 +45,6 @@ def _parts(site: Site, configurations: Path, plugins: Path) -> Parts:
             plugins / f"{NAME}.js",
             plugin_text(str(site.programs.hook)),
             MARK,
-            label="plugin",
         ),
     ]
 
