@@ -17,6 +17,7 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.transcripts.messages import TranscriptMessage, memory_ids
 from mnemosyned.transcripts.reading import (
     TranscriptRefused,
+    is_plausible,
     read_transcript,
     size_of,
 )
@@ -108,6 +109,14 @@ class Capture:
         elif again:
             self._background.look(session.session, after_s=self._limits.look_again_s)
         return captured
+
+    def later(self, session: AgentSession) -> bool:
+        """Have the background read a transcript; False where there is none to read."""
+        path = session.transcript
+        if not (is_plausible(path) and size_of(path)):
+            return False
+        self._background.look(session.session)
+        return True
 
     def missed(self, session: AgentSession) -> None:
         """Have the background look at the other sessions that grew since they were read."""

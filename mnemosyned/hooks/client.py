@@ -16,12 +16,13 @@ import time
 from mnemosyned.hooks import delivery, spool
 from mnemosyned.socket_path import socket_path
 
-STDIN_S = 0.2
-"""Longest wait for the tool's JSON; some tools never close standard input."""
+STDIN_S = 1.0
+"""Longest wait for the tool's JSON, which a tool on a busy machine may write late."""
 PAUSE_MS = 10
-"""Pause after the end of an object from which on no more is expected."""
+"""Pause after the end of an object from which on no more is expected: some tools never close
+standard input."""
 LIMIT_S = 0.28
-"""Longest run with a daemon that does not answer, from the start of `main`."""
+"""Longest wait for the daemon's answer."""
 FALLBACK_S = 1.0
 """Longest time to keep a call, which takes milliseconds unless the machine is very busy."""
 HAND_IN_S = 0.25
@@ -58,18 +59,14 @@ def main() -> None:
 
 
 def _run(started: float) -> None:
-    signal.signal(signal.SIGALRM, _time_is_up)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
     payload = _payload(started + STDIN_S)
     if not payload:
         _print(NOTHING)
         return
+    started = time.monotonic()
+    signal.signal(signal.SIGALRM, _time_is_up)
     path = socket_path()
-    status, answer = 0, NOTHING
-    try:
-        status, answer = delivery.post(path, _envelope(payload, late=False))
-    except (OSError, ValueError, TimeIsUp):
-        status = 0
+    status, answer = _delivered(path, _envelope(payload, late=False))
     if status == delivery.OK:
         _print(answer)
         _hand_in(path, started)
@@ -79,6 +76,18 @@ def _run(started: float) -> None:
         _print(NOTHING)
         return
     _print(_put_aside(payload))
+
+
+def _delivered(path: str, envelope: bytes) -> tuple[int, bytes]:
+    """Return the status and the daemon's answer; 0 where none came in time."""
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+            return delivery.post(path, envelope)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except (OSError, ValueError, TimeIsUp):
+        return 0, NOTHING
 
 
 def _put_aside(payload: bytes) -> bytes:

@@ -169,7 +169,10 @@ class HookService:
         if call.event is Event.START:
             self.capture.missed(session)
         failure = ""
-        if session.transcript:
+        if call.event not in CAPTURING:  # somebody waits to go on
+            if self.capture.later(session):
+                return 0, ""
+        elif session.transcript:
             try:
                 return self.capture.transcript(session).stored, ""
             except TranscriptRefused as refused:

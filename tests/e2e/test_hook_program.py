@@ -148,7 +148,7 @@ def test_blocking_an_input_that_never_comes_is_not_waited_for(
     ran = _with_open_stdin(machine, given)
 
     assert ran.answer == {}
-    assert ran.seconds < 0.25 + SLACK_S
+    assert ran.seconds < 1.1 + SLACK_S
 
 
 def test_a_closed_input_is_no_event(machine: Machine) -> None:

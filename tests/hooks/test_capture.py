@@ -808,3 +808,22 @@ def test_what_grew_while_the_daemon_was_down_is_read_at_its_start(
 
     assert texts(store, "claude-code:s1") == SAID
     assert timedelta(0) < clock.now() - MORNING
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [("SessionStart", {"source": "resume"}), ("UserPromptSubmit", {"prompt": "Go on"})],
+)
+def test_blocking_a_start_or_a_prompt_never_waits_for_a_transcript(
+    hooks: HookService,
+    store: SqliteStore,
+    transcript: Path,
+    event: str,
+    fields: dict[str, str],
+) -> None:
+    write_lines(transcript, TALK)
+    claude(hooks, transcript).call(hook_event_name=event, **fields)
+    assert texts(store, "claude-code:s1") == []
+
+    hooks.capture.drain()
+    assert texts(store, "claude-code:s1") == SAID
