@@ -14,6 +14,7 @@ import pytest
 from e2e.daemons import Daemon, environment, eventually, short_room, spawn
 from e2e.programs import BIN
 from e2e.pumps import (
+    Json,
     Pump,
     children_of,
     is_running,
@@ -160,6 +161,32 @@ def test_junk_is_answered_with_an_error_and_does_no_harm(
         assert pump.read()["error"]["code"] == -32700
         assert pump.ask("lost")["error"]["code"] == -32601
         assert pump.ask("ping")["result"] == {}
+
+
+def test_progress_of_a_long_call_is_passed_on_before_its_answer(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    with pumping(tmp_path, daemon.socket) as pump:
+        id = pump.request(
+            "tools/call",
+            name="forget",
+            arguments={"query": "nothing", "confirm": True},
+            _meta={"progressToken": "p"},
+        )
+        messages: list[Json] = []
+        while not messages or "id" not in messages[-1]:
+            messages.append(pump.read())
+        assert messages[-1]["id"] == id
+        assert not messages[-1]["result"]["isError"]
+        tokens = {message["params"]["progressToken"] for message in messages[:-1]}
+        assert tokens == {"p"}
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_over_http_a_message_is_posted_and_nothing_else(
+    daemon: Daemon, method: str
+) -> None:
+    assert daemon.request(method, "/mcp").status == 405
 
 
 # ---------------------------------------------------------- without a daemon
