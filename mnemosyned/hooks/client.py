@@ -21,7 +21,7 @@ STDIN_S = 1.0
 PAUSE_MS = 10
 """Pause after the end of an object from which on no more is expected: some tools never close
 standard input."""
-LIMIT_S = 0.28
+LIMIT_S = 0.24
 """Longest wait for the daemon's answer."""
 FALLBACK_S = 1.0
 """Longest time to keep a call, which takes milliseconds unless the machine is very busy."""
