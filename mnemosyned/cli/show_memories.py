@@ -38,12 +38,12 @@ from mnemosyned.domain.memory import (
     MemoryRecord,
     Tier,
 )
-from mnemosyned.domain.model_status import (
+from mnemosyned.domain.search.results import Hit
+from mnemosyned.domain.statuses import (
     EmbedderState,
     SummarizerState,
     SummarizerStatus,
 )
-from mnemosyned.domain.search.results import Hit
 from mnemosyned.terminal import (
     LINE_CHARS,
     counted,

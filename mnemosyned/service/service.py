@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
-from mnemosyned.domain.model_status import EmbedderStatus
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.search.hits import hits
@@ -26,6 +25,7 @@ from mnemosyned.domain.secrets.exact_values import (
     without_superseded,
 )
 from mnemosyned.domain.secrets.masking import mask_memory
+from mnemosyned.domain.statuses import EmbedderStatus
 from mnemosyned.service.backups import backup_target
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive

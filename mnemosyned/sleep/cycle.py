@@ -9,10 +9,10 @@ from mnemosyned.domain.consolidation import Selection, closed_batches, plan
 from mnemosyned.domain.cycles import CycleReport, Progress
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.ids import new_id
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.logs import logger
 from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report
 from mnemosyned.sleep.context import CycleContext, CycleRequest, Meter

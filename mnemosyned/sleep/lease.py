@@ -9,8 +9,8 @@ from queue import Empty, SimpleQueue
 
 from mnemosyned.domain.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.models import Summarizer, Summary
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 
 
 class SummarizerLease:

@@ -15,9 +15,9 @@ from mnemosyned.domain.consolidation import (
     plan,
 )
 from mnemosyned.domain.cycles import CycleReport, GroupReport, GroupStatus
-from mnemosyned.domain.model_status import SummarizerState
 from mnemosyned.domain.ports.rollups import PendingRollups
 from mnemosyned.domain.rollup import Child, Level, Period, begin_of, closed_before
+from mnemosyned.domain.statuses import SummarizerState
 from mnemosyned.domain.summary.rollup_text import WEIGHTS
 from mnemosyned.sleep.consolidate import cycle_report, unfinished
 from mnemosyned.sleep.context import CycleContext

@@ -13,9 +13,9 @@ from typing import Protocol, TypeVar
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed, reason_of
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, Summary, TextModel
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.logs import logger
 
 COOL_DOWN = timedelta(minutes=1)

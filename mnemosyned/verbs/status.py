@@ -8,8 +8,7 @@ import msgspec
 
 from mnemosyned.domain.cycles import Progress
 from mnemosyned.domain.memory import Tier, TierTotals
-from mnemosyned.domain.model_status import EmbedderStatus, SummarizerStatus
-from mnemosyned.domain.ports.agents import AgentActivity
+from mnemosyned.domain.statuses import AgentActivity, EmbedderStatus, SummarizerStatus
 from mnemosyned.verbs.request import Request
 
 

@@ -47,8 +47,8 @@ from bench.report import Report
 
 from mnemosyned import Client
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.model_status import EmbedderState
 from mnemosyned.domain.search.results import Hit
+from mnemosyned.domain.statuses import EmbedderState
 from mnemosyned.verbs.memories import BATCH_MAX
 
 BEFORE_BARS = {"within": 0.80, "all ten": 0.78}

@@ -18,9 +18,9 @@ from support import endpoints
 from mnemosyned.assembly.build import make_summarizer
 from mnemosyned.config import load_config
 from mnemosyned.domain.consolidation import preview
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer, Summary
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 
 USELESS = {"says nothing": "nothing", "repeats how it began": "begins"}
 """Models by what they do, and the name under which the tests' endpoint does it."""

@@ -23,8 +23,8 @@ from mnemosyned.cli.show_memories import render
 from mnemosyned.domain.consolidation import Batch, GroupLimits, closed_batches, plan
 from mnemosyned.domain.cycles import CycleStatus, Progress, Trigger
 from mnemosyned.domain.memory import Tier
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.sleep import Promotion
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import throttle

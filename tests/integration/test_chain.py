@@ -11,8 +11,8 @@ from support.fake_models import DEAD, REFUSED, FakeModel, Primary, raising
 from support.fakes import FakeClock, FakeSummarizer, memory, trio
 
 from mnemosyned.domain.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.domain.model_status import SummarizerState
 from mnemosyned.domain.ports.models import Summary
+from mnemosyned.domain.statuses import SummarizerState
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.summarizers.fallback import (
     COOL_DOWN,

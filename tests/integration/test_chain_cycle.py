@@ -10,8 +10,8 @@ from support.endpoints import begins, serving, unused_port, waits
 from support.fakes import FakeClock
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.model_status import SummarizerState
 from mnemosyned.domain.ports.models import Summary
+from mnemosyned.domain.statuses import SummarizerState
 from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.summarizers.extractive import ExtractiveSummarizer
 from mnemosyned.summarizers.fallback import FallbackSummarizer

@@ -11,7 +11,7 @@ from support.fakes import FakeClock, FakeSummarizer
 from support.policies import change_window
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle

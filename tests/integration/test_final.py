@@ -10,8 +10,8 @@ import pytest
 from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
 
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
 from mnemosyned.domain.ports.models import Summarizer, Summary
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import Policies, PolicyHolder
 from mnemosyned.sleep import shutdown as final
 from mnemosyned.sleep.cycle import SleepCycle

@@ -21,7 +21,7 @@ from support.policies import change_sleep
 from mnemosyned.domain.consolidation import Activity, Selection
 from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
 from mnemosyned.domain.errors import SleepInProgress
-from mnemosyned.domain.model_status import SummarizerState, SummarizerStatus
+from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.sleep import host as machine
 from mnemosyned.sleep.background import Background

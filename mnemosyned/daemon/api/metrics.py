@@ -11,8 +11,7 @@ from mnemosyned import process_memory
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.server.activity import ServerActivity
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.domain.model_status import SummarizerStatus
-from mnemosyned.domain.ports.agents import AgentActivity
+from mnemosyned.domain.statuses import AgentActivity, SummarizerStatus
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
 from mnemosyned.prometheus import (

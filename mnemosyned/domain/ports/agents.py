@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from mnemosyned.domain.memory import Episode, MemoryRecord
+from mnemosyned.domain.statuses import AgentActivity
 
 CAPTURED_PREFIX = "a-"
 """The beginning of the id of every memory that was captured from an agent's conversation."""
@@ -49,31 +50,6 @@ class AgentCall:
     characters: int = 0
     """Characters told to the agent."""
     failure: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentActivity:
-    """What the hooks of one client did on one kind of event."""
-
-    client: str
-    event: str
-    calls: int
-    stored: int
-    """Memories stored."""
-    characters: int
-    """Characters told to the agent."""
-    failures: int
-    mean_ms: float
-    slowest_ms: float
-    called_at: datetime
-    """When it was last called."""
-    stored_at: datetime | None = None
-    """When it last stored something."""
-    informed_at: datetime | None = None
-    """When it last told the agent something."""
-    failed_at: datetime | None = None
-    failure: str = ""
-    """Why it last failed."""
 
 
 class AgentStore(Protocol):

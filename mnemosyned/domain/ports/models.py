@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from mnemosyned.domain.memory import Detail, MemoryRecord
-from mnemosyned.domain.model_status import SummarizerStatus
+from mnemosyned.domain.statuses import SummarizerStatus
 
 K = TypeVar("K")
 

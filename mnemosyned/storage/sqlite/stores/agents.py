@@ -9,12 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
-from mnemosyned.domain.ports.agents import (
-    AgentActivity,
-    AgentCall,
-    AgentSession,
-    AgentStore,
-)
+from mnemosyned.domain.ports.agents import AgentCall, AgentSession, AgentStore
+from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.storage.sqlite.database.transactions import (
     Transactional,
     reads,

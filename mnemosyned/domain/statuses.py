@@ -1,8 +1,9 @@
-"""States of the models, as `status` reports them."""
+"""States of the models and activity of the agents, as `status` reports them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -64,3 +65,28 @@ class EmbedderStatus:
     """Memories it made no vector of since the start; the next start tries them again."""
     missed: int = 0
     """Questions answered by words alone since the start, as it was not ready in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentActivity:
+    """What the hooks of one client did on one kind of event."""
+
+    client: str
+    event: str
+    calls: int
+    stored: int
+    """Memories stored."""
+    characters: int
+    """Characters told to the agent."""
+    failures: int
+    mean_ms: float
+    slowest_ms: float
+    called_at: datetime
+    """When it was last called."""
+    stored_at: datetime | None = None
+    """When it last stored something."""
+    informed_at: datetime | None = None
+    """When it last told the agent something."""
+    failed_at: datetime | None = None
+    failure: str = ""
+    """Why it last failed."""
