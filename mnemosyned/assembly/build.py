@@ -109,11 +109,11 @@ def open_memory(
         about = _make_about(config, store.schema_version, in_background=in_background)
         cycle = _make_cycle(store, lease, policies, gate, clock)
         stack.callback(lease.close)
-        guard = (
-            None
-            if clock
-            else stack.enter_context(ClockGuard(store=store.clock, clock=cycle.clock))
-        )
+        guard = None
+        if clock is None:
+            guard = stack.enter_context(
+                ClockGuard(store=store.clock, clock=cycle.clock)
+            )
         vectors = _vectors(config.embedding, store.vectors)
         retention = RetentionService(
             store=store,
@@ -144,20 +144,28 @@ def open_memory(
         stack.enter_context(sleeper)
         hooks = None
         if socket:
-            # Loaded here: an embedded memory has no hooks.
-            from mnemosyned.hooks.service import HookService  # noqa: PLC0415
-
-            hooks = HookService(
-                service=service,
-                agents=store.agents,
-                learnings=store.learnings,
-                clock=cycle.clock,
-                policies=policies,
+            hooks = stack.enter_context(
+                _make_hooks(service, store, cycle.clock, policies)
             )
-            stack.enter_context(hooks)
         yield OpenMemory(
             service, sleeper, retention, policies, store.agents, hooks, config
         )
+
+
+def _make_hooks(
+    service: MemoryService, store: MemoryStore, clock: Clock, policies: PolicyHolder
+) -> HookService:
+    """Build the service of agents' hooks."""
+    # Loaded here: an embedded memory has no hooks.
+    from mnemosyned.hooks.service import HookService  # noqa: PLC0415
+
+    return HookService(
+        service=service,
+        agents=store.agents,
+        learnings=store.learnings,
+        clock=clock,
+        policies=policies,
+    )
 
 
 def _make_about(config: Config, schema: int, *, in_background: bool) -> About:
