@@ -20,7 +20,7 @@ SESSION = "session_id"
 
 
 class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
-    """What leaves the short-term memory is remembered; what matters to the last message is shown.
+    """Remembers what leaves the short-term memory; shows what matters to the last message.
 
     By default all conversations are searched; `this_session` looks at the present one alone.
     """

@@ -97,7 +97,7 @@ class MemoryProcessor:
 
 
 def _texts(message: ModelMessage) -> Iterator[tuple[str, str]]:
-    """What a user or the model says in a message, with the role."""
+    """Return the words of the user or the model in a message, with the role."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from mnemosyned.cli.show_setup import (
 )
 from mnemosyned.client import Client
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.domain.ports.agents import AgentActivity
 from mnemosyned.paths import state_dir
 from mnemosyned.setup.check import ToolCheck, check_tool
 from mnemosyned.setup.journal import Journal
@@ -110,6 +112,15 @@ def _project(machine: Machine) -> Path:
     return root
 
 
+def _reported(client: Client) -> tuple[str, list[AgentActivity] | None]:
+    """Ask the daemon for its hooks' activity; return why there is none, or the reports."""
+    try:
+        with client:
+            return "", client.status().agents
+    except MnemosynedError as error:
+        return error.message, None
+
+
 class _Setup:
     """One run of the command."""
 
@@ -163,21 +174,29 @@ class _Setup:
         A no ends the command, unless it is asked about many tools.
         """
         plan = plan_tool(TARGETS[name], self._site, self._journal)
-        if not self._as_json:
-            say(show_plan(plan, whole=self._dry_run), styled=True)
+        self._say(show_plan(plan, whole=self._dry_run))
         failures = plan.problems
         writes = bool(plan.changed) and not failures and not self._dry_run
         if writes and self._confirmed(plan, one_of_many=one_of_many):
             failures = set_up(plan, self._journal)
             confirmed = confirmed_by(plan.target, self._site)
-            if not self._as_json and not failures:
-                say(next_steps(plan, confirmed), styled=True)
+            if not failures:
+                self._say(next_steps(plan, confirmed))
         elif not (failures or plan.changed or self._dry_run):
             set_up(plan, self._journal)  # another tool may share its files
-        if not self._as_json:
-            for failure in failures:
-                say(f"mnem: {failure}", err=True)
+        self._report(failures)
         return as_data(plan, failures, written=writes), bool(failures)
+
+    def _say(self, text: str) -> None:
+        """Print for people; with --json nothing but JSON is printed."""
+        if not self._as_json:
+            say(text, styled=True)
+
+    def _report(self, problems: Sequence[str]) -> None:
+        """Print problems for people."""
+        if not self._as_json:
+            for problem in problems:
+                say(f"mnem: {problem}", err=True)
 
     def _confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
         question = f"Write this for {plan.target.title}?"
@@ -197,78 +216,69 @@ class _Setup:
                 f"none of the tools is on this machine: {', '.join(TARGETS)}"
             )
         plans = [plan_tool(TARGETS[name], self._site, self._journal) for name in found]
-        if not self._as_json:
-            say(tools_table(plans), styled=True)
+        self._say(tools_table(plans))
         if self._dry_run:
             return self.set_up(tuple(found))
         if not sys.stdin.isatty() or self._as_json:
             raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
         self._check_programs()
-        failed = False
-        for plan in plans:
-            if plan.problems or plan.changed:
-                say("")
-                _, fails = self._set_up_tool(plan.target.name, one_of_many=True)
-                failed = failed or fails
-        return EXIT_CONFLICT if failed else 0
+        failed = [self._offer(plan) for plan in plans if plan.problems or plan.changed]
+        return EXIT_CONFLICT if any(failed) else 0
+
+    def _offer(self, plan: ToolPlan) -> bool:
+        """Ask about one of many tools, and set it up; return whether that failed."""
+        say("")
+        _, failed = self._set_up_tool(plan.target.name, one_of_many=True)
+        return failed
 
     def undo(self, tools: tuple[str, ...]) -> int:
         """Take out what setup wrote for these tools, or for all."""
         edits = edits_to_undo(self._journal, tools, self._project)
-        planned = [plan_undo(edit, self._journal) for edit in edits]
-        shown = self._machine.shown
-        if not self._as_json:
-            for change in planned:
-                say(show_diff(change, shown(change.file)), styled=True)
-            if not edits:
-                say("setup has written nothing here", err=True)
+        for change in [plan_undo(edit, self._journal) for edit in edits]:
+            self._say(show_diff(change, self._machine.shown(change.file)))
+        if not edits and not self._as_json:
+            say("setup has written nothing here", err=True)
         if self._dry_run or not edits:
             return 0
-        if not self._sure:
-            if not sys.stdin.isatty():
-                raise InvalidRequest(
-                    "not confirmed: standard input is not a terminal; pass --yes"
-                )
-            ask("Take this out?")
+        self._confirm_undo()
         done = list(undo_all(edits, self._journal, self._machine))
         failures = [problem for _, _, problem in done if problem]
         if self._as_json:
             undone = [edit.file for edit, _, problem in done if not problem]
             say_json({"undone": undone, "problems": failures})
-            return EXIT_CONFLICT if failures else 0
-        for failure in failures:
-            say(f"mnem: {failure}", err=True)
-        say(f"{counted(len(done) - len(failures), 'file')} as before")
+        else:
+            self._report(failures)
+            say(f"{counted(len(done) - len(failures), 'file')} as before")
         return EXIT_CONFLICT if failures else 0
+
+    def _confirm_undo(self) -> None:
+        if self._sure:
+            return
+        if not sys.stdin.isatty():
+            raise InvalidRequest(
+                "not confirmed: standard input is not a terminal; pass --yes"
+            )
+        ask("Take this out?")
 
     def check(self, tools: tuple[str, ...], client: Client) -> int:
         """Show whether tools have memory, and what the daemon has seen of them."""
-        problem, reports = "", None
-        try:
-            with client:
-                reports = [*getattr(client.status(), "agents", [])]
-        except MnemosynedError as error:
-            problem = error.message
+        problem, reports = _reported(client)
         checks = [
             check_tool(TARGETS[name], self._site, self._journal, reports)
             for name in tools or TARGETS
         ]
         if not tools:
             checks = [check for check in checks if check.found or check.set_up]
+        missing = self._site.programs.missing
+        daemon = problem or "reachable"
         failed = bool(problem) or any(map(_fails, checks))
         if self._as_json:
-            say_json(
-                {
-                    "daemon": problem or "reachable",
-                    "missing_programs": [*map(str, self._site.programs.missing)],
-                    "tools": checks,
-                }
-            )
-            return EXIT_PART if failed else 0
-        for missing in self._site.programs.missing:
-            say(f"mnem: {missing} does not exist", err=True)
-        say(show_check(checks, daemon=problem or "reachable"), styled=True)
-        return EXIT_PART if failed or self._site.programs.missing else 0
+            programs = [*map(str, missing)]
+            say_json({"daemon": daemon, "missing_programs": programs, "tools": checks})
+        else:
+            self._report([f"{program} does not exist" for program in missing])
+            self._say(show_check(checks, daemon=daemon))
+        return EXIT_PART if failed or missing else 0
 
     def package(self, folder: Path) -> int:
         """Write the plugin packages."""

@@ -16,7 +16,7 @@ DIFF_LINES_MAX = 60
 
 
 def show_plan(plan: ToolPlan, *, whole: bool) -> str:
-    """What would be written for a tool, with the changes as a diff."""
+    """Show the planned changes for a tool as a diff."""
     shown = plan.site.machine.shown
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
@@ -60,7 +60,7 @@ def _colored(line: str) -> str:
 
 
 def next_steps(plan: ToolPlan, confirmed: str) -> str:
-    """What was written, what the user still has to do, and what is not certain."""
+    """Show the written files, the steps left to the user, and the doubts."""
     shown = plan.site.machine.shown
     written = ", ".join(shown(change.file) for change in plan.changed)
     target = plan.target
@@ -137,7 +137,7 @@ def show_check(checks: list[ToolCheck], *, daemon: str) -> str:
 
 
 def _activity(activity: Activity) -> list[str]:
-    """What its hooks did, in lines."""
+    """Return the activity of its hooks, in lines."""
     if not activity.calls:
         return ["its hooks have not run yet"]
     times = {

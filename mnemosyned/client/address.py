@@ -1,4 +1,4 @@
-"""Where a daemon answers, and the connections to it that wait for the next call."""
+"""The address of a daemon, and the idle connections to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _URL = rf"http://(?P<host>{_LOOPBACK}):(?P<port>\d{{1,5}})/?"
 
 
 class Address(Protocol):
-    """Where a daemon answers; `str` says it to people."""
+    """The address of a daemon; `str` shows it to people."""
 
     @property
     def headers(self) -> bytes:

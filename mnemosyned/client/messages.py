@@ -1,4 +1,4 @@
-"""What a client and the daemon write to each other: calls as bytes, answers, and errors."""
+"""The messages between a client and the daemon: calls as bytes, answers, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hook prints: one JSON object, in the form of the tool that called."""
+"""The output of a hook: one JSON object, in the form of the tool that called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is told at the start of a session: what matters for its project, and no more."""
+"""The briefing at the start of a session: what matters for its project, and no more."""
 
 from __future__ import annotations
 

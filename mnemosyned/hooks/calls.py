@@ -17,7 +17,7 @@ Environment = Mapping[str, str]
 
 
 class Event(StrEnum):
-    """What happened, whatever the tool calls it."""
+    """An event, whatever the tool calls it."""
 
     START = "start"
     PROMPT = "prompt"

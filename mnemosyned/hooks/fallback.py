@@ -1,4 +1,4 @@
-"""What a hook does without a daemon: it keeps the call for later, and warns now and then."""
+"""A hook without a daemon: it keeps the call for later, and warns now and then."""
 
 from __future__ import annotations
 

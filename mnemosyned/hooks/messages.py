@@ -1,4 +1,4 @@
-"""What a call itself says, for tools whose transcript cannot be read."""
+"""Messages in a call itself, for tools whose transcript cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is told beside a prompt: earlier words that bear on it, and mostly nothing."""
+"""Reminders next to a prompt: earlier words that bear on it, and mostly nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mnemosyned.verbs.memories import Recall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReminderWeights:
-    """What earlier words must share with a prompt to be worth interrupting for."""
+    """The share of a prompt's words that earlier words need to be worth an interruption."""
 
     share_min: float = 0.3
     """Share of the prompt's telling words."""

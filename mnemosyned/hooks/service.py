@@ -40,7 +40,7 @@ log = logger()
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """What the executable hands in: the tool's own JSON, and where it was called."""
+    """A call from the executable: the tool's own JSON, and the directory it was called in."""
 
     payload: dict[str, Any] | None = None
     environment: dict[str, str] = msgspec.field(default_factory=dict)
@@ -54,7 +54,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a call came to, as it is counted."""
+    """Outcome of a call, as it is counted."""
 
     stored: int = 0
     context: str = ""
@@ -94,7 +94,7 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Where hooks are in use, load what the first prompt needs, so that it is in time."""
+        """Load what the first prompt needs, if hooks are in use, so that it is in time."""
         for session in self._agents.recent(1):
             self._reminder.text(session, SAMPLE, now=self._clock.now())
             self._briefing.text(session)

@@ -1,4 +1,4 @@
-"""What each tool does: the verbs it calls, and its result."""
+"""The work of each tool: the verbs it calls, and its result."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class GetTool(Request[Item], frozen=True, forbid_unknown_fields=True):
 
 
 class Part(Quotation, frozen=True, kw_only=True):
-    """What a summary was made of: a memory, or a summary one level below."""
+    """A part of a summary: a memory, or a summary one level below."""
 
     kind: str
     source: str = ""
@@ -237,7 +237,7 @@ class LearnTool(Request[LearnedRule], frozen=True, forbid_unknown_fields=True):
 
 
 class ForgetReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What is deleted, or would be."""
+    """Result of a deletion, or its preview."""
 
     deleted: bool
     """False for a preview: nothing was deleted yet."""

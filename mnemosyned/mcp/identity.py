@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote
 from mnemosyned.verbs.request import TEXT_MAX
 
 ORIGIN_HEADER = "mnemosyne-origin"
-"""What `mnem mcp` tells of the process that started it, in the form of a query string."""
+"""Facts that `mnem mcp` reports of the process that started it, as a query string."""
 CLIENT_HEADER = "mnemosyne-client"
 """The name from `initialize`, which `mnem mcp` repeats with each later message."""
 SESSION_HEADER = "mcp-session-id"
@@ -78,7 +78,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What the transport tells of the client."""
+    """Facts of the client that the transport knows."""
 
     directory: str = ""
     """The working directory, or the first root."""

@@ -88,7 +88,7 @@ class Request:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What the client says about the request itself."""
+        """The client's remarks on the request itself."""
         return _object(self.params.get("_meta"))
 
     @property

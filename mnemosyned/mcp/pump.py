@@ -200,7 +200,7 @@ def lines(
 
 
 def origin_here() -> dict[str, str]:
-    """What this process knows of the client that started it."""
+    """Return the facts that this process knows of the client that started it."""
     try:
         directory = os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
     except OSError:

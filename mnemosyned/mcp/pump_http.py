@@ -146,7 +146,7 @@ class Connection:
         return self._input.readline(HEAD_BYTES_MAX).rstrip(b"\r\n")
 
     def read_some(self, count: int) -> bytes:
-        """What has come, at most so many bytes; none at the end."""
+        """Receive what has come, up to a number of bytes; none at the end."""
         return self._input.read1(count)
 
     def cut(self) -> None:

@@ -105,7 +105,7 @@ Reader = Callable[[Exchange, str], msgspec.Struct]
 
 
 def _reader(uri: object) -> tuple[Reader, str]:
-    """What reads a resource, and its name within its kind."""
+    """Return the reader of a resource, and its name within its kind."""
     if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
     kind, _, name = uri.removeprefix(SCHEME).partition("/")

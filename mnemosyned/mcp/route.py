@@ -209,7 +209,7 @@ def _decoded(value: str | None) -> str | None:
 def _further_headers(
     request: Request, origin: Origin, exchange: Callable[[Request], Exchange]
 ) -> tuple[tuple[str, str], ...]:
-    """What the handshake tells for later messages: the client, a session, a wish for roots."""
+    """Return what later messages need of the handshake: client, session, wish for roots."""
     if request.method != "initialize":
         return ()
     client = client_of(request.client_name)

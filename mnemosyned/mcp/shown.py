@@ -52,7 +52,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def beginning(text: str, bytes_max: int) -> str:
-    """As many characters of a text as fit, measured as JSON; at least one."""
+    """Return as many characters of a text as fit, measured as JSON; at least one."""
     if json_bytes(text) <= bytes_max:
         return text
     head = text[:bytes_max]

@@ -41,7 +41,7 @@ class WindowPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookPolicy:
-    """What the hooks of agents' tools do."""
+    """Policy of the hooks of agents' tools."""
 
     capture: bool = True
     """Whether what was said is stored."""
@@ -91,5 +91,5 @@ class PolicyHolder:
 
     @property
     def hooks(self) -> HookPolicy:
-        """What hooks of agents' tools do."""
+        """Policy of the hooks of agents' tools."""
         return self.current.hooks

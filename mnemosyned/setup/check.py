@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
+from mnemosyned.domain.ports.agents import AgentActivity
 from mnemosyned.setup.journal import Journal
 from mnemosyned.setup.machine import Machine
 from mnemosyned.setup.parts import State
@@ -25,40 +25,9 @@ BACKGROUND = "background"
 """The event of what the daemon read by itself, which no hook waited for."""
 
 
-class Reported(Protocol):
-    """What the daemon reports of one client's hooks on one kind of event."""
-
-    @property
-    def client(self) -> str: ...
-    @property
-    def event(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def stored(self) -> int: ...
-    @property
-    def characters(self) -> int: ...
-    @property
-    def failures(self) -> int: ...
-    @property
-    def mean_ms(self) -> float: ...
-    @property
-    def slowest_ms(self) -> float: ...
-    @property
-    def called_at(self) -> datetime: ...
-    @property
-    def stored_at(self) -> datetime | None: ...
-    @property
-    def informed_at(self) -> datetime | None: ...
-    @property
-    def failed_at(self) -> datetime | None: ...
-    @property
-    def failure(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What a tool's hooks did, over all kinds of events."""
+    """Activity of a tool's hooks, over all kinds of events."""
 
     calls: int
     stored: int
@@ -75,7 +44,7 @@ class Activity:
     failure: str
 
     @classmethod
-    def of(cls, reports: Sequence[Reported]) -> Activity:
+    def of(cls, reports: Sequence[AgentActivity]) -> Activity:
         called = [report for report in reports if report.event != BACKGROUND]
         calls = sum(report.calls for report in called)
         failed = [report for report in reports if report.failed_at is not None]
@@ -123,20 +92,20 @@ class ToolCheck:
 
 
 def check_tool(
-    target: Target, site: Site, journal: Journal, reports: Sequence[Reported] | None
+    target: Target,
+    site: Site,
+    journal: Journal,
+    reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
     """Check a tool by its files, and by what the daemon reports; None if none answers."""
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
-    states = [state for change in plan.changes for _, state in change.states]
-    written = any(edit.tool == target.name for edit in journal.edits)
-    set_up = bool(plugins) or written or State.CURRENT in states
+    set_up = bool(plugins) or _is_written(plan, target, journal)
     activity = None
-    labels = [label for change in plan.changes for label, _ in change.states]
-    has_hooks = any(label.startswith(("hook", "plugin")) for label in labels)
-    if reports is not None and (has_hooks or plugins):
-        ours = [report for report in reports if report.client in target.clients]
-        activity = Activity.of(ours)
+    if reports is not None and (plugins or _has_hooks(plan)):
+        activity = Activity.of(
+            [each for each in reports if each.client in target.clients]
+        )
     problems = _problems(plan, site) if set_up and not plugins else []
     if set_up:
         problems += target.switched_off(site.machine)
@@ -150,6 +119,19 @@ def check_tool(
         problems=problems,
         activity=activity,
     )
+
+
+def _is_written(plan: ToolPlan, target: Target, journal: Journal) -> bool:
+    """Tell whether setup has written something for a tool, or somebody by hand."""
+    states = (state for change in plan.changes for _, state in change.states)
+    return State.CURRENT in states or any(
+        edit.tool == target.name for edit in journal.edits
+    )
+
+
+def _has_hooks(plan: ToolPlan) -> bool:
+    labels = (label for change in plan.changes for label, _ in change.states)
+    return any(label.startswith(("hook", "plugin")) for label in labels)
 
 
 def _problems(plan: ToolPlan, site: Site) -> list[str]:

@@ -1,4 +1,4 @@
-"""What setup wrote, kept in the state directory, so that it can be taken out again."""
+"""The journal of what setup wrote, kept in the state directory, for the undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where this user's tools keep their configuration, and which programs are ours."""
+"""The places of this user's tools on this machine, and our own programs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Programs:
 
     @classmethod
     def of(cls, machine: Machine, started: Path) -> Programs:
-        """Those of the installation that was `started`, by links on the PATH if there are any."""
+        """Return the programs of the installation that was `started`, by links on the PATH if there are any."""
         folder = started.resolve().parent
         if not (folder / "mnem").exists():  # such as `python -m`
             folder = Path(sysconfig.get_path("scripts"))

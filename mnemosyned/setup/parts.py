@@ -1,4 +1,4 @@
-"""What is written into a tool's configuration: entries, hooks and files of our own.
+"""Parts of a tool's configuration: entries, hooks and files of our own.
 
 Each part knows whether it is there, how to write it and how to take it out. What is ours is known by
 the program it starts, so that a foreign entry of the same name is never changed.
@@ -44,7 +44,7 @@ class Part(Protocol):
 
     @property
     def label(self) -> str:
-        """What it is, in a word."""
+        """Name of it, in a word."""
 
     def state(self, document: Document) -> State:
         """How it stands there."""
@@ -130,7 +130,7 @@ class Hook:
             document.remove(place)
 
     def _places(self, document: Document) -> Iterator[Path]:
-        """Where hooks of ours are: elements of the list, or of a group that has others too."""
+        """Return the places of our hooks: elements of the list, or of a group that has others too."""
         elements = value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
             if _is_ours(element):
@@ -180,7 +180,7 @@ class OwnFile:
 
 
 def foreign_text(part: Part, document: Document) -> str:
-    """What there is instead of our part."""
+    """Return the value in place of our part."""
     if isinstance(part, Hook):
         return f"{dotted(part.path)} is not a list"
     commands = list(_commands(value_at(document.data, part.path)))

@@ -1,4 +1,4 @@
-"""What setup would change for a tool: every file read, edited in memory, and judged."""
+"""The plan of changes for a tool: every file read, edited in memory, and judged."""
 
 from __future__ import annotations
 
@@ -111,29 +111,24 @@ def _file_change(
         return _own_file_change(own, content, journal.of(tool, file))
     members = [part for part in parts if not isinstance(part, OwnFile)]
     document = Document(file, files.text_of(content) or "")
-    states = [part.state(document) for part in members]
-    for part, state in zip(members, states, strict=True):
+    states = [(part, part.state(document)) for part in members]
+    for part, state in states:
         if state is State.FOREIGN:
             raise NotEditable(foreign_text(part, document))
     ground = _ground(file, content, members, tool=tool, journal=journal)
-    to_write = [
-        part for part, state in zip(members, states, strict=True) if state in _TO_WRITE
-    ]
+    to_write = [part for part, state in states if state in _TO_WRITE]
     for part in to_write:
         part.write(document)
-    labels = [part.label for part in members]
-    changed = bool(to_write)
+    entries = [part for part in to_write if isinstance(part, Entry) and part.add]
     return FileChange(
         file=file,
         before=content,
-        after=document.text.encode() if changed else content,
+        after=document.text.encode() if to_write else content,
         baseline=ground.content,
         made=ground.made,
-        states=list(zip(labels, states, strict=True)),
+        states=[(part.label, state) for part, state in states],
         written=ground.written(members, to_write),
-        entry=next(
-            (part for part in to_write if isinstance(part, Entry) and part.add), None
-        ),
+        entry=entries[0] if entries else None,
     )
 
 
@@ -165,7 +160,7 @@ class _Ground:
     """The paths of what setup wrote before."""
 
     def written(self, parts: list[Part], to_write: list[Part]) -> list[WrittenPart]:
-        """What setup has written once the parts to write are there."""
+        """Return what setup has written once the parts to write are there."""
         return [
             WrittenPart(
                 kind=_KINDS[type(part)],
@@ -212,7 +207,7 @@ def _ground(
 def content_before(
     edit: Edit, file: Path, content: bytes | None, *, journal: Journal
 ) -> tuple[bytes | None, bool]:
-    """What a file is without an edit, and whether then there is none.
+    """Return a file's content without an edit, and whether then there is no file.
 
     Where nothing else was changed since, it is what was there before, byte for byte.
     """

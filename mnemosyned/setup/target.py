@@ -1,4 +1,4 @@
-"""What setup knows of a tool: how it is found, what is written for it, what is not certain."""
+"""A tool as setup knows it: how it is found, what is written for it, what is not certain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mnemosyned.setup.parts import OwnFile, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a tool is set up: for the user, or for one project."""
+    """The scope of a setup: for the user, or for one project."""
 
     machine: Machine
     programs: Programs

@@ -1,4 +1,4 @@
-"""What `mnem setup` does with a tool: plan, write, confirm, undo."""
+"""The steps of `mnem setup` for a tool: plan, write, confirm, undo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LISTING_TIME_LIMIT_S = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPlan:
-    """What would be written for a tool, and what is in the way."""
+    """The planned changes for a tool, and what is in the way."""
 
     target: Target
     site: Site
@@ -90,7 +90,7 @@ def set_up(plan: ToolPlan, journal: Journal) -> list[str]:
 
 
 def confirmed_by(target: Target, site: Site) -> str:
-    """What the tool's own program says of the server; empty if it cannot be asked."""
+    """Ask the tool's own program about the server; empty if it cannot be asked."""
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
         return ""

@@ -30,7 +30,7 @@ CLAUDE_NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary", "isApiErrorMessa
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one line holds: messages, or a tool call, or neither."""
+    """Content of one line: messages, or a tool call, or neither."""
 
     messages: tuple[TranscriptMessage, ...] = ()
     calls_tool: bool = False
@@ -40,7 +40,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the first line says of the whole transcript."""
+    """Facts of the whole transcript, from its first line."""
 
     conversation: str = ""
     """The conversation that this one began as a copy of, or itself."""

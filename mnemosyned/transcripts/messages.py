@@ -16,7 +16,7 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptMessage:
-    """What a person or an agent said, as the transcript has it."""
+    """A message of a person or an agent, as the transcript has it."""
 
     role: Role
     text: str

@@ -44,7 +44,7 @@ class TranscriptRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What was read of a transcript."""
+    """Result of reading a transcript."""
 
     messages: tuple[TranscriptMessage, ...] = ()
     position: int = 0

@@ -72,7 +72,7 @@ def _shown(value: Json) -> str:
 
 
 def _place(text: str, path: Path) -> tuple[int, int]:
-    """Where the table at a path begins and ends, with the tables within it."""
+    """Return the range of the table at a path, with the tables within it."""
     lines = text.splitlines(keepends=True)
     headers = [n for n, line in enumerate(lines) if _HEADER.match(line)]
     own = [n for n in headers if _names(lines[n], path)]
