@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from mnemosyned.cli.setup import setup
 from mnemosyned.cli.show_setup import show_check
 from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.ports.agents import AgentActivity
 from mnemosyned.paths import state_dir
 from mnemosyned.setup.check import ToolCheck, check_tool
 from mnemosyned.setup.journal import Journal
@@ -289,26 +290,22 @@ def test_packages_are_written_once_with_the_parts_of_a_setup(home: Path) -> None
 # ---------------------------------------------------------- what was seen
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What the daemon reports of one kind of event."""
-
-    client: str = "claude-code"
-    event: str = "Stop"
-    calls: int = 1
-    stored: int = 0
-    characters: int = 0
-    failures: int = 0
-    mean_ms: float = 10
-    slowest_ms: float = 20
-    called_at: datetime = datetime(2026, 11, 20, 9, tzinfo=UTC)
-    stored_at: datetime | None = None
-    informed_at: datetime | None = None
-    failed_at: datetime | None = None
-    failure: str = ""
+NINE = datetime(2026, 11, 20, 9, tzinfo=UTC)
+SILENT = AgentActivity(
+    client="claude-code",
+    event="Stop",
+    calls=1,
+    stored=0,
+    characters=0,
+    failures=0,
+    mean_ms=10,
+    slowest_ms=20,
+    called_at=NINE,
+)
+"""One call of a hook that stored and told nothing."""
 
 
-def checked(*reports: Report) -> ToolCheck:
+def checked(*reports: AgentActivity) -> ToolCheck:
     machine = Machine.present()
     site = Site(
         machine=machine,
@@ -324,11 +321,13 @@ def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
     early, late = (datetime(2026, 11, 20, hour, tzinfo=UTC) for hour in (9, 10))
 
     check = checked(
-        Report(calls=3, stored=2, stored_at=early, mean_ms=10),
-        Report(calls=1, characters=700, informed_at=late, mean_ms=50, slowest_ms=90),
-        Report(failures=1, failed_at=early, failure="StorageFailed", calls=0),
-        Report(event="background", calls=50, slowest_ms=900),
-        Report(client="codex", calls=99),
+        replace(SILENT, calls=3, stored=2, stored_at=early, mean_ms=10),
+        replace(
+            SILENT, calls=1, characters=700, informed_at=late, mean_ms=50, slowest_ms=90
+        ),
+        replace(SILENT, failures=1, failed_at=early, failure="StorageFailed", calls=0),
+        replace(SILENT, event="background", calls=50, slowest_ms=900),
+        replace(SILENT, client="codex", calls=99),
     )
 
     shown = " ".join(show_check([check], daemon="reachable").split())
@@ -357,7 +356,7 @@ def test_a_transcript_newer_than_the_last_memory_is_told(
     written = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
     os.utime(transcript, (written, written))
 
-    problems = checked(Report(stored_at=stored_at)).problems
+    problems = checked(replace(SILENT, stored_at=stored_at)).problems
 
     assert len(problems) == bool(said)
     assert said in "".join(problems)

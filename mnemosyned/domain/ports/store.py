@@ -15,7 +15,6 @@ from mnemosyned.domain.ports.retention import RetentionStore, UndoStore
 from mnemosyned.domain.ports.rollups import RollupStore
 from mnemosyned.domain.ports.search import SearchStore
 from mnemosyned.domain.ports.sleep import SleepStore
-from mnemosyned.domain.ports.vectors import VectorStore
 
 
 class MemoryStore(Protocol):
@@ -67,11 +66,6 @@ class MemoryStore(Protocol):
     @property
     def compactions(self) -> CompactionStore:
         """Messages replaced by summaries."""
-        ...
-
-    @property
-    def vectors(self) -> VectorStore:
-        """Embeddings of memories."""
         ...
 
     @property
