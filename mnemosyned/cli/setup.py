@@ -19,7 +19,7 @@ from mnemosyned.cli.show_setup import (
 )
 from mnemosyned.client import Client
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
-from mnemosyned.domain.ports.agents import AgentActivity
+from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.paths import state_dir
 from mnemosyned.setup.check import ToolCheck, check_tool
 from mnemosyned.setup.journal import Journal

@@ -69,7 +69,7 @@ class EmbedderStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentActivity:
-    """What the hooks of one client did on one kind of event."""
+    """Activity of one client's hooks on one kind of event."""
 
     client: str
     event: str

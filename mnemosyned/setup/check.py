@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from mnemosyned.domain.ports.agents import AgentActivity
+from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.setup.journal import Journal
 from mnemosyned.setup.machine import Machine
 from mnemosyned.setup.parts import State

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from mnemosyned.cli.setup import setup
 from mnemosyned.cli.show_setup import show_check
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.domain.ports.agents import AgentActivity
+from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.paths import state_dir
 from mnemosyned.setup.check import ToolCheck, check_tool
 from mnemosyned.setup.journal import Journal
