@@ -37,7 +37,7 @@ ADAPTERS := langgraph openai_agents llama_index pydantic_ai
 ADAPTER_SOURCES := langgraph_checkpoint-4.3.2 openai_agents-0.24.0
 # The conformance suite of the Model Context Protocol needs Node 22; an older one fetches it.
 MCP_NPM := build/mcp-npm
-NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22)'
+NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start hooks grounding learnings summaries small-model model-latency context hostile server \
@@ -63,9 +63,9 @@ demo: $(READY) ## a week of memory, a sleep, and recall before and after it
 	@$(BIN)/python tests/demo/demo.py
 
 test: $(READY) ## the tests that take less than a minute
-	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW))"
+	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough)"
 
-test-e2e: $(READY) ## the end-to-end tests, every process started anew and not forked (slow)
+test-e2e: $(READY) ## all end-to-end tests, every process started anew and not forked (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "e2e and not ($(SLOW))"
 
 test-fault: $(READY) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)

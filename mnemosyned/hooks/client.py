@@ -22,7 +22,10 @@ PAUSE_MS = 10
 """Pause after the end of an object from which on no more is expected: some tools never close
 standard input."""
 LIMIT_S = 0.24
-"""Longest wait for the daemon's answer."""
+"""Longest wait for the daemon's answer, unless `WAIT_VARIABLE` says otherwise."""
+LIMIT_MAX_S = 5.0
+"""Longest wait that may be asked for: tools end a hook that takes longer."""
+WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
 FALLBACK_S = 1.0
 """Longest time to keep a call, which takes milliseconds unless the machine is very busy."""
 HAND_IN_S = 0.25
@@ -82,12 +85,21 @@ def _delivered(path: str, envelope: bytes) -> tuple[int, bytes]:
     """Return the status and the daemon's answer; 0 where none came in time."""
     try:
         try:
-            signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+            signal.setitimer(signal.ITIMER_REAL, _limit_s())
             return delivery.post(path, envelope)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except (OSError, ValueError, TimeIsUp):
         return 0, NOTHING
+
+
+def _limit_s() -> float:
+    """Return the longest wait for the daemon, in seconds; what is no number is passed over."""
+    try:
+        wanted = float(os.environ.get(WAIT_VARIABLE, LIMIT_S))
+    except ValueError:
+        return LIMIT_S
+    return min(wanted, LIMIT_MAX_S) if wanted > 0 else LIMIT_S
 
 
 def _put_aside(payload: bytes) -> bytes:

@@ -10,15 +10,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import mcp
 import pytest
 from agents.outside import tcp_port, token_of
 from e2e.daemons import Daemon, environment, running
 from e2e.programs import BIN
-
-mcp = pytest.importorskip("mcp", reason="`make test-agents` installs it")
-httpx2 = pytest.importorskip("httpx2")
-from mcp.client.stdio import StdioServerParameters  # noqa: E402
-from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 pytestmark = [
     pytest.mark.agents,

@@ -19,7 +19,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, running, short_room, spawn
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 STRANGER = 65_534
 ASK_AS_STRANGER = f"""

@@ -7,7 +7,7 @@ from e2e.conftest import Start
 from e2e.consistency import half_done
 from e2e.daemons import Daemon, eventually, kept, rows
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 LONG_AGO = "2026-03-02T09:30:00Z"
 SOON = {"MNEMOSYNE_SLEEP_INTERVAL_MINUTES": "0.01"}

@@ -11,7 +11,7 @@ from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, rows
 from e2e.programs import BIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 AWAKE = {
     "MNEMOSYNE_AUTO_SLEEP": "true",

@@ -15,7 +15,7 @@ from e2e.surfaces import InPython, InTheShell, OverHttp, Refused, Surface
 from mnemosyned import Memory, Remember
 from mnemosyned.domain.errors import ContentTooLarge, InvalidText, InvalidTime
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 NAIVE = "2026-03-09T14:30:00"
 AHEAD = {"content": "x", "created_at": "2999-01-01T00:00:00Z"}

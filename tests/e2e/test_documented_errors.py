@@ -18,7 +18,7 @@ from mnemosyned.daemon.api.openapi import openapi
 from mnemosyned.daemon.server.refusals import STATUS_OF_KIND, refusal
 from mnemosyned.domain.errors import by_code
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 Ask = Callable[[Daemon], Answer]
 

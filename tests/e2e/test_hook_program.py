@@ -24,7 +24,7 @@ from e2e.hook_programs import (
 )
 from support.agents import claude_line, write_lines
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 SLACK_S = 0.5
 """What a loaded machine may add to a limit."""
@@ -297,6 +297,21 @@ def test_blocking_a_daemon_that_hangs_is_left_within_the_limit(
     assert "systemMessage" in ran.answer
     assert ran.seconds < 0.3 + SLACK_S
     assert len(machine.waiting) == 1
+
+
+@pytest.mark.parametrize("wait", ["", "soon", "-1", "0", "nan"])
+def test_a_wait_that_is_no_time_is_passed_over(machine: Machine, wait: str) -> None:
+    with bad_daemon(machine.socket, hang):
+        ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S=wait)
+
+    assert 0.2 < ran.seconds < 0.3 + SLACK_S
+
+
+def test_a_hook_waits_as_long_as_it_is_told(machine: Machine) -> None:
+    with bad_daemon(machine.socket, hang):
+        ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S="0.7")
+
+    assert ran.seconds > 0.7
 
 
 def test_blocking_a_daemon_that_accepts_nobody_is_left_within_the_limit(

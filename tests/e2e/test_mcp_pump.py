@@ -26,7 +26,7 @@ from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scri
 
 from mnemosyned.mcp.pump import failure, first_root, lines, query_string
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 END_S = 1.0
 """Time within which it is gone after its client."""

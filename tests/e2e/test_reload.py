@@ -10,7 +10,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import Daemon, Json, eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 Reload = Callable[[str], Json]
 FIRST = "auto_sleep: false\nwm_max: 500\nsleep:\n  interval_minutes: 30\n"

@@ -16,7 +16,7 @@ from e2e.surfaces import InPython, InTheShell, OverHttp, Surface
 from mnemosyned import Memory
 from mnemosyned.verbs.facade import ALIASES, VERBS
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 LONG_AGO = "2026-03-02T09:30:00Z"
 VARIES = {
