@@ -13,6 +13,7 @@ from mnemosyned.cli.show_setup import (
     as_data,
     next_steps,
     show_check,
+    show_daemon,
     show_diff,
     show_plan,
     tools_table,
@@ -87,6 +88,7 @@ def setup(
         raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
     machine = Machine.present()
     run = _Setup(
+        client=client_of(context),
         machine=machine,
         project=_project(machine) if scope == "project" else None,
         sure=yes,
@@ -98,7 +100,7 @@ def setup(
     if mode == "undo":
         return run.undo(tools)
     if mode == "check":
-        return run.check(tools, client_of(context))
+        return run.check(tools)
     return run.set_up(tools) if tools else run.guide()
 
 
@@ -127,17 +129,20 @@ class _Setup:
     def __init__(
         self,
         *,
+        client: Client,
         machine: Machine,
         project: Path | None,
         sure: bool,
         dry_run: bool,
         as_json: bool,
     ) -> None:
+        self._client = client
         self._machine = machine
         self._project = project
         self._sure = sure
         self._dry_run = dry_run
         self._as_json = as_json
+        self._has_written = False
         self._journal = Journal(state_dir() / "setup")
         programs = Programs.of(machine, Path(sys.argv[0]))
         self._site = Site(machine=machine, programs=programs, project=project)
@@ -152,7 +157,14 @@ class _Setup:
         results = [self._set_up_tool(name) for name in dict.fromkeys(tools)]
         if self._as_json:
             say_json({"tools": [data for data, _ in results]})
+        self._remind_of_daemon()
         return EXIT_CONFLICT if any(failed for _, failed in results) else 0
+
+    def _remind_of_daemon(self) -> None:
+        """Say that the tools need a daemon, if something was written and none answers."""
+        problem = _reported(self._client)[0] if self._has_written else ""
+        if problem:
+            self._say(show_daemon(problem))
 
     def _check_programs(self) -> None:
         programs = self._site.programs
@@ -179,6 +191,7 @@ class _Setup:
         writes = bool(plan.changed) and not failures and not self._dry_run
         if writes and self._confirmed(plan, one_of_many=one_of_many):
             failures = set_up(plan, self._journal)
+            self._has_written = self._has_written or not failures
             confirmed = confirmed_by(plan.target, self._site)
             if not failures:
                 self._say(next_steps(plan, confirmed))
@@ -223,6 +236,7 @@ class _Setup:
             raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
         self._check_programs()
         failed = [self._offer(plan) for plan in plans if plan.problems or plan.changed]
+        self._remind_of_daemon()
         return EXIT_CONFLICT if any(failed) else 0
 
     def _offer(self, plan: ToolPlan) -> bool:
@@ -260,9 +274,9 @@ class _Setup:
             )
         ask("Take this out?")
 
-    def check(self, tools: tuple[str, ...], client: Client) -> int:
+    def check(self, tools: tuple[str, ...]) -> int:
         """Show whether tools have memory, and what the daemon has seen of them."""
-        problem, reports = _reported(client)
+        problem, reports = _reported(self._client)
         checks = [
             check_tool(TARGETS[name], self._site, self._journal, reports)
             for name in tools or TARGETS

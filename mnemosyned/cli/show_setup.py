@@ -122,9 +122,14 @@ def as_data(plan: ToolPlan, failures: list[str], *, written: bool) -> dict[str, 
     }
 
 
+def show_daemon(state: str) -> str:
+    """The state of the daemon, in a paragraph."""
+    return _paragraph(f"daemon: {state}", indent="")
+
+
 def show_check(checks: list[ToolCheck], *, daemon: str) -> str:
     """Each tool with its state, and below it what was seen of it."""
-    lines = [_paragraph(f"daemon: {daemon}", indent="")]
+    lines = [show_daemon(daemon)]
     for check in checks:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
         lines += [_paragraph(f"our plugin: {plugin}") for plugin in check.plugins]

@@ -72,6 +72,7 @@ def test_a_tool_is_set_up_and_undone(home: Path) -> None:
     assert code == 0
     assert '+    "mnem": {' in shown
     assert "next: switch the server mnem on" in shown
+    assert "\ndaemon: no daemon answers on" in shown
     _, shown = run("cursor", "--yes")
     assert shown.splitlines() == [
         "Cursor",
