@@ -66,7 +66,7 @@ test: $(READY) ## the tests that take less than a minute
 	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough)"
 
 test-e2e: $(READY) ## all end-to-end tests, every process started anew and not forked (slow)
-	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "e2e and not ($(SLOW))"
+	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(READY) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
 	E2E_ANEW=1 $(PYTEST) -m fault

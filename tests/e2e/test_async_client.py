@@ -26,7 +26,7 @@ from mnemosyned import (
     Remember,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 R = TypeVar("R")
 WHOLE = answer()

@@ -17,7 +17,7 @@ from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_roo
 from e2e.programs import BIN
 from e2e.terminals import on_terminal, popen
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 PRINTING = [
     name

@@ -27,7 +27,7 @@ from e2e.daemons import (
 )
 from e2e.programs import BIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 HUSHED = "the-violet-hour"
 

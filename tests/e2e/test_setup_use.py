@@ -12,7 +12,7 @@ import pytest
 from e2e.daemons import WAIT_S, environment, running, short_room
 from e2e.programs import BIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 SESSION = "s-1"
 

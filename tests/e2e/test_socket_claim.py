@@ -22,7 +22,7 @@ from e2e.programs import BIN
 from mnemosyned import AsyncClient, Client
 from mnemosyned.domain.errors import DaemonUnreachable, ForeignDaemon
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 RUNS = int(os.environ.get("CLAIM_RUNS", "3"))
 DAEMONS = 4

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "mnemosyned"
 WATCH = """
 import sys
@@ -114,6 +116,7 @@ def test_settings_and_messages_of_workers_are_built_with_their_import() -> None:
     assert ran(WATCH + USES) == ""
 
 
+@pytest.mark.thorough
 def test_requests_and_results_are_built_by_one_thread_of_many() -> None:
     for _ in range(3):
         assert ran(FIRST_USES) == "True True False"

@@ -387,6 +387,7 @@ def live(blank: Path, *, examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_short_life_loses_nothing_doubles_nothing_and_revives_nothing(
     blank: Path,
 ) -> None:

@@ -15,6 +15,8 @@ from mnemosyned.setup.documents.paths import value_at
 from mnemosyned.setup.parts import Entry, OwnFile, State
 from mnemosyned.setup.targets import TARGETS
 
+pytestmark = pytest.mark.thorough
+
 TOOLS = [*TARGETS]
 PROJECT_TOOLS = [name for name, target in TARGETS.items() if target.project_parts]
 
