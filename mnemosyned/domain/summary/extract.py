@@ -11,11 +11,7 @@ from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.clauses import shortened
 from mnemosyned.domain.summary.keywords import SEPARATOR, Vocabulary, select_keywords
-from mnemosyned.domain.summary.records import (
-    RecordLine,
-    RecordSummary,
-    summarize_records,
-)
+from mnemosyned.domain.summary.records.lines import RecordLine, RecordSummary
 from mnemosyned.domain.summary.selection import Selection
 from mnemosyned.domain.summary.statements import Statement, StatementReader
 from mnemosyned.domain.text.sentence_marks import UNSPACED_ENDS
@@ -63,6 +59,11 @@ def extract(
     room = min(size, max(int(size * ratio), CHARS_MIN), CHARS_MAX)
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
     reader = StatementReader(zone=zone, several=len(roles) > 1)
+    # Loaded here: only a sleep needs the rules for records.
+    from mnemosyned.domain.summary.records.summarize import (  # noqa: PLC0415
+        summarize_records,
+    )
+
     records = summarize_records(memories, zone=zone)
     if records.lines:
         room = max(room, min(RECORD_CHARS_MIN, int(size * RECORD_SHARE_MAX)))

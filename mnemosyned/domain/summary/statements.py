@@ -13,7 +13,7 @@ from mnemosyned.domain.dates.names import WEEKDAYS
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.summary.keywords import Vocabulary
-from mnemosyned.domain.summary.records import RecordLine
+from mnemosyned.domain.summary.records.lines import RecordLine
 from mnemosyned.domain.summary.sentence_heads import (
     COURTESY_WORDS_MAX,
     is_courtesy,
