@@ -105,7 +105,7 @@ test-agents: $(READY) ## memory for agents, with programs of others from PyPI an
 	@if [ "$$(cat build/npm/.installed 2>/dev/null)" != "$(AGENTS)" ]; then \
 		npm install --silent --no-audit --no-fund --no-save --prefix build/npm $(AGENTS) \
 		&& echo "$(AGENTS)" > build/npm/.installed; fi
-	$(PYTEST) -n 2 -m agents tests/agents
+	$(PYTEST) -m agents tests/agents
 
 test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
 	mkdir -p build
