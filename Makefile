@@ -290,7 +290,8 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@systemctl --user disable --now mnemosyned 2>/dev/null \
 		|| echo "no running unit; stop a daemon of your own yourself"
 	@if [ -e $(STATE)/setup/journal.json ] && [ -x $(PREFIX)/bin/mnem ]; then \
-		$(PREFIX)/bin/mnem setup --undo --yes || true; fi
+		$(PREFIX)/bin/mnem setup --undo --yes \
+			|| echo "not all that setup wrote is out: see above, and $(STATE)/setup/journal.json"; fi
 	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)
 	rm -rf $(APP)/venv $(UNIT).d
 	if [ -d $(APP) ]; then rmdir $(APP); fi

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import socket
+
+from mnemosyned.socket_path import foreign_owner
 
 PATH = "/hooks"
 OK = 200
 REFUSED = 400
 FAILED = 500
 ANSWER_BYTES_MAX = 1 << 20
-SO_PEERCRED = 17
 CREDENTIALS_BYTES = 12
 
 
@@ -30,7 +30,7 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
     )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(path)
-        _check_peer(connection)
+        _check_peer(connection, path)
         connection.sendall(head.encode() + body)
         received = b""
         while chunk := connection.recv(1 << 16):
@@ -40,13 +40,12 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
     return _parsed(received)
 
 
-def _check_peer(connection: socket.socket) -> None:
+def _check_peer(connection: socket.socket, path: str) -> None:
     """Check that the daemon is this user's, or root's. Raises `PermissionError`."""
     credentials = connection.getsockopt(
-        socket.SOL_SOCKET, SO_PEERCRED, CREDENTIALS_BYTES
+        socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_BYTES
     )
-    uid = int.from_bytes(credentials[4:8], "little")
-    if uid not in (0, os.geteuid()):
+    if foreign_owner(credentials, path) is not None:
         raise PermissionError("another user listens there")
 
 
