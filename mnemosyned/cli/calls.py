@@ -6,30 +6,29 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
-from mnemosyned.cli.show_memories import render
-from mnemosyned.client import Client
-from mnemosyned.domain.cycles import CycleReport
+from mnemosyned.cli.render import render
+from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.terminal import ask, say
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import Forgotten, Prune, Pruned
-from mnemosyned.verbs.sleep import Sleep
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 R = TypeVar("R")
 
 BAR_EVERY_S = 0.2
 
 
-def client_of(context: click.Context) -> Client:
+def client_of(context: click.Context) -> Connection:
     """The client of a command, on the socket that was named or is configured."""
-    return Client(context.find_root().obj or _configured_socket())
+    return Connection(context.find_root().obj or _configured_socket())
 
 
 def _configured_socket() -> str | None:
@@ -45,30 +44,28 @@ def _configured_socket() -> str | None:
     return load_config(file).socket
 
 
-def called(client: Client, request: Request[R]) -> R:
+def called(client: Connection, request: Request[R]) -> R:
     """Call the daemon, with a progress bar for a sleep at a terminal.
 
     Ctrl-C ends the wait at once; the daemon does not notice, and finishes the request.
     """
-    long = isinstance(request, Sleep) and not request.dry_run
+    long = _is_sleep(request) and not getattr(request, "dry_run", False)
     with on_interrupt(_interruption_note(request)):
         if long and sys.stderr.isatty():
             return _with_bar(client, request)
         return client.call(request)
 
 
-def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
+def confirmed(client: Connection, request: Request[R]) -> object:
     """Show a preview, ask, and call the daemon; without a terminal --yes is needed.
 
     An empty preview is the answer. Confirming a preview that says the clock jumped trusts the
     clock.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
-    foreseen: Forgotten | Pruned = client.call(preview)
-    if not (
-        foreseen.memories or (isinstance(foreseen, Forgotten) and foreseen.learnings)
-    ):
-        believes = isinstance(request, Prune) and request.believe_clock
+    foreseen = client.call(preview)
+    if not (foreseen.memories or getattr(foreseen, "learnings", 0)):
+        believes = getattr(request, "believe_clock", False)
         return called(client, request) if believes else foreseen
     say(render(foreseen), err=True, styled=True)
     if not sys.stdin.isatty():
@@ -76,7 +73,7 @@ def confirmed(client: Client, request: Request[R]) -> R | Forgotten | Pruned:
             "not confirmed: standard input is not a terminal; pass --yes"
         )
     ask("Do it?")
-    if isinstance(foreseen, Pruned) and foreseen.doubt:
+    if getattr(foreseen, "doubt", ""):
         request = msgspec.structs.replace(request, believe_clock=True)
     return called(client, request)
 
@@ -96,31 +93,42 @@ def _interruption_note(request: Request[Any]) -> str:
     """A note on a call that was interrupted; empty if it writes nothing."""
     if not request.writes or getattr(request, "dry_run", False):
         return ""
-    if isinstance(request, Sleep):
+    if _is_sleep(request):
         return "the cycle continues in the daemon; mnem status shows its progress, mnem log its result"
     return "the daemon finishes this request"
 
 
-def _with_bar(client: Client, request: Request[R]) -> R:
+def _is_sleep(request: Request[Any]) -> bool:
+    return request.verb_name() == "sleep"
+
+
+def _with_bar(client: Connection, request: Request[R]) -> R:
     """Run a sleep in a thread and show its progress on standard error until it ends."""
+    # Loaded here: only a long call at a terminal needs them.
+    from concurrent.futures import wait  # noqa: PLC0415
+
+    from mnemosyned.verbs.status import Status  # noqa: PLC0415
+
     with click.progressbar(
         length=1, label="sleeping", file=sys.stderr, show_pos=True
     ) as bar:
         sleeping = _in_background(lambda: client.call(request))
         while not wait([sleeping], timeout=BAR_EVERY_S).done:
             with suppress(MnemosynedError):  # a busy daemon reports its progress later
-                if progress := client.status().sleep.progress:
+                if progress := client.call(Status()).sleep.progress:
                     bar.length = max(progress.total, 1)
                     bar.update(progress.done - bar.pos)
         report = sleeping.result()
         # A short cycle is over before its progress was asked for.
-        bar.length = max(report.candidates if isinstance(report, CycleReport) else 0, 1)
+        bar.length = max(getattr(report, "candidates", 0), 1)
         bar.update(bar.length - bar.pos)
         return report
 
 
 def _in_background(work: Callable[[], R]) -> Future[R]:
     """The result of work in a thread that does not keep the program from ending."""
+    from concurrent.futures import Future  # noqa: PLC0415 the same
+
     future: Future[R] = Future()
 
     def run() -> None:

@@ -18,7 +18,7 @@ from mnemosyned.cli.show_setup import (
     show_plan,
     tools_table,
 )
-from mnemosyned.client import Client
+from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.domain.statuses import AgentActivity
 from mnemosyned.paths import state_dir
@@ -38,6 +38,7 @@ from mnemosyned.setup.tools import (
     undo_all,
 )
 from mnemosyned.terminal import agreed, ask, counted, say, say_json
+from mnemosyned.verbs.status import Status
 
 EXIT_PART = 1
 EXIT_CONFLICT = 5
@@ -114,11 +115,11 @@ def _project(machine: Machine) -> Path:
     return root
 
 
-def _reported(client: Client) -> tuple[str, list[AgentActivity] | None]:
+def _reported(client: Connection) -> tuple[str, list[AgentActivity] | None]:
     """Ask the daemon for its hooks' activity; return why there is none, or the reports."""
     try:
         with client:
-            return "", client.status().agents
+            return "", client.call(Status()).agents
     except MnemosynedError as error:
         return error.message, None
 
@@ -129,7 +130,7 @@ class _Setup:
     def __init__(
         self,
         *,
-        client: Client,
+        client: Connection,
         machine: Machine,
         project: Path | None,
         sure: bool,

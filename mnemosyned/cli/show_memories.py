@@ -1,35 +1,13 @@
-"""Results as people read them in the shell: tables and lines, cut to the terminal."""
+"""Memories, hits and summaries as people read them in the shell, cut to the terminal."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
-from mnemosyned.cli.show_conversation import (
-    assembled,
-    edited,
-    learned,
-    learnings,
-    on_learned,
-    on_learnings,
-    on_purge,
-    removed,
-    shortened,
-)
-from mnemosyned.cli.show_retention import (
-    REMEDY,
-    backed_up,
-    forgotten,
-    pinned,
-    pruned,
-    restored,
-)
-from mnemosyned.cli.show_sleep import cycle, logged, on_logged
-from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.memory import (
     Acknowledged,
     Detail,
@@ -39,68 +17,42 @@ from mnemosyned.domain.memory import (
     Tier,
 )
 from mnemosyned.domain.search.results import Hit
-from mnemosyned.domain.statuses import (
-    EmbedderState,
-    SummarizerState,
-    SummarizerStatus,
-)
 from mnemosyned.terminal import (
     LINE_CHARS,
-    counted,
     cut,
     indented,
     level_name,
     pairs,
-    seen,
-    span,
-    table,
     when,
     width,
     wrapped,
 )
-from mnemosyned.verbs.conversation import Assembled, Shortened
-from mnemosyned.verbs.learnings import (
-    EditedLearning,
-    Learned,
-    LearningList,
-    RemovedLearning,
-)
 from mnemosyned.verbs.memories import Expanded, Got, Recalled
-from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Restored
-from mnemosyned.verbs.sleep import Logged
-from mnemosyned.verbs.status import SleepStatus, Stats
 
 SUMMARY_LINES_MAX = 12
 """Lines shown of a summary that answers by itself, such as a day."""
 
 
-def render(result: object) -> str:
-    """A result in words, with nothing in it that steers a terminal but our own styles."""
-    return _RENDERERS[type(result)](seen(result))
-
-
-def remarks(result: object) -> str:
-    """Remarks on a result, for standard error; empty if there are none."""
-    remark = _REMARKS.get(type(result))
-    return remark(result) if remark else ""
-
-
-def _acknowledged(result: Acknowledged) -> str:
+def acknowledged(result: Acknowledged) -> str:
+    """The id of a memory that was stored."""
     return result.id
 
 
-def _on_acknowledged(result: Acknowledged) -> str:
+def on_acknowledged(result: Acknowledged) -> str:
+    """What else is to be said of a memory that was stored."""
     notes = [] if result.stored else ["already known"]
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
     return "; ".join(notes)
 
 
-def _recalled(result: Recalled) -> str:
+def recalled(result: Recalled) -> str:
+    """The hits, numbered."""
     return "\n\n".join(_hit(number, hit) for number, hit in enumerate(result.hits, 1))
 
 
-def _on_recalled(result: Recalled) -> str:
+def on_recalled(result: Recalled) -> str:
+    """A remark on an answer that lacks something."""
     return "\n".join(
         filter(None, ["" if result.hits else "nothing found", result.note])
     )
@@ -172,7 +124,8 @@ def _notes(hit: Hit) -> list[str]:
     return [click.style(note, dim=True) for note in notes]
 
 
-def _got(result: Got) -> str:
+def got(result: Got) -> str:
+    """One memory or episode in full."""
     if result.memory:
         return _memory(result.memory)
     return _episode(result.episode) if result.episode else ""
@@ -248,7 +201,8 @@ def _details(details: Iterable[Detail]) -> str:
     return "\n\n" + "\n".join(lines)
 
 
-def _expanded(result: Expanded) -> str:
+def expanded(result: Expanded) -> str:
+    """A summary and what it was made of."""
     lines = [_episode(result.episode), ""]
     if result.summaries:
         lines.append(
@@ -268,121 +222,3 @@ def _expanded(result: Expanded) -> str:
             stamp += f"  superseded {_superseded(memory.superseded_at, memory.superseded_by)}"
         lines.append(f"{stamp}\n{indented(_words(memory))}")
     return "\n".join(lines)
-
-
-def _stats(stats: Stats) -> str:
-    tiers = table(
-        ("tier", "memories", "characters", "oldest"),
-        [
-            (
-                tier.value,
-                f"{total.count:,}",
-                f"{total.characters:,}",
-                when(total.oldest),
-            )
-            for tier, total in stats.tiers.items()
-        ],
-    )
-    sleep = stats.sleep
-    last = when(sleep.last_cycle) or "never"
-    coming = when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
-    rows = [
-        ("database", f"{stats.database} ({stats.bytes_on_disk / 1e6:.1f} MB on disk)"),
-        ("working cap", counted(stats.wm_max, "memory")),
-        ("sleep", f"{sleep.schedule}{_running(sleep)}"),
-        ("waits for", sleep.waits_for),
-        ("last cycle", last),
-        ("next cycle", coming),
-        ("due", f"{counted(sleep.due, 'memory')} old enough for the next cycle"),
-        ("summarizer", f"{stats.summarizer.name}: {stats.summarizer.reason}"),
-        ("summaries", _summaries(stats.summarizer)),
-        ("tokens by", stats.counter),
-        ("embedder", _embedder(stats)),
-        (
-            "clock",
-            f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else "",
-        ),
-        ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
-        ("schema", str(stats.schema_version)),
-        (
-            "forgotten",
-            "words are still to be purged from the file" if stats.purge_due else "",
-        ),
-        *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
-        *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
-    ]
-    return f"{tiers}\n\n{pairs(rows)}"
-
-
-def _running(sleep: SleepStatus) -> str:
-    if sleep.progress:
-        return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
-    return ", running now" if sleep.running else ""
-
-
-def _summaries(status: SummarizerStatus) -> str:
-    """Counts of the model's work since the start; empty without a model."""
-    if status.state is SummarizerState.RULES:
-        return ""
-    counts = (
-        f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
-        f"{status.rejected:,} of its own refused, {status.fallbacks:,} by the fallback"
-    )
-    if not status.sentences:
-        return counts
-    return (
-        f"{counts}; a small model: {status.sentences_kept:,} of the {status.sentences:,} "
-        "sentences it wrote were kept"
-    )
-
-
-def _embedder(stats: Stats) -> str:
-    """State of the embedding model, and the share of memories that have a vector."""
-    status = stats.embedder
-    if status.state is EmbedderState.OFF:
-        return "none: recall goes by words alone (embedding.model_path names a model)"
-    if status.state is not EmbedderState.READY:
-        reason = f": {status.reason}" if status.reason else ""
-        return (
-            f"{status.name} is {status.state.value}{reason}; recall goes by words alone"
-        )
-    total = sum(stats.tiers[tier].count for tier in (Tier.WORKING, Tier.ARCHIVE))
-    parts = [f"{status.name}: {status.embedded:,} of {total:,} memories embedded"]
-    if status.searched < status.embedded:
-        parts.append(f"the newest {status.searched:,} found without a word in common")
-    if status.failed:
-        parts.append(f"{status.failed:,} that it could not read")
-    if status.missed:
-        parts.append(f"{status.missed:,} questions answered by words alone")
-    return ", ".join(parts)
-
-
-_REMARKS: dict[type, Callable[[Any], str]] = {
-    Acknowledged: _on_acknowledged,
-    Recalled: _on_recalled,
-    Logged: on_logged,
-    Learned: on_learned,
-    LearningList: on_learnings,
-    EditedLearning: on_purge,
-    RemovedLearning: on_purge,
-}
-_RENDERERS: dict[type, Callable[[Any], str]] = {
-    Acknowledged: _acknowledged,
-    Recalled: _recalled,
-    Got: _got,
-    Expanded: _expanded,
-    CycleReport: cycle,
-    Logged: logged,
-    Forgotten: forgotten,
-    Pinned: pinned,
-    BackedUp: backed_up,
-    Restored: restored,
-    Pruned: pruned,
-    Learned: learned,
-    LearningList: learnings,
-    EditedLearning: edited,
-    RemovedLearning: removed,
-    Assembled: assembled,
-    Shortened: shortened,
-    Stats: _stats,
-}

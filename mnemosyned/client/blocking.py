@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import socket
-import struct
-from typing import Self, TypeVar
-
-from mnemosyned.client.address import IdleConnections, address_of
-from mnemosyned.client.messages import (
-    ATTEMPTS,
-    RECEIVED_BYTES,
-    TIMEOUT_S,
-    Answer,
-    Call,
-    Unread,
-    make_call,
-    ready,
-    result_of,
-    unreachable,
-)
+from mnemosyned.client.connection import Connection
 from mnemosyned.verbs.facade import Verbs
-from mnemosyned.verbs.request import Request
-
-R = TypeVar("R")
 
 
-class Client(Verbs):
+class Client(Connection, Verbs):
     """Speaks to a running daemon; safe to use from several threads.
 
     `Client()` uses the daemon's socket; `Client(url="http://127.0.0.1:7464", token=…)` its TCP port.
@@ -35,94 +14,3 @@ class Client(Verbs):
     A request on a lost connection is repeated if that cannot do its work twice: reads, `remember`,
     whose memories get their id here, and `compact`, which finds what it stored before.
     """
-
-    def __init__(
-        self,
-        socket: str | os.PathLike[str] | None = None,
-        *,
-        url: str | None = None,
-        token: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-    ) -> None:
-        self._address = address_of(socket, url, token)
-        self._timeout_s = timeout_s
-        self._idle = IdleConnections()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        self._idle.close()
-
-    def call(self, request: Request[R]) -> R:
-        """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
-        request = ready(request)
-        call = make_call(
-            request, timeout_s=self._timeout_s, headers=self._address.headers
-        )
-        try:
-            answer = self._answer(call)
-        except OSError as error:
-            raise unreachable(error, self._address) from error
-        return result_of(request, answer)
-
-    def _answer(self, call: Call) -> Answer:
-        """Send a call over an idle connection, or over a new one where that fails."""
-        if call.repeatable and (idle := self._idle.take()):
-            with contextlib.suppress(ConnectionError):
-                return self._exchange(idle, call)
-        for _ in range(ATTEMPTS - 1):
-            with contextlib.suppress(Unread):
-                return self._exchange(self._connect(call.timeout_s), call)
-        return self._exchange(self._connect(call.timeout_s), call)
-
-    def _exchange(self, connection: socket.socket, call: Call) -> Answer:
-        """One call and its answer; the connection is kept for the next, or closed."""
-        try:
-            connection.settimeout(call.timeout_s)
-            answer = _exchange(connection, call.data)
-        except BaseException:
-            connection.close()
-            raise
-        if answer.stays_open:
-            self._idle.put(connection)
-        else:
-            connection.close()
-        return answer
-
-    def _connect(self, timeout_s: float) -> socket.socket:
-        connection = self._address.open()
-        try:
-            # With a full backlog the kernel waits, as long as a send may take, only where the
-            # socket blocks; Python's timeout would have it fail at once.
-            limit = struct.pack("ll", *divmod(int(timeout_s * 1_000_000), 1_000_000))
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-            connection.connect(self._address.target)
-            self._address.check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-
-def _exchange(connection: socket.socket, data: bytes) -> Answer:
-    """Send a request and read its answer. Raises `Unread` where it may be sent again.
-
-    A daemon that refuses a large body hangs up before its end; the reason can still be read. The
-    kernel resets a connection that is closed before all that was sent to it was read.
-    """
-    sent = False
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        connection.sendall(data)
-        sent = True
-    answer = Answer()
-    try:
-        while not answer.feed(connection.recv(RECEIVED_BYTES), sent=sent):
-            pass
-    except ConnectionResetError as error:
-        raise answer.broken(sent=False) from error
-    return answer

@@ -9,28 +9,18 @@ import msgspec
 
 from mnemosyned.domain.errors import DaemonUnreachable, MnemosynedError, by_code
 from mnemosyned.domain.ids import new_id
-from mnemosyned.verbs.conversation import Compact
-from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request, checked, parse_result
-from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
-from mnemosyned.verbs.sleep import Sleep, Undo
 
 R = TypeVar("R")
 
 TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
-LONG = (Sleep, Undo, Forget, Restore, Prune, Backup)
-"""Verbs that may take long, as they work through many memories step by step."""
-REPEATABLE_WRITES = (Remember, RememberMany, Compact)
-"""Writes that do their work once however often they are sent: by their ids, or by their words."""
 ATTEMPTS = 5
 """Attempts to send a request that the daemon hung up on before it had read it."""
 HEAD_BYTES_MAX = 64 * 1024
 RECEIVED_BYTES = 64 * 1024
 """Bytes asked of a socket at a time."""
-
-_NAMES = {verb: name for name, verb in VERBS.items()}
 
 
 class Unread(ConnectionError):
@@ -58,17 +48,17 @@ def make_call(request: Request[Any], *, timeout_s: float, headers: bytes) -> Cal
         b"POST /v1/%s HTTP/1.1\r\n%sContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n"
     )
-    name = _NAMES[type(request)].encode()
+    name = request.verb_name().encode()
     return Call(
         data=head % (name, headers, len(body)) + body,
-        timeout_s=LONG_TIMEOUT_S if isinstance(request, LONG) else timeout_s,
+        timeout_s=LONG_TIMEOUT_S if request.takes_long else timeout_s,
         repeatable=_is_repeatable(request),
     )
 
 
 def _is_repeatable(request: Request[Any]) -> bool:
     previewed = getattr(request, "dry_run", False)
-    return previewed or not request.writes or isinstance(request, REPEATABLE_WRITES)
+    return previewed or not request.writes or request.repeatable
 
 
 def ready(request: Request[R]) -> Request[R]:

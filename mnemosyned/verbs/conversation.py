@@ -144,6 +144,7 @@ class Compact(
     """
 
     writes = True
+    repeatable = True
 
     policy: Annotated[
         Literal["auto", "facts", "rounds"],

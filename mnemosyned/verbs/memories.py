@@ -53,6 +53,7 @@ class Remember(
     """
 
     writes = True
+    repeatable = True
 
     id: Annotated[
         Name | None,
@@ -124,6 +125,7 @@ class RememberMany(
     """
 
     writes = True
+    repeatable = True
 
     dry_run: Annotated[bool, Meta(description="check the batch; store nothing")] = False
 

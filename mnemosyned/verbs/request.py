@@ -71,6 +71,17 @@ class Request(
 
     writes: ClassVar[bool] = False
     """Whether the verb can change the store, and so is refused once the daemon is stopping."""
+    takes_long: ClassVar[bool] = False
+    """Whether it may take long, as it works through many memories step by step."""
+    repeatable: ClassVar[bool] = False
+    """Whether it does its work once however often it is sent: by its ids, or by its words."""
+    verb: ClassVar[str] = ""
+    """The verb's name, where it is not that of the class: `EditLearning` is `edit_learning`."""
+
+    @classmethod
+    def verb_name(cls) -> str:
+        """The name of the verb in the table of verbs."""
+        return cls.verb or re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
 class ById(Request[R], frozen=True, forbid_unknown_fields=True):

@@ -70,6 +70,7 @@ class Forget(_Target[Forgotten], frozen=True, forbid_unknown_fields=True, kw_onl
     """
 
     writes = True
+    takes_long = True
 
     query: Annotated[
         Question | None, Meta(description="memories with all of these words")
@@ -146,6 +147,7 @@ class Restore(ById[Restored], frozen=True, forbid_unknown_fields=True):
     """
 
     writes = True
+    takes_long = True
 
 
 # --------------------------------------------------------------------- prune
@@ -175,6 +177,7 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     writes = True
+    takes_long = True
 
     keep_days: Annotated[
         Days | None,
@@ -214,6 +217,7 @@ class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
 
     # It writes another file, but a daemon that is stopping has no time for it.
     writes = True
+    takes_long = True
 
     file: Annotated[
         str,

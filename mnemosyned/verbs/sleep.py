@@ -30,6 +30,7 @@ class Sleep(
     """
 
     writes = True
+    takes_long = True
 
     session: Annotated[Name | None, Meta(description="only this session")] = None
     force: Annotated[
@@ -56,6 +57,7 @@ class Undo(_Cycle[CycleReport], frozen=True, forbid_unknown_fields=True, kw_only
     """
 
     writes = True
+    takes_long = True
 
     dry_run: Annotated[
         bool, Meta(description="show what would return; change nothing")

@@ -21,8 +21,15 @@ from pathlib import Path
 
 import sqlite_utils  # noqa: F401 a daemon loads it for a new database, and nearly all here are new
 
+from mnemosyned.cli.group import load
 from mnemosyned.cli.main import main as mnem
+from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.daemon.main import main as mnemosyned
+
+for (
+    _command
+) in COMMANDS.values():  # each, as a program would load the one it is asked for
+    load(_command)
 
 Program = Callable[[], int | None]
 PROGRAMS: dict[str, Program] = {"mnem": mnem, "mnemosyned": mnemosyned}

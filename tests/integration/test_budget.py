@@ -19,7 +19,7 @@ from support.fakes import (
 )
 from support.policies import change_sleep
 
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.domain.consolidation import Batch, GroupLimits, closed_batches, plan
 from mnemosyned.domain.cycles import CycleStatus, Progress, Trigger
 from mnemosyned.domain.memory import Tier

@@ -9,7 +9,7 @@ import pytest
 from support.calendar_limits import FIRST, LAST, TIME_PHRASES, ZONES
 from support.fakes import NOON, FakeClock
 
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService

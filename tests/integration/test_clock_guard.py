@@ -11,7 +11,7 @@ from support.fakes import NOON, FakeClock, memory, remember_batch, trio
 from support.services import about, make_service
 from support.stores import get_memory, run_cycle
 
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import ClockJumped, StorageFailed
 from mnemosyned.domain.memory import Tier

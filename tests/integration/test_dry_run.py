@@ -10,7 +10,7 @@ import pytest
 from support.fakes import FakeClock, memory, remember_batch
 from support.policies import change_sleep
 
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.domain.cycles import CycleReport
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.records import Draft

@@ -7,7 +7,7 @@ import pytest
 from support.fakes import files_containing, memory, remember_batch
 from support.forget_cases import all_rows
 
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import MemoryRecord

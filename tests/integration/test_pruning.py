@@ -10,7 +10,7 @@ import pytest
 from support.fakes import NOON, FakeClock, memory, remember_batch, trio
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.domain.consolidation import WORDLESS
 from mnemosyned.domain.errors import IdTaken, WordsPruned
 from mnemosyned.domain.memory import Tier

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.domain.cycles import (
     CycleReport,
     CycleStatus,

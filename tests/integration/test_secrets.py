@@ -9,7 +9,7 @@ from support.fakes import FakeClock, FakeSummarizer, files_containing
 from support.policies import change_intake
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.cli.show_memories import render
+from mnemosyned.cli.render import render
 from mnemosyned.config import load_config
 from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import SecretRefused

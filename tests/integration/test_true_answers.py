@@ -11,7 +11,7 @@ import click
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 
-from mnemosyned.cli.show_memories import remarks, render
+from mnemosyned.cli.render import remarks, render
 from mnemosyned.domain.cycles import CycleStatus
 from mnemosyned.domain.errors import NotFound, NotPurged, PartlyDone, StorageFailed
 from mnemosyned.service.forgetting.retention import RetentionService

@@ -1,0 +1,93 @@
+"""The group of all commands: its help comes from the table, and a command is loaded where named."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from mnemosyned.cli.registry import COMMANDS, TITLES, Command
+
+
+class CommandTable(click.Group):
+    """The commands of the table, none of them loaded before it is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return load(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; a misspelled name gets the nearest ones."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        # Loaded here: only a mistake needs it.
+        from difflib import get_close_matches  # noqa: PLC0415
+
+        close = get_close_matches(name, COMMANDS, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        problem = f"there is no command {name!r}{hint}; mnem --help lists them"
+        raise click.UsageError(problem, ctx)
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the commands of each group with their summaries."""
+        for group, title in TITLES.items():
+            commands = [each for each in COMMANDS.values() if each.group == group]
+            with formatter.section(title):
+                formatter.write_dl([(each.name, each.summary) for each in commands])
+
+
+def load(entry: Command) -> click.Command:
+    """Import a command of the table, with its example and the options that all have."""
+    module, _, attribute = entry.target.partition(":")
+    target: Any = getattr(import_module(module), attribute)
+    if not isinstance(target, click.Command):
+        # Loaded here: commands that are no verbs need none of it.
+        from mnemosyned.cli.verb_command import command_of  # noqa: PLC0415
+
+        target = command_of(entry.name, target)
+    command: click.Command = target
+    if not command.epilog or "Example" not in command.epilog:
+        further = f"\n\n{command.epilog}" if command.epilog else ""
+        command.epilog = f"Example: {entry.example}{further}"
+    _add_everywhere(command)
+    return command
+
+
+def _add_everywhere(command: click.Command) -> None:
+    """Let `--socket` also follow a command's name."""
+    command.context_settings.setdefault("help_option_names", ["-h", "--help"])
+    if not any("--socket" in parameter.opts for parameter in command.params):
+        command.params.append(socket_option())
+    if isinstance(command, click.Group):
+        for member in command.commands.values():
+            _add_everywhere(member)
+
+
+def socket_option() -> click.Option:
+    """The option `--socket`, which is understood anywhere on the line."""
+    return click.Option(
+        ["--socket"],
+        expose_value=False,
+        hidden=True,
+        callback=_use_socket,
+        help="The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.",
+    )
+
+
+def _use_socket(
+    context: click.Context,
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> None:
+    if value is not None:
+        context.find_root().obj = value

@@ -1,0 +1,217 @@
+"""The commands of the shell by group, each loaded where it is named."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TITLES = {
+    "ask": "Remember and ask",
+    "look": "Look",
+    "change": "Change",
+    "sleep": "Sleep",
+    "files": "In and out",
+    "keep": "Keep",
+    "agents": "Agents",
+}
+"""The groups of the help page, in order."""
+
+
+class Command(NamedTuple):
+    """A command as the help page shows it, and where it is."""
+
+    name: str
+    group: str
+    summary: str
+    target: str
+    """`module:attribute` of a click command, or of a verb's request."""
+    example: str
+
+
+_VERBS = "mnemosyned.verbs"
+_CLI = "mnemosyned.cli"
+_ROWS = (
+    Command(
+        "remember",
+        "ask",
+        "Store one memory.",
+        f"{_VERBS}.memories:Remember",
+        'mnem remember "We deploy on Tuesdays." --session work',
+    ),
+    Command(
+        "recall",
+        "ask",
+        "Search for memories; the best matches come first.",
+        f"{_VERBS}.memories:Recall",
+        "mnem recall when do we deploy",
+    ),
+    Command(
+        "learn",
+        "ask",
+        "Store a lesson that every context of its source shows.",
+        f"{_VERBS}.learnings:Learn",
+        'mnem learn "Answer in British English."',
+    ),
+    Command(
+        "status",
+        "look",
+        "Show counts, sizes, cycles and the summarizer.",
+        f"{_VERBS}.status:Status",
+        "mnem status --json",
+    ),
+    Command(
+        "get",
+        "look",
+        "Show one memory or episode in full.",
+        f"{_VERBS}.memories:Get",
+        "mnem get 01M2B9QW",
+    ),
+    Command(
+        "expand",
+        "look",
+        "Show the originals of a summary, word for word.",
+        f"{_VERBS}.memories:Expand",
+        "mnem expand 01M2B9QW --depth 1",
+    ),
+    Command(
+        "learnings",
+        "look",
+        "List what was learned, newest first.",
+        f"{_VERBS}.learnings:Learnings",
+        "mnem learnings --kind preference",
+    ),
+    Command(
+        "log",
+        "look",
+        "List what was consolidated, newest first.",
+        f"{_VERBS}.sleep:Log",
+        "mnem log --limit 20",
+    ),
+    Command(
+        "pin",
+        "change",
+        "Keep a memory in working memory, whatever its age.",
+        f"{_VERBS}.retention:Pin",
+        "mnem pin 01M2B9QW",
+    ),
+    Command(
+        "unpin",
+        "change",
+        "Let sleep consolidate a pinned memory again.",
+        f"{_VERBS}.retention:Unpin",
+        "mnem unpin 01M2B9QW",
+    ),
+    Command(
+        "forget",
+        "change",
+        "Delete memories and all that was made from them.",
+        f"{_VERBS}.retention:Forget",
+        "mnem forget --session scratch --dry-run",
+    ),
+    Command(
+        "edit-learning",
+        "change",
+        "Change the words of a learning.",
+        f"{_VERBS}.learnings:EditLearning",
+        'mnem edit-learning 01M2B9QW "Answer in French."',
+    ),
+    Command(
+        "remove-learning",
+        "change",
+        "Delete a learning.",
+        f"{_VERBS}.learnings:RemoveLearning",
+        "mnem remove-learning 01M2B9QW",
+    ),
+    Command(
+        "sleep",
+        "sleep",
+        "Run a sleep cycle now.",
+        f"{_VERBS}.sleep:Sleep",
+        "mnem sleep --dry-run",
+    ),
+    Command(
+        "consolidate",
+        "sleep",
+        "Run a sleep cycle now.",
+        f"{_VERBS}.sleep:Sleep",
+        "mnem consolidate --session work",
+    ),
+    Command(
+        "undo",
+        "sleep",
+        "Take back a sleep cycle.",
+        f"{_VERBS}.sleep:Undo",
+        "mnem undo 01M2B9QW --dry-run",
+    ),
+    Command(
+        "restore",
+        "sleep",
+        "Bring an original back to working memory, pinned.",
+        f"{_VERBS}.retention:Restore",
+        "mnem restore 01M2B9QW",
+    ),
+    Command(
+        "import",
+        "files",
+        "Remember every line of a file.",
+        f"{_CLI}.import_file:import_file",
+        "mnem import notes.jsonl",
+    ),
+    Command(
+        "backup",
+        "keep",
+        "Write a complete copy of the database to a file.",
+        f"{_VERBS}.retention:Backup",
+        "mnem backup ~/memory.db",
+    ),
+    Command(
+        "archive",
+        "keep",
+        "Limit what the archive keeps.",
+        f"{_CLI}.archive:archive",
+        "mnem archive prune --older-than-days 365 --dry-run",
+    ),
+    Command(
+        "model",
+        "keep",
+        "Fetch and choose a language model for summaries.",
+        f"{_CLI}.model:model",
+        "mnem model list",
+    ),
+    Command(
+        "completion",
+        "keep",
+        "Print a shell's completion script.",
+        f"{_CLI}.completion:completion",
+        "mnem completion bash",
+    ),
+    Command(
+        "setup",
+        "agents",
+        "Give the agents you use memory: their MCP server and hooks.",
+        f"{_CLI}.setup:setup",
+        "mnem setup --dry-run",
+    ),
+    Command(
+        "context",
+        "agents",
+        "Assemble the model's context within a token budget.",
+        f"{_VERBS}.conversation:Context",
+        'mnem context "When do we deploy?" --max-tokens 4000',
+    ),
+    Command(
+        "compact",
+        "agents",
+        "Shorten a conversation that nears its token limit.",
+        f"{_VERBS}.conversation:Compact",
+        "mnem compact messages.json --max-tokens 4000",
+    ),
+    Command(
+        "mcp",
+        "agents",
+        "Serve memory to an agent by the Model Context Protocol, on standard input and output.",
+        f"{_CLI}.mcp:mcp",
+        "mnem mcp",
+    ),
+)
+
+COMMANDS = {command.name: command for command in _ROWS}

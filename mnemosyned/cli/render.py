@@ -1,0 +1,60 @@
+"""Results in words: which module renders which result, loaded with the first of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from mnemosyned.terminal import seen
+
+
+def render(result: object) -> str:
+    """A result in words, with nothing in it that steers a terminal but our own styles."""
+    return _function(RENDERERS[type(result).__name__])(seen(result))
+
+
+def remarks(result: object) -> str:
+    """Remarks on a result, for standard error; empty if there are none."""
+    target = REMARKS.get(type(result).__name__)
+    return _function(target)(result) if target else ""
+
+
+def _function(target: str) -> Callable[[object], str]:
+    module, _, name = target.partition(":")
+    function: Callable[[object], str] = getattr(
+        import_module(f"mnemosyned.cli.{module}"), name
+    )
+    return function
+
+
+RENDERERS = {
+    "Acknowledged": "show_memories:acknowledged",
+    "Recalled": "show_memories:recalled",
+    "Got": "show_memories:got",
+    "Expanded": "show_memories:expanded",
+    "CycleReport": "show_sleep:cycle",
+    "Logged": "show_sleep:logged",
+    "Forgotten": "show_retention:forgotten",
+    "Pinned": "show_retention:pinned",
+    "BackedUp": "show_retention:backed_up",
+    "Restored": "show_retention:restored",
+    "Pruned": "show_retention:pruned",
+    "Learned": "show_conversation:learned",
+    "LearningList": "show_conversation:learnings",
+    "EditedLearning": "show_conversation:edited",
+    "RemovedLearning": "show_conversation:removed",
+    "Assembled": "show_conversation:assembled",
+    "Shortened": "show_conversation:shortened",
+    "Stats": "show_status:stats",
+}
+"""By the name of a result's class: `module:function` of this package."""
+REMARKS = {
+    "Acknowledged": "show_memories:on_acknowledged",
+    "Recalled": "show_memories:on_recalled",
+    "Logged": "show_sleep:on_logged",
+    "Learned": "show_conversation:on_learned",
+    "LearningList": "show_conversation:on_learnings",
+    "EditedLearning": "show_conversation:on_purge",
+    "RemovedLearning": "show_conversation:on_purge",
+}
+"""The same for remarks."""
