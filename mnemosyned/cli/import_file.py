@@ -1,81 +1,252 @@
-"""`mnem import`: every line of a file, remembered."""
+"""`mnem import`: what other programs keep, read into memory."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import msgspec
 
-from mnemosyned.cli.calls import client_of, on_interrupt
-from mnemosyned.cli.exits import EXIT_OF_KIND
-from mnemosyned.cli.importer import PROBLEMS_SHOWN_MAX, ImportReport, import_lines
+from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.exits import EXIT_NOTHING, EXIT_OF_KIND
 from mnemosyned.client.connection import Connection
-from mnemosyned.domain.errors import Kind
+from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import escape_invisible
-from mnemosyned.terminal import say, say_json
+from mnemosyned.importers.importer import Source
+from mnemosyned.importers.journal import Journal
+from mnemosyned.importers.plan import Plan, plan_import
+from mnemosyned.importers.registry import FORMATS
+from mnemosyned.importers.report import ImportReport, Preview
+from mnemosyned.importers.run import ImportRun, Progress
+from mnemosyned.terminal import counted, say, say_json, when
+from mnemosyned.verbs.status import Status
+
+SESSIONS_SHOWN = 10
+_FORMATS = "\n".join(f"  {entry.name:<12}{entry.summary}" for entry in FORMATS)
 
 
-@click.command("import")
-@click.argument("file", type=click.Path(dir_okay=False, exists=True, allow_dash=False))
+@click.command(
+    "import",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"\b\nThe formats:\n{_FORMATS}",
+)
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    metavar="PATH…",
+    type=click.Path(exists=True, allow_dash=True),
+)
 @click.option(
-    "--bad-lines",
-    type=click.Choice(["refuse", "skip"]),
-    default="refuse",
+    "--format",
+    "format_name",
+    metavar="NAME",
+    help="The format; by default it is recognized by the content.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be stored; store nothing."
+)
+@click.option(
+    "--bad",
+    type=click.Choice(["skip", "refuse"]),
+    default="skip",
     show_default=True,
-    help="refuse: store nothing if any line is bad; skip: store the good ones.",
+    help="Bad records: skip and report them, or check all first and store nothing if one is bad.",
+)
+@click.option(
+    "--restart",
+    is_flag=True,
+    help="Read from the beginning, even if an earlier import was interrupted.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def import_file(
-    context: click.Context, file: str, bad_lines: str, *, as_json: bool
+def import_command(
+    context: click.Context,
+    paths: tuple[str, ...],
+    *,
+    format_name: str | None,
+    dry_run: bool,
+    bad: str,
+    restart: bool,
+    as_json: bool,
 ) -> int:
-    """Remember every line of a file.
+    """Remember what files, folders or standard input (-) hold.
 
-    Each line is a JSON object with the fields of `remember`. A file can be imported again: known
-    lines are not stored twice.
+    Records keep their own times and sessions. An import that was interrupted goes on where it
+    stopped when it is repeated; what is there already is not stored twice.
     """
-    again = "what was imported so far is stored; import the file again for the rest"
-    with client_of(context) as client, on_interrupt(again):
-        report = None
-        if bad_lines == "refuse":
-            report = _pass(file, client, label="checking", check_only=True)
-        if report is None or not report.refused:
-            report = _pass(file, client, label="importing", check_only=False)
+    sources = [_source(path) for path in paths]
+    with client_of(context) as client:
+        database = client.call(Status()).database
+        plan = plan_import(sources, format_name)
+        if dry_run:
+            return _show_preview(plan, client, as_json=as_json)
+        if bad == "refuse":
+            checked = _checked(plan, client, sources)
+            if checked.bad:
+                _print_report(checked, as_json=as_json)
+                return EXIT_OF_KIND[Kind.INVALID]
+        journals = _journals(database, sources, format_name or "", restart=restart)
+        run = ImportRun(client, plan, journals)
+        _run(run, "importing")
+    _print_report(run.report, as_json=as_json)
+    return _exit_code(run.report)
+
+
+def _source(path: str) -> Source:
+    if path == "-":
+        return Source.of_stream(sys.stdin.buffer)
+    return Source.named(Path(path))
+
+
+def _journals(
+    database: str, sources: Sequence[Source], format: str, *, restart: bool
+) -> dict[str, Journal]:
+    """Return a journal for each path; standard input cannot be read from the middle."""
+    journals: dict[str, Journal] = {}
+    for source in sources:
+        if source.stream:
+            continue
+        journal = Journal.of(database, source.root, format)
+        if restart:
+            journal.delete()
+        journals[str(source.root)] = journal
+    return journals
+
+
+def _checked(plan: Plan, client: Connection, sources: Sequence[Source]) -> ImportReport:
+    """Let the daemon check every record and store none."""
+    if any(source.stream for source in sources):
+        raise InvalidRequest(
+            "standard input can be read only once; use --bad skip, or name a file",
+            field="bad",
+        )
+    run = ImportRun(client, plan, preview=Preview())
+    _run(run, "checking")
+    return run.report
+
+
+def _exit_code(report: ImportReport) -> int:
+    if not report.bad:
+        return 0
+    return EXIT_NOTHING if report.stored + report.known else EXIT_OF_KIND[Kind.INVALID]
+
+
+# ------------------------------------------------------------------ progress
+
+
+def _run(run: ImportRun, label: str) -> None:
+    """Run an import with its progress; an error or Ctrl-C says how much is stored."""
+    try:
+        with _progress(run.plan.size, label) as run.progress:
+            run.run()
+    except KeyboardInterrupt:
+        if run.preview is None:
+            say(f"\nmnem: {_kept(run.report)}", err=True)
+        raise
+    except MnemosynedError as error:
+        if run.preview is not None or not run.report.stored + run.report.known:
+            raise
+        message = f"{_kept(run.report)}. The next batch failed: {error.message}"
+        raise type(error)(message, field=error.field) from error
+
+
+def _kept(report: ImportReport) -> str:
+    kept = counted(report.stored + report.known, "memory")
+    return f"{kept} of this import are stored; repeat the command to go on from there"
+
+
+@contextmanager
+def _progress(size: int, label: str) -> Iterator[Progress]:
+    """Show a bar with the rate and the time left, at a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _size, _report: None
+        return
+    began = time.monotonic()
+
+    def shown(report: ImportReport | None) -> str:
+        if report is None:
+            return ""
+        elapsed_s = max(time.monotonic() - began, 0.001)
+        rate = (report.stored + report.known) / elapsed_s
+        return f"{counted(report.stored, 'memory')}, {rate:,.0f}/s"
+
+    with click.progressbar(
+        length=size,
+        label=label,
+        file=sys.stderr,
+        item_show_func=shown,
+        show_eta=bool(size),
+    ) as bar:
+        yield bar.update
+
+
+# -------------------------------------------------------------------- output
+
+
+def _print_report(report: ImportReport, *, as_json: bool) -> None:
+    _print_problems(report)
     if as_json:
         say_json(msgspec.to_builtins(report))
-    else:
-        _print_import(report)
-    return EXIT_OF_KIND[Kind.INVALID] if report.refused else 0
+        return
+    if report.unknown_files:
+        files = counted(report.unknown_files, "file")
+        say(f"{files} without a format that can be imported", err=True)
+    if report.bad and not report.stored + report.known:
+        say("nothing was stored", err=True)
+        return
+    say(
+        f"{report.stored:,} remembered, {report.known:,} already known, "
+        f"{report.learned:,} learned"
+    )
 
 
-def _pass(
-    file: str, client: Connection, *, label: str, check_only: bool
-) -> ImportReport:
-    path = Path(file)
-    with (
-        path.open("rb") as opened,
-        click.progressbar(
-            length=path.stat().st_size,
-            label=label,
-            file=sys.stderr,
-            hidden=not sys.stderr.isatty(),
-        ) as bar,
-    ):
-        return import_lines(opened, client, check_only=check_only, progress=bar.update)
-
-
-def _print_import(report: ImportReport) -> None:
-    for problem in report.refused[:PROBLEMS_SHOWN_MAX]:
+def _print_problems(report: ImportReport) -> None:
+    for problem in report.problems:
         say(escape_invisible(problem, one_line=True), err=True)
-    hidden = len(report.refused) - PROBLEMS_SHOWN_MAX
+    hidden = report.bad - len(report.problems)
     if hidden > 0:
-        say(f"… and {hidden:,} more bad lines", err=True)
-    if report.refused and not report.stored + report.known:
-        say("nothing was stored; fix these lines, or use --bad-lines skip", err=True)
+        say(f"… and {counted(hidden, 'more bad record')}", err=True)
+
+
+def _show_preview(plan: Plan, client: Connection, *, as_json: bool) -> int:
+    """Show what would be stored."""
+    preview = Preview()
+    run = ImportRun(client, plan, preview=preview)
+    _run(run, "checking")
+    _print_problems(run.report)
+    if as_json:
+        say_json({**msgspec.to_builtins(preview), "bad": run.report.bad})
     else:
-        say(
-            f"{report.stored:,} remembered, {report.known:,} already known, "
-            f"{report.learned:,} learned"
-        )
+        say("\n".join(_preview_lines(preview, run.report)))
+    return EXIT_OF_KIND[Kind.INVALID] if run.report.bad and not preview.memories else 0
+
+
+def _preview_lines(preview: Preview, report: ImportReport) -> Iterator[str]:
+    files = counted(report.files, "file")
+    yield f"{counted(preview.memories, 'memory')} in {files}, {report.bad:,} bad; nothing stored"
+    yield f"formats:  {_named_counts(preview.formats)}"
+    yield f"roles:    {_named_counts(preview.roles)}"
+    yield f"sources:  {_named_counts(preview.sources)}"
+    yield f"sessions: {len(preview.sessions):,}: {_named_counts(preview.sessions)}"
+    if preview.earliest:
+        yield f"times:    {when(preview.earliest)} to {when(preview.latest)}"
+    if preview.undated:
+        yield f"no time:  {preview.undated:,}, which get the time of the import"
+    yield f"learned:  {preview.learned:,}"
+    for text in preview.learnings:
+        yield f"  {escape_invisible(text, one_line=True)}"
+
+
+def _named_counts(counts: Counter[str]) -> str:
+    shown = [
+        f"{escape_invisible(name or 'none', one_line=True)} {count:,}"
+        for name, count in counts.most_common(SESSIONS_SHOWN)
+    ]
+    hidden = len(counts) - len(shown)
+    return ", ".join([*shown, f"{hidden:,} more"] if hidden > 0 else shown)

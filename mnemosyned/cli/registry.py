@@ -152,9 +152,9 @@ _ROWS = (
     Command(
         "import",
         "files",
-        "Remember every line of a file.",
-        f"{_CLI}.import_file:import_file",
-        "mnem import notes.jsonl",
+        "Remember what files, folders or standard input hold.",
+        f"{_CLI}.import_file:import_command",
+        "mnem import ~/notes --dry-run",
     ),
     Command(
         "backup",

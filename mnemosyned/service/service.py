@@ -192,7 +192,10 @@ class MemoryService:
             self._policies.intake.draft(memory, now=now, place=f"memories[{index}].")
             for index, memory in enumerate(request.memories)
         ]
-        return RememberedMany([]) if request.dry_run else self._keep(drafts)
+        if request.dry_run:
+            learnings = [learning for draft in drafts for learning in draft.learnings]
+            return RememberedMany([], would_learn=learnings)
+        return self._keep(drafts)
 
     def _keep(self, drafts: Sequence[Draft]) -> RememberedMany:
         kept = self._store.memories.remember(drafts)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.memory import (
     DEFAULT_SESSION,
     Acknowledged,
@@ -101,6 +102,8 @@ class RememberedMany(msgspec.Struct, frozen=True):
     memories: list[Acknowledged]
     learned: int = 0
     """How many instructions, preferences and names in force were recognized in it."""
+    would_learn: list[Learning] = []
+    """On a dry run, those that were recognized."""
 
     def __iter__(self) -> Iterator[Acknowledged]:
         return iter(self.memories)

@@ -1,22 +1,24 @@
-"""`mnem import`: bad lines are named, good files are whole, and twice is once."""
+"""`mnem import`: bad records are named by place, twice is once, and an interrupted one goes on."""
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
 import pytest
 from e2e.daemons import Daemon, kept
 
-from mnemosyned.cli.importer import BATCH, import_lines
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Acknowledged
-from mnemosyned.verbs.facade import Caller
+from mnemosyned.importers.delivery import BATCH_ITEMS
+from mnemosyned.importers.importer import Source
+from mnemosyned.importers.journal import Journal
+from mnemosyned.importers.plan import plan_import
+from mnemosyned.importers.run import ImportRun
 from mnemosyned.verbs.memories import RememberedMany, RememberMany
+from mnemosyned.verbs.request import Request
 
 pytestmark = pytest.mark.e2e
 
@@ -36,35 +38,51 @@ def file(tmp_path: Path) -> Path:
 
 
 def importing(
-    daemon: Daemon, file: Path, *options: str
+    daemon: Daemon, file: Path | str, *options: str, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    return daemon.mnem("import", *options, str(file))
+    return daemon.mnem("import", *options, str(file), stdin=stdin)
 
 
-def test_a_file_with_bad_lines_is_refused_whole(daemon: Daemon, file: Path) -> None:
+def test_bad_records_are_skipped_and_named_by_file_and_line(
+    daemon: Daemon, file: Path
+) -> None:
     file.write_text("\n".join([*BAD, *GOOD[2:]]))
 
     done = importing(daemon, file)
 
-    assert done.returncode == 2
-    said = done.stderr.decode()
-    assert "line 3: the line is not JSON" in said
-    assert "(malformed_json)" in said
-    assert "line 5: colour" in said
-    assert "line 6: there is nothing to remember" in said
-    assert "line 4" not in said
-    assert kept(daemon.database) == []
+    assert done.returncode == 1
+    problems = done.stderr.decode()
+    assert f"{file}:3: the line is not JSON" in problems
+    assert "(malformed_json)" in problems
+    assert f"{file}:5: colour" in problems
+    assert f"{file}:6: there is nothing to remember" in problems
+    assert f"{file}:4" not in problems
+    assert len(kept(daemon.database)) == 4
 
 
-def test_bad_lines_can_be_skipped(daemon: Daemon, file: Path) -> None:
+def test_a_file_with_bad_records_can_be_refused_whole(
+    daemon: Daemon, file: Path
+) -> None:
     file.write_text("\n".join([*BAD, *GOOD[2:]]))
 
-    done = importing(daemon, file, "--bad-lines", "skip", "--json")
+    done = importing(daemon, file, "--bad", "refuse", "--json")
 
     report = json.loads(done.stdout)
     assert done.returncode == 2
-    assert (report["stored"], report["known"], len(report["refused"])) == (4, 0, 3)
-    assert len(kept(daemon.database)) == 4
+    assert (report["stored"], report["known"], report["bad"]) == (0, 0, 3)
+    assert kept(daemon.database) == []
+
+
+def test_the_first_twenty_bad_records_are_shown_and_the_others_counted(
+    daemon: Daemon, file: Path
+) -> None:
+    file.write_text("\n".join([GOOD[0], *["{broken"] * 30]))
+
+    done = importing(daemon, file)
+
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 21
+    assert "10 more bad records" in lines[-1]
 
 
 def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
@@ -81,6 +99,13 @@ def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
     assert len(before) == 5, "a line said twice was said twice"
 
 
+def test_standard_input_is_imported(daemon: Daemon) -> None:
+    done = importing(daemon, "-", stdin="\n".join(GOOD).encode())
+
+    assert done.returncode == 0, done.stderr
+    assert len(kept(daemon.database)) == 4
+
+
 def test_a_large_file_is_kept_whole_and_in_order(daemon: Daemon, file: Path) -> None:
     lines = [
         json.dumps({"content": f"number {n}", "id": f"n{n:05}"}) for n in range(1501)
@@ -94,7 +119,7 @@ def test_a_large_file_is_kept_whole_and_in_order(daemon: Daemon, file: Path) -> 
     assert kept(daemon.database) == [f"n{n:05}" for n in range(1501)]
 
 
-def test_a_bad_line_is_named_by_its_number_in_a_large_file(
+def test_a_record_that_the_daemon_refuses_is_named_by_its_place(
     daemon: Daemon, file: Path
 ) -> None:
     lines = [json.dumps({"content": f"number {n}"}) for n in range(1, 1200)]
@@ -103,45 +128,150 @@ def test_a_bad_line_is_named_by_its_number_in_a_large_file(
 
     done = importing(daemon, file)
 
-    assert done.returncode == 2
-    assert b"line 1100: " in done.stderr
+    assert done.returncode == 1
+    assert f"{file}:1100: ".encode() in done.stderr
     assert b"(invalid_time)" in done.stderr
+    assert len(kept(daemon.database)) == 1198
+
+
+def test_a_dry_run_counts_and_stores_nothing(daemon: Daemon, file: Path) -> None:
+    said = {"role": "user", "session": "talk", "source": "codex"}
+    lines = [
+        {"content": "Always answer in French.", **said},
+        {"content": "Lunch at noon.", "created_at": "2026-03-09T12:00:00Z", **said},
+        {"content": "Fine.", "created_at": "2026-03-10T12:00:00Z", "session": "other"},
+    ]
+    file.write_text("\n".join(map(json.dumps, lines)))
+
+    done = importing(daemon, file, "--dry-run", "--json")
+
+    preview = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert preview["memories"] == 3
+    assert preview["sessions"] == {"talk": 2, "other": 1}
+    assert preview["roles"] == {"user": 2, "": 1}
+    assert preview["sources"] == {"codex": 2, "": 1}
+    assert preview["formats"] == {"jsonl": 3}
+    assert preview["earliest"] == "2026-03-09T12:00:00Z"
+    assert preview["latest"] == "2026-03-10T12:00:00Z"
+    assert preview["undated"] == 1
+    assert preview["learnings"] == ["Always answer in French."]
     assert kept(daemon.database) == []
 
 
-class FullDisk:
-    """A daemon that has room for so many batches."""
+def test_files_of_a_folder_are_imported_in_order_of_time(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, day in (("a", 3), ("b", 1), ("c", 2)):
+        record = {"content": name, "created_at": f"2026-03-0{day}T12:00:00Z"}
+        (folder / f"{name}.jsonl").write_text(json.dumps(record))
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    (folder / "loop").symlink_to(folder)
 
-    def __init__(self, batches: int) -> None:
-        self._left = batches
+    plan = plan_import([Source.named(folder)], None)
+    done = importing(daemon, folder)
 
-    def call(self, request: RememberMany) -> RememberedMany:
-        self._left -= 1
-        if self._left < 0:
+    assert [part.source.path.name[0] for part in plan.parts] == ["b", "c", "a"]
+    assert b"3 remembered" in done.stdout
+    assert b"1 file without a format" in done.stderr
+
+
+def test_a_file_without_a_known_format_is_refused(daemon: Daemon, file: Path) -> None:
+    file.write_bytes(b"\x89PNG\r\n")
+
+    done = importing(daemon, file)
+
+    assert done.returncode == 2
+    assert b"none of the formats" in done.stderr
+
+
+# ---------------------------------------------------------------- going on
+
+
+class StoppingDaemon:
+    """A daemon that keeps memories by id, and fails after so many batches."""
+
+    def __init__(self) -> None:
+        self.batches_left = 0
+        self.memories: dict[str | None, str] = {}
+        self.received = 0
+
+    def call(self, request: Request[RememberedMany]) -> RememberedMany:
+        assert isinstance(request, RememberMany)
+        if self.batches_left == 0:
             raise StorageFailed("nothing of this request was kept: the disk is full")
+        self.batches_left -= 1
+        self.received += len(request.memories)
         now = datetime.now(UTC)
-        return RememberedMany(
-            [
-                Acknowledged(id="x", created_at=now, stored=True)
-                for _ in request.memories
-            ]
-        )
+        answers = [
+            Acknowledged(
+                id=str(memory.id), created_at=now, stored=memory.id not in self.memories
+            )
+            for memory in request.memories
+        ]
+        self.memories |= {each.id: each.content for each in request.memories}
+        return RememberedMany(answers)
 
 
-@pytest.mark.parametrize("batches", [0, 2])
-def test_an_import_that_stops_halfway_says_how_much_is_kept(batches: int) -> None:
-    lines = b"".join(
-        b'{"content": "line %d"}\n' % number for number in range(3 * BATCH)
+def run_of(daemon: StoppingDaemon, file: Path, journal: Path) -> ImportRun:
+    plan = plan_import([Source.named(file)], None)
+    return ImportRun(daemon, plan, {str(file): Journal(journal)})  # type: ignore[arg-type]
+
+
+def write_lines(file: Path, count: int) -> None:
+    file.write_bytes(
+        b"".join(b'{"content": "line %d"}\n' % (n // 2) for n in range(count))
     )
 
-    with pytest.raises(StorageFailed) as error:
-        import_lines(
-            io.BytesIO(lines),
-            cast("Caller", FullDisk(batches)),
-            check_only=False,
-            progress=lambda _: None,
-        )
 
-    kept_before = f"{batches * BATCH:,} memories of the file are stored"
-    assert (kept_before in error.value.message) is bool(batches)
-    assert "the disk is full" in error.value.message
+def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    write_lines(file, 3 * BATCH_ITEMS)
+    daemon.batches_left = 2
+    with pytest.raises(StorageFailed):
+        run_of(daemon, file, journal).run()
+    daemon.batches_left = 10
+
+    report = run_of(daemon, file, journal).run()
+
+    assert (report.stored, report.known) == (BATCH_ITEMS, 0)
+    assert report.continued
+    assert daemon.received == len(daemon.memories) == 3 * BATCH_ITEMS
+    assert not journal.exists()
+
+
+def test_a_batch_whose_position_was_not_kept_is_stored_once(
+    tmp_path: Path, file: Path
+) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    write_lines(file, 3 * BATCH_ITEMS)
+    daemon.batches_left = 2
+    with pytest.raises(StorageFailed):
+        run_of(daemon, file, journal).run()
+    first, second = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(first + second[: len(second) // 2])
+    daemon.batches_left = 10
+
+    report = run_of(daemon, file, journal).run()
+
+    assert (report.stored, report.known) == (BATCH_ITEMS, BATCH_ITEMS)
+    assert len(daemon.memories) == 3 * BATCH_ITEMS
+
+
+def test_another_file_of_the_same_name_is_read_from_the_beginning(
+    tmp_path: Path, file: Path
+) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    write_lines(file, 2 * BATCH_ITEMS)
+    daemon.batches_left = 1
+    with pytest.raises(StorageFailed):
+        run_of(daemon, file, journal).run()
+    file.unlink()
+    file.write_text("\n".join(GOOD))
+    daemon.batches_left = 10
+
+    report = run_of(daemon, file, journal).run()
+
+    assert (report.stored, report.continued) == (4, False)

@@ -54,7 +54,11 @@ class Walker:
                 "stored": stored,
                 "known": len(result["memories"]) - stored,
                 "learned": result["learned"],
-                "refused": [],
+                "bad": 0,
+                "problems": [],
+                "files": 1,
+                "unknown_files": 0,
+                "continued": False,
             }
         elif (
             result.get("purge_in_s") is not None

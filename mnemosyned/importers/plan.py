@@ -1,0 +1,114 @@
+"""The sources of an import, each with its format, in the order in which they are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.importers.importer import START, Bad, Format, Item, Source
+from mnemosyned.importers.registry import FORMATS, format_named, recognized
+
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A source with its format."""
+
+    source: Source
+    format: Format
+    size: int
+    """Bytes to read; 0 where unknown."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What an import reads."""
+
+    parts: list[Part] = field(default_factory=list)
+    unknown_files: int = 0
+    unreadable: list[Bad] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes to read; 0 where unknown."""
+        sizes = [part.size for part in self.parts]
+        return sum(sizes) if all(sizes) else 0
+
+
+def plan_import(sources: list[Source], format: str | None) -> Plan:
+    """Find the formats of the sources, in order of the time of their first records.
+
+    A folder that no format recognizes stands for its files; links in it are not followed.
+    Raises `InvalidRequest` for a source without a format or that cannot be read.
+    """
+    plan = Plan()
+    given = format_named(format) if format else None
+    for source in sources:
+        try:
+            _add(plan, source, given)
+        except OSError as error:
+            reason = f"{source.name} cannot be read: {error.strerror or error}"
+            raise InvalidRequest(reason, field="path") from error
+    if len(plan.parts) > 1:
+        plan.parts.sort(key=_first_time)
+    return plan
+
+
+def _add(plan: Plan, source: Source, given: Format | None) -> None:
+    format = given if given and not source.is_folder else None
+    if given and source.is_folder and given.recognizes(source):
+        format = given
+    format = format or (None if given else recognized(source))
+    if format:
+        plan.parts.append(Part(source, format, format.size(source)))
+    elif source.is_folder:
+        _add_files(plan, source, given)
+    else:
+        names = ", ".join(entry.name for entry in FORMATS)
+        raise InvalidRequest(
+            f"{source.name} has none of the formats that can be imported; if it is one of them, "
+            f"name it with --format: {names}",
+            field="path",
+        )
+
+
+def _add_files(plan: Plan, folder: Source, given: Format | None) -> None:
+    for path in _files(folder.path):
+        source = Source(path, folder.root)
+        try:
+            format = recognized(source)
+            is_wanted = format and (given is None or format.name == given.name)
+            if format and is_wanted:
+                plan.parts.append(Part(source, format, format.size(source)))
+            else:
+                plan.unknown_files += 1
+        except OSError as error:
+            plan.unreadable.append(
+                Bad(source.name, f"cannot be read: {error.strerror}")
+            )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the regular files under a folder by name; links and hidden folders are left out."""
+    for directory, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(directory, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _first_time(part: Part) -> datetime:
+    """Return the time of the first record; sources without one come last, by name."""
+    try:
+        for record in part.format.read(part.source, START):
+            if isinstance(record, Item):
+                return record.memory.created_at or _LAST
+    except OSError:
+        pass  # reported when it is read
+    return _LAST

@@ -1,0 +1,57 @@
+"""The formats that can be imported, and which of them a source has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.importers.importer import Format, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A format by its name; its module is loaded when it is needed."""
+
+    name: str
+    summary: str
+    """What it is, for help: `memories as JSON lines`."""
+    target: str
+    """`module:class`, in `mnemosyned.importers.formats`."""
+
+    def load(self) -> Format:
+        """Import its module and make the format."""
+        module, _, attribute = self.target.partition(":")
+        loaded = import_module(f"mnemosyned.importers.formats.{module}")
+        return cast("Format", getattr(loaded, attribute)())
+
+
+FORMATS: tuple[Entry, ...] = (
+    Entry("jsonl", "memories, one JSON object a line", "jsonl:JsonLines"),
+)
+"""In the order in which they are asked whether they recognize a source: the strictest first."""
+
+
+def format_named(name: str) -> Format:
+    """Return the format of this name. Raises `InvalidRequest`."""
+    for entry in FORMATS:
+        if entry.name == name:
+            return entry.load()
+    names = ", ".join(entry.name for entry in FORMATS)
+    raise InvalidRequest(
+        f"there is no format {name}; the formats are {names}", field="format"
+    )
+
+
+def recognized(source: Source) -> Format | None:
+    """Return the format of a source; None for one that no format recognizes."""
+    for format in _loaded():
+        if format.recognizes(source):
+            return format
+    return None
+
+
+def _loaded() -> Iterator[Format]:
+    return (entry.load() for entry in FORMATS)

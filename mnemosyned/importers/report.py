@@ -1,0 +1,84 @@
+"""The outcome of an import."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from mnemosyned.importers.importer import Bad, Item
+from mnemosyned.verbs.memories import Remember, RememberedMany
+
+PROBLEMS_SHOWN_MAX = 20
+SESSIONS_MAX = 10_000
+"""Different sessions that are counted by name."""
+LEARNINGS_SHOWN_MAX = 20
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """Counts of an import, and its first bad records."""
+
+    stored: int = 0
+    known: int = 0
+    """Memories that were there already."""
+    learned: int = 0
+    """Learnings in force that came with the records."""
+    bad: int = 0
+    problems: list[str] = field(default_factory=list)
+    """The place and reason of the first bad records."""
+    files: int = 0
+    unknown_files: int = 0
+    """Files in folders that have no format that can be imported."""
+    continued: bool = False
+    """Whether it went on where an earlier import had stopped."""
+
+    def add_problem(self, problem: Bad) -> None:
+        """Count a bad record, and keep the first ones."""
+        self.bad += 1
+        if len(self.problems) < PROBLEMS_SHOWN_MAX:
+            self.problems.append(f"{problem.place}: {problem.reason}")
+
+
+@dataclass(slots=True)
+class Preview:
+    """What an import would store."""
+
+    memories: int = 0
+    formats: Counter[str] = field(default_factory=Counter)
+    roles: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    sessions: Counter[str] = field(default_factory=Counter)
+    earliest: datetime | None = None
+    latest: datetime | None = None
+    undated: int = 0
+    """Memories that would get the time of the import."""
+    learned: int = 0
+    learnings: list[str] = field(default_factory=list)
+    """The first texts that would be learned."""
+
+    def add(self, items: Sequence[Item], format: str) -> None:
+        """Count records that the daemon takes."""
+        self.memories += len(items)
+        self.formats[format] += len(items)
+        for item in items:
+            self._count(item.memory)
+
+    def _count(self, memory: Remember) -> None:
+        self.roles[memory.role] += 1
+        self.sources[memory.source or ""] += 1
+        if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:
+            self.sessions[memory.session] += 1
+        moment = memory.created_at
+        if moment is None:
+            self.undated += 1
+            return
+        self.earliest = min(self.earliest or moment, moment)
+        self.latest = max(self.latest or moment, moment)
+
+    def add_learnings(self, answer: RememberedMany) -> None:
+        """Count what a checked batch would teach."""
+        self.learned += len(answer.would_learn)
+        room = LEARNINGS_SHOWN_MAX - len(self.learnings)
+        self.learnings += [learning.text for learning in answer.would_learn[:room]]
