@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
 
+from mnemosyned.domain.backups import INTERVALS, KEEP_FORM, Keep
 from mnemosyned.domain.errors import ConfigInvalid
 from mnemosyned.paths import config_dir, default_socket, models_dir, state_dir
 from mnemosyned.verbs.validation import rephrase
@@ -26,6 +27,8 @@ NO_MODEL = "none"
 DEFAULT_MODEL = "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf"
 MODEL_TOKENIZER = "model"
 """The `context.tokenizer` for counts by the model that writes summaries."""
+BACKUP_SCHEDULES = ("off", *INTERVALS)
+"""The values of `backup.schedule` besides cron fields."""
 API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 """Not a setting: settings are shown and logged."""
 
@@ -82,6 +85,14 @@ class ArchiveConfig(_Section, frozen=True):
 
     keep_days: Annotated[float, Meta(gt=0, le=366_000)] | None = None
     characters_max: Annotated[int, Meta(ge=0)] | None = None
+
+
+class BackupConfig(_Section, frozen=True):
+    """Backups that the daemon makes by itself."""
+
+    dir: str | None = None
+    schedule: str | None = None
+    keep: Annotated[int, Meta(ge=1, le=9_999)] | str = KEEP_FORM
 
 
 class LlmConfig(_Section, frozen=True):
@@ -170,6 +181,7 @@ class Config(_Section, frozen=True):
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
+    backup: BackupConfig = msgspec.field(default_factory=BackupConfig)
     llm: LlmConfig = msgspec.field(default_factory=LlmConfig)
     context: ContextConfig = msgspec.field(default_factory=ContextConfig)
     learnings: LearningsConfig = msgspec.field(default_factory=LearningsConfig)
@@ -189,6 +201,13 @@ class Config(_Section, frozen=True):
         if not self.database:
             return _usable(state_dir() / "memory.db", key="database")
         return _usable(Path(self.database), key="database")
+
+    @property
+    def backup_folder(self) -> Path | None:
+        """The folder of backups, as an absolute path; None: next to the database."""
+        if not self.backup.dir:
+            return None
+        return _usable(Path(self.backup.dir), key="backup.dir")
 
     @property
     def socket_path(self) -> Path:
@@ -371,10 +390,32 @@ def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa:
         )
         says = f"it says {_as_yaml(value)}"
         raise ConfigInvalid(f"{where}: {key} {problem}; {says}", field=key) from error
-    if key == "sleep.cron" and converted is not None and len(converted.split()) != 5:
-        problem = f"expected five fields such as '30 3 * * *'; it says {converted!r}"
-        raise ConfigInvalid(f"{where}: {key}: {problem}", field=key)
+    check = _FURTHER_CHECKS.get(key)
+    if check and converted is not None and (problem := check(converted)):
+        raise ConfigInvalid(
+            f"{where}: {key}: {problem}; it says {converted!r}", field=key
+        )
     return converted
+
+
+def _cron_problem(value: str) -> str:
+    return (
+        "" if len(value.split()) == 5 else "expected five fields such as '30 3 * * *'"
+    )
+
+
+def _backup_schedule_problem(value: str) -> str:
+    if value in BACKUP_SCHEDULES or not _cron_problem(value):
+        return ""
+    return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
+
+
+def _keep_problem(value: str | int) -> str:
+    try:
+        Keep.parse(str(value))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _choices(kind: object) -> list[str]:
@@ -407,6 +448,12 @@ def _suggestion(wrong: str) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
+_FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
+    "sleep.cron": _cron_problem,
+    "backup.schedule": _backup_schedule_problem,
+    "backup.keep": _keep_problem,
+}
+"""Checks of the text of a setting: each returns what is wrong, or nothing."""
 _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
 """An example of each value that a pattern checks."""
 _YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}

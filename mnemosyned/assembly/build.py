@@ -26,6 +26,7 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.ports.vectors import VectorStore
 from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
+from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
@@ -126,12 +127,20 @@ def open_memory(
         stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)
+        keeper = BackupKeeper(
+            store=store.maintenance,
+            policies=policies,
+            about=about,
+            clock=cycle.clock,
+            lease=lease,
+        )
         sleeper = Sleeper(
             store=store,
             cycle=cycle,
             zone=get_localzone(),
             after_cycle=retention.after_cycle,
             in_background=in_background,
+            chores=[keeper.run_scheduled],
         )
         service = MemoryService(
             store=store,
@@ -139,6 +148,7 @@ def open_memory(
             retention=retention,
             policies=policies,
             about=about,
+            keeper=keeper,
             vectors=vectors,
         )
         stack.enter_context(sleeper)

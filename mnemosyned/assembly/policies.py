@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import time, timedelta
 from pathlib import Path
 
-from mnemosyned.config import MODEL_TOKENIZER, Config
+from mnemosyned.config import BACKUP_SCHEDULES, MODEL_TOKENIZER, Config
+from mnemosyned.domain.backups import INTERVALS, Keep
 from mnemosyned.domain.consolidation import GroupLimits
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
@@ -16,6 +17,7 @@ from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.domain.text.token_estimate import TokenEstimator, WithMargin
 from mnemosyned.service.intake import Intake
 from mnemosyned.service.policies import (
+    BackupPolicy,
     HookPolicy,
     Policies,
     WindowPolicy,
@@ -55,6 +57,7 @@ def make_policies(config: Config, summarizer: Summarizer) -> Policies:
         retention=_retention(config),
         window=_window_policy(config, summarizer),
         hooks=HookPolicy(capture=config.hooks.capture, tell=config.hooks.tell),
+        backup=_backup_policy(config),
     )
 
 
@@ -153,6 +156,21 @@ def _retention(config: Config) -> Retention:
     return Retention(
         keep=None if days is None else timedelta(days=days),
         characters_max=config.archive.characters_max,
+    )
+
+
+def _backup_policy(config: Config) -> BackupPolicy:
+    """Return the rules for backups: daily ones where a folder is set and no schedule."""
+    backup = config.backup
+    schedule = backup.schedule or ("daily" if backup.dir else "off")
+    has_name = schedule in BACKUP_SCHEDULES
+    if not has_name:
+        cron_trigger(schedule, key="backup.schedule")
+    return BackupPolicy(
+        folder=config.backup_folder,
+        interval=INTERVALS.get(schedule),
+        cron=None if has_name else schedule,
+        keep=Keep.parse(str(backup.keep)),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from mnemosyned.cli.configured_socket import configured_socket
 from mnemosyned.cli.render import render
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
@@ -28,20 +28,7 @@ BAR_EVERY_S = 0.2
 
 def client_of(context: click.Context) -> Connection:
     """The client of a command, on the socket that was named or is configured."""
-    return Connection(context.find_root().obj or _configured_socket())
-
-
-def _configured_socket() -> str | None:
-    """The socket named in the daemon's configuration file, if there is one."""
-    # Loaded here: most clients find the daemon on its usual socket.
-    from mnemosyned.paths import config_dir  # noqa: PLC0415
-
-    file = config_dir() / "mnemosyned.yaml"
-    if "MNEMOSYNE_SOCKET" in os.environ or not file.exists():
-        return None
-    from mnemosyned.config import load_config  # noqa: PLC0415
-
-    return load_config(file).socket
+    return Connection(context.find_root().obj or configured_socket())
 
 
 def called(client: Connection, request: Request[R]) -> R:
@@ -53,6 +40,12 @@ def called(client: Connection, request: Request[R]) -> R:
     with on_interrupt(_interruption_note(request)):
         if long and sys.stderr.isatty():
             return _with_bar(client, request)
+        if request.verb_name() == "backup" and sys.stderr.isatty():
+            # Loaded here: only a person at a terminal watches.
+            from mnemosyned.cli.backup_progress import watch_copy  # noqa: PLC0415
+
+            copying = _in_background(lambda: client.call(request))
+            return watch_copy(client, getattr(request, "file", None), copying)
         return client.call(request)
 
 

@@ -85,8 +85,16 @@ def pinned(result: Pinned) -> str:
 
 
 def backed_up(result: BackedUp) -> str:
-    """The path and size of a backup."""
-    return f"{result.file}: {result.bytes / 1e6:,.1f} MB, complete and on disk"
+    """The path and size of a backup, and faults that it shares with the database."""
+    whole = (
+        f"{result.file}: {result.bytes / 1e6:,.1f} MB, {counted(result.memories, 'memory')}, "
+        f"{counted(result.episodes, 'summary')}; checked, complete and on disk"
+    )
+    faults = [
+        f"the database has a fault, and so has the copy: {fault}; mnem doctor says more"
+        for fault in result.problems
+    ]
+    return "\n".join([whole, *faults])
 
 
 def restored(result: Restored) -> str:

@@ -50,6 +50,7 @@ def stats(stats: Stats) -> str:
         ),
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
+        ("backups", _backups(stats)),
         (
             "forgotten",
             "words are still to be purged from the file" if stats.purge_due else "",
@@ -58,6 +59,16 @@ def stats(stats: Stats) -> str:
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]
     return f"{tiers}\n\n{pairs(rows)}"
+
+
+def _backups(stats: Stats) -> str:
+    """Number and age of the dated backups, and when the next one is due."""
+    backup = stats.backup
+    if not backup.count and not backup.scheduled:
+        return "none: mnem backup makes one; set backup.dir for one each day"
+    last = f", the last of {when(backup.last)}" if backup.last else ""
+    due = f"; next {when(backup.next)}" if backup.next else "; none scheduled"
+    return f"{counted(backup.count, 'backup')} in {backup.folder}{last}{due}"
 
 
 def _running(sleep: SleepStatus) -> str:

@@ -12,15 +12,20 @@ SQLITE = b"SQLite format 3\0"
 OWN = ("", "-wal", "-shm", "-journal", ".lock")
 
 
-def backups_beside(database: Path) -> list[str]:
-    """Files in the database's folder and one below it: any SQLite file, and any so named.
+def known_backups(database: Path, folder: Path | None = None) -> list[str]:
+    """Files in the database's folder, one below it, and in the backup folder.
 
-    Only names and the first bytes are looked at; a copy kept elsewhere is not known.
+    Any SQLite file counts, and any that is named as the database is. Only names and the first
+    bytes are looked at; a copy kept elsewhere is not known.
     """
     own = _own_files(database)
-    folder = database.parent
-    files = islice((*folder.glob("*"), *folder.glob("*/*")), FILES_MAX)
-    others = [file for file in files if file not in own]
+    beside = database.parent
+    files = {
+        *beside.glob("*"),
+        *beside.glob("*/*"),
+        *(folder.glob("*") if folder else ()),
+    }
+    others = [file for file in islice(files, FILES_MAX) if file not in own]
     return sorted(str(file) for file in others if _is_copy(file, database))
 
 

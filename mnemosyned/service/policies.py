@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
+from mnemosyned.domain.backups import Keep
 from mnemosyned.domain.conversation.budget import TokenBudget
 from mnemosyned.domain.conversation.message_tokens import FullCounter, MessageCounter
 from mnemosyned.domain.retention import Retention
@@ -50,6 +52,23 @@ class HookPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackupPolicy:
+    """When the daemon makes backups by itself, where, and how many it keeps."""
+
+    folder: Path | None = None
+    """None: `backups` next to the database."""
+    interval: timedelta | None = None
+    cron: str | None = None
+    """Five fields in UTC, in place of the interval."""
+    keep: Keep = field(default_factory=Keep)
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether there is a schedule."""
+        return bool(self.interval or self.cron)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
     """One set of policies."""
 
@@ -58,6 +77,7 @@ class Policies:
     retention: Retention = field(default_factory=Retention)
     window: WindowPolicy = field(default_factory=WindowPolicy)
     hooks: HookPolicy = field(default_factory=HookPolicy)
+    backup: BackupPolicy = field(default_factory=BackupPolicy)
 
 
 class PolicyHolder:
@@ -93,3 +113,8 @@ class PolicyHolder:
     def hooks(self) -> HookPolicy:
         """Policy of the hooks of agents' tools."""
         return self.current.hooks
+
+    @property
+    def backup(self) -> BackupPolicy:
+        """The rules for backups."""
+        return self.current.backup

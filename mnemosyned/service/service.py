@@ -26,7 +26,7 @@ from mnemosyned.domain.secrets.exact_values import (
 )
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.statuses import EmbedderStatus
-from mnemosyned.service.backups import backup_target
+from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
@@ -90,9 +90,11 @@ class MemoryService:
         retention: RetentionService,
         policies: PolicyHolder,
         about: About,
+        keeper: BackupKeeper,
         vectors: Vectors | None = None,
     ) -> None:
         self._store = store
+        self._keeper = keeper
         self.sleeper = sleeper
         self._retention = retention
         self._policies = policies
@@ -284,8 +286,7 @@ class MemoryService:
 
     def backup(self, request: Backup) -> BackedUp:
         check_text(request.file, field="file")
-        target = backup_target(request.file, self._about.database)
-        return BackedUp(file=str(target), bytes=self._store.maintenance.back_up(target))
+        return self._keeper.back_up(request)
 
     def look_after_file(self) -> None:
         """Check every few seconds that the file is in place, and checkpoint its log.
@@ -317,8 +318,9 @@ class MemoryService:
             ),
             purge_due=self._store.deletion.purge_due(),
             agents=self._store.agents.activity(),
+            backup=self._keeper.status(),
             problems=self._store.maintenance.problems(),
-            warnings=self._store.maintenance.warnings(),
+            warnings=[*self._store.maintenance.warnings(), *self._keeper.warnings()],
         )
 
     def _sleep_status(self) -> SleepStatus:

@@ -12,6 +12,8 @@ from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.models import Summarizer, Summary
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 
+A_CYCLE = "a sleep cycle"
+
 
 class SummarizerLease:
     """Lends the summarizer to one borrower at a time; safe from any thread.
@@ -24,6 +26,7 @@ class SummarizerLease:
         self._lent = summarizer
         self._lock = threading.Lock()
         self._interrupted = threading.Event()
+        self._purpose = A_CYCLE
 
     @property
     def current(self) -> Summarizer:
@@ -42,8 +45,8 @@ class SummarizerLease:
 
     @property
     def busy(self) -> bool:
-        """Whether the summarizer is lent."""
-        return self._lock.locked()
+        """Whether a cycle has the summarizer."""
+        return self._lock.locked() and self._purpose == A_CYCLE
 
     @property
     def interrupted(self) -> bool:
@@ -55,15 +58,18 @@ class SummarizerLease:
         return self._current.status()
 
     @contextmanager
-    def exclusive(self, *, wait_s: float = 0.0) -> Iterator[Summarizer]:
+    def exclusive(
+        self, *, wait_s: float = 0.0, purpose: str = A_CYCLE
+    ) -> Iterator[Summarizer]:
         """Borrow the summarizer while the block runs, after waiting `wait_s` at most.
 
-        Raises `SleepInProgress`.
+        `purpose` is what others are told meanwhile. Raises `SleepInProgress`.
         """
         if not self._lock.acquire(timeout=wait_s):
             raise SleepInProgress(
-                "a sleep cycle is running; ask again when it has finished"
+                f"{self._purpose} is running; ask again when it has finished"
             )
+        self._purpose = purpose
         summarizer = self._lent = self._current
         try:
             yield summarizer
@@ -82,6 +88,7 @@ class SummarizerLease:
             raise SleepInProgress(
                 "a sleep cycle has the model; ask again when it has finished"
             )
+        self._purpose = A_CYCLE
         summarizer = self._lent = self._current
         answers: SimpleQueue[Summary | Exception] = SimpleQueue()
 

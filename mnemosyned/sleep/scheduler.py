@@ -168,14 +168,12 @@ class SleepScheduler:
         return run
 
 
-def cron_trigger(fields: str) -> CronTrigger:
+def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
     """Return the trigger of five cron fields, in UTC. Raises `ConfigInvalid`."""
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:
-        raise ConfigInvalid(
-            f"sleep.cron: {error}; it says {fields!r}", field="sleep.cron"
-        ) from error
+        raise ConfigInvalid(f"{key}: {error}; it says {fields!r}", field=key) from error
 
 
 def _every(interval: timedelta) -> IntervalTrigger:
@@ -189,3 +187,11 @@ def _readable(interval: timedelta) -> str:
         if minutes >= 1
         else f"{interval.total_seconds():g} seconds"
     )
+
+
+def cron_times(fields: str, *, after: datetime) -> tuple[datetime, datetime]:
+    """Return the next two moments of five valid cron fields."""
+    trigger = cron_trigger(fields)
+    first = trigger.get_next_fire_time(after, after) or after
+    second = trigger.get_next_fire_time(first, shift(first, timedelta(seconds=1)))
+    return first, second or first

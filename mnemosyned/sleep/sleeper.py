@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Self
@@ -107,12 +107,14 @@ class Sleeper:
         zone: tzinfo,
         after_cycle: Callable[[], object],
         in_background: bool = False,
+        chores: Sequence[Callable[[], object]] = (),
     ) -> None:
         """Call `after_cycle` when a cycle is over, in the thread that ran it.
 
         Without `in_background` there is no schedule and no trigger, and a caller who exceeds the
-        capacity waits until it is enforced.
+        capacity waits until it is enforced. `chores` are called with each check of the triggers.
         """
+        self._chores = chores
         self.cycle = cycle
         self._store = store
         self._after_cycle = after_cycle
@@ -211,9 +213,15 @@ class Sleeper:
         return SleepScheduler(
             sleep=self._sleep_in_background,
             enforce_cap=self._enforce_cap_in_background,
-            check_triggers=self._watch.check,
+            check_triggers=self._tick,
             tick_s=self.cycle.policy.schedule.tick_s,
         )
+
+    def _tick(self) -> None:
+        """Check the triggers, then see to the chores."""
+        self._watch.check()
+        for chore in self._chores:
+            chore()
 
     def _sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None

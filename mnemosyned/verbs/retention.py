@@ -14,6 +14,7 @@ from mnemosyned.verbs.request import ById, Instant, Name, Names, Question, Reque
 R = TypeVar("R")
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]
+BackupFile = Annotated[str, Meta(min_length=1, max_length=4_096)]
 Characters = Annotated[int, Meta(ge=0)]
 
 
@@ -199,18 +200,23 @@ class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete copy of the database, on disk."""
+    """A complete copy of the database, on disk and read through."""
 
     file: str
     bytes: int
+    memories: int = 0
+    episodes: int = 0
+    problems: list[str] = msgspec.field(default_factory=list)
+    """Faults that the database itself has, and the copy with it."""
 
 
 class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
     """Write a complete copy of the database to a file.
 
-    Other requests go on meanwhile. An earlier backup of that name is replaced once the new one is
-    complete. A plain copy of the database file is no backup: its newest entries are in the
-    write-ahead log.
+    Without a file it gets a name with its date in the backup folder. Other requests go on
+    meanwhile. The copy is checked before it gets its name. An earlier backup of that name is
+    replaced once the new one is complete. A plain copy of the database file is no backup: its
+    newest entries are in the write-ahead log.
 
     Raises `InvalidRequest` for a path that cannot be used, and `StorageFailed`.
     """
@@ -220,8 +226,9 @@ class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
     takes_long = True
 
     file: Annotated[
-        str,
+        BackupFile | None,
         Meta(
-            description="the absolute path of the copy", min_length=1, max_length=4_096
+            description="the absolute path of the copy, or of a folder for it; default: "
+            "a dated name in the backup folder"
         ),
-    ]
+    ] = None

@@ -28,6 +28,19 @@ class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last scheduled cycle was postponed; empty if it was not."""
 
 
+class BackupStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The backups with a date in the backup folder."""
+
+    folder: str = ""
+    scheduled: bool = False
+    count: int = 0
+    last: datetime | None = None
+    next: datetime | None = None
+    """When the next scheduled one is due; null without a schedule."""
+    problem: str = ""
+    """Why the last scheduled one failed; empty if it did not."""
+
+
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the store and the daemon."""
 
@@ -55,6 +68,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Remarks on the database file for its owner; empty if all is well."""
     agents: list[AgentActivity] = msgspec.field(default_factory=list)
     """What the hooks of each agent's tool did, by client and event."""
+    backup: BackupStatus = BackupStatus()
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
 

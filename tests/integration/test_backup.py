@@ -1,18 +1,29 @@
 """A backup is whole, private and made beside all other work; it never destroys another file."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.fakes import files_containing
+from support.fakes import FakeClock, files_containing
+from support.services import make_keeper
 
-from mnemosyned import Memory
+from mnemosyned import Memory, Remember
+from mnemosyned.domain.backups import Keep
 from mnemosyned.domain.errors import InvalidRequest, StorageFailed
+from mnemosyned.service.backup_keeper import BackupKeeper
+from mnemosyned.service.policies import BackupPolicy, PolicyHolder
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.storage.sqlite.database import copies
+from mnemosyned.verbs.retention import Backup, Forget
 
 
 def ids(file: Path) -> list[str]:
@@ -35,6 +46,7 @@ def test_a_backup_is_a_memory_of_its_own(memory: Memory, tmp_path: Path) -> None
 
     copy = tmp_path / "copy.sqlite"
     assert (done.file, done.bytes) == (str(copy), copy.stat().st_size)
+    assert (done.memories, done.episodes, done.problems) == (1, 0, [])
     assert copy.stat().st_mode & 0o777 == 0o600
     assert not copy.with_name("copy.sqlite.partial").exists()
     assert ids(copy) == ["a"]
@@ -73,8 +85,6 @@ def test_a_backup_holds_nothing_that_was_forgotten(
         ("{room}/memory.db-wal", "a file of the memory itself"),
         ("{room}/link.db", "a file of the memory itself"),
         ("{room}/nowhere/copy.db", "there is no folder"),
-        ("{room}", "is no backup"),
-        ("/", "is a folder"),
         ("{room}/letter.txt", "is no backup"),
         ("{room}/loop", "cannot be used"),
         ("{room}/used.db", "some program uses"),
@@ -157,3 +167,178 @@ def test_a_backup_says_whose_file_it_is(memory: Memory, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
         assert copy.execute("PRAGMA application_id").fetchone() == (0x4D6E656D,)
         assert copy.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_backup_without_a_name_gets_its_date(memory: Memory, tmp_path: Path) -> None:
+    with memory:
+        memory.remember("tea at four", id="a")
+
+        done = memory.backup()
+        status = memory.status().backup
+
+    copy = Path(done.file)
+    assert copy.parent == tmp_path / "backups"
+    assert re.fullmatch(r"memory-\d{8}T\d{6}Z\.db", copy.name)
+    assert copy.parent.stat().st_mode & 0o777 == 0o700
+    assert (status.folder, status.count) == (str(copy.parent), 1)
+
+
+def test_a_backup_into_a_folder_gets_its_date(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "copies").mkdir()
+    with memory:
+        done = memory.backup(str(tmp_path / "copies"))
+
+    assert Path(done.file).parent == tmp_path / "copies"
+
+
+def test_a_copy_that_lacks_something_gets_no_name(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VACUUM has no such fault that can be brought about, so the copy is damaged behind it."""
+    copy_whole = copies.copy_beside
+
+    def copy_in_part(source: sqlite3.Connection, target: Path) -> Path:
+        partial = copy_whole(source, target)
+        os.truncate(partial, partial.stat().st_size - 4_096)
+        return partial
+
+    monkeypatch.setattr(copies, "copy_beside", copy_in_part)
+
+    with pytest.raises(StorageFailed, match="no backup was made"):
+        store.maintenance.back_up(tmp_path / "copy.sqlite")
+
+    assert list(tmp_path.glob("copy*")) == []
+
+
+def test_a_database_with_a_fault_is_backed_up_and_the_fault_is_named(
+    database: Path, blank: Path, tmp_path: Path
+) -> None:
+    database.write_bytes(blank.read_bytes())
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("INSERT INTO detail VALUES (7, 1, 'x', 0)")
+
+    with Memory(database) as memory:
+        done = memory.backup(str(tmp_path / "copy.sqlite"))
+
+    assert done.problems == ["1 exact details belong to nothing"]
+
+
+def test_forgetting_names_the_copies_in_the_backup_folder(
+    service: MemoryService,
+    policies: PolicyHolder,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("elsewhere")
+    policies.current = replace(policies.current, backup=BackupPolicy(folder=folder))
+    service.remember(Remember("tea at four", id="a"))
+    copy = service.backup(Backup()).file
+
+    receipt = service.call(Forget("a"))
+
+    assert receipt.backups == [copy]
+
+
+# ------------------------------------------------------------------ schedule
+
+
+@pytest.fixture
+def keeper(
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder, tmp_path: Path
+) -> BackupKeeper:
+    rules = BackupPolicy(
+        folder=tmp_path / "copies",
+        interval=timedelta(days=1),
+        keep=Keep.parse("2 daily"),
+    )
+    policies.current = replace(policies.current, backup=rules)
+    return make_keeper(store, cycle, policies)
+
+
+def made(tmp_path: Path) -> list[str]:
+    return sorted(file.name for file in (tmp_path / "copies").glob("*"))
+
+
+def test_a_scheduled_backup_is_made_once_an_interval(
+    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+) -> None:
+    keeper.run_scheduled()
+    clock.advance(hours=23)
+    keeper.run_scheduled()
+    assert len(made(tmp_path)) == 1
+
+    clock.advance(hours=1)
+    keeper.run_scheduled()
+
+    assert len(made(tmp_path)) == 2
+    assert keeper.status().last == clock.now()
+    assert all(ids(tmp_path / "copies" / name) == [] for name in made(tmp_path))
+
+
+def test_only_scheduled_backups_are_removed_when_they_are_too_many(
+    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+) -> None:
+    by_hand = Path(keeper.back_up(Backup()).file)
+    (tmp_path / "copies" / "letter.db").write_text("Dear Ada")
+    for _ in range(4):
+        clock.advance(days=1)
+        keeper.run_scheduled()
+
+    files = made(tmp_path)
+    assert len([name for name in files if name.endswith(".auto.db")]) == 2
+    assert {by_hand.name, "letter.db"} <= set(files)
+
+
+def test_no_backup_is_made_while_a_cycle_runs(
+    keeper: BackupKeeper, cycle: SleepCycle, tmp_path: Path
+) -> None:
+    with cycle.lease.exclusive():
+        keeper.run_scheduled()
+        assert made(tmp_path) == []
+
+    keeper.run_scheduled()
+
+    assert len(made(tmp_path)) == 1
+
+
+def test_an_old_backup_and_a_failed_one_are_warned_of(
+    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+) -> None:
+    keeper.run_scheduled()
+    assert keeper.warnings() == []
+    (tmp_path / "copies").rename(tmp_path / "moved")
+    (tmp_path / "copies").write_text("in the way")
+    clock.advance(days=1)
+    keeper.run_scheduled()
+    assert "failed" in keeper.warnings()[0]
+    (tmp_path / "copies").unlink()
+    (tmp_path / "moved").rename(tmp_path / "copies")
+
+    clock.advance(days=2)
+
+    assert "older than twice the interval" in keeper.warnings()[-1]
+
+
+def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
+    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+) -> None:
+    clock.advance(days=900)
+    keeper.run_scheduled()
+    clock.advance(days=-900)
+
+    keeper.run_scheduled()
+
+    assert len(made(tmp_path)) == 2
+
+
+def test_a_schedule_in_cron_fields_counts_from_the_last_backup(
+    keeper: BackupKeeper, policies: PolicyHolder, clock: FakeClock
+) -> None:
+    rules = replace(policies.backup, interval=None, cron="30 3 * * *")
+    policies.current = replace(policies.current, backup=rules)
+    keeper.run_scheduled()
+
+    due = keeper.next_backup()
+
+    assert due
+    assert (due.hour, due.minute) == (3, 30)
+    assert timedelta() < due - clock.now() <= timedelta(days=1)

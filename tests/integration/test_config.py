@@ -55,6 +55,9 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "sleep.shutdown_deadline_s": ("0", 0.0),
     "archive.keep_days": ("30", 30.0),
     "archive.characters_max": ("5000", 5_000),
+    "backup.dir": ("/tmp/copies", "/tmp/copies"),  # noqa: S108 only a name
+    "backup.schedule": ("weekly", "weekly"),
+    "backup.keep": ("3 daily", "3 daily"),
     "llm.model_path": ("/x.gguf", "/x.gguf"),
     "llm.endpoint": ("http://localhost:1/v1", "http://localhost:1/v1"),
     "llm.endpoint_model": ("small", "small"),
@@ -407,3 +410,26 @@ def test_the_daemons_model_is_tinyllama_once_it_is_there(
     assert before.llm.model_path is None
     assert after.llm.model_path == str(tmp_path / "models" / DEFAULT_MODEL)
     assert (unwanted.llm.model_path, other.llm.model_path) == ("none", "/m.gguf")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("schedule: fortnightly", "expected one of off, hourly, daily, weekly"),
+        ("keep: 0", "backup.keep"),
+        ("keep: 3 yearly", "expected a number of backups"),
+    ],
+)
+def test_rules_for_backups_are_checked(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"backup:\n  {text}\n")
+
+    with pytest.raises(ConfigInvalid, match=says):
+        load_config(file, environ={})
+
+
+def test_a_number_of_backups_is_a_rule(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("backup:\n  keep: 5\n")
+
+    assert load_config(file, environ={}).backup.keep == 5

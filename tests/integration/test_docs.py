@@ -45,7 +45,7 @@ def settings() -> dict[str, str]:
     for line in DEFAULTS.read_text("utf-8").splitlines():
         if heading := re.fullmatch(r"(\w+):\s*(?:#.*)?", line):
             section = f"{heading[1]}."
-        elif setting := re.match(r"( *)(\w+): +(\S+)", line):
+        elif setting := re.match(r"( *)(\w+): +(.+?)(?:\s+#|$)", line):
             keys[(section if setting[1] else "") + setting[2]] = setting[3]
     return keys
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC
 
+from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService
@@ -14,6 +15,18 @@ from mnemosyned.vectors.indexer import Vectors
 def about(store: SqliteStore) -> About:
     return About(
         version="0", database=store.database, schema_version=store.schema_version
+    )
+
+
+def make_keeper(
+    store: SqliteStore, cycle: SleepCycle, policies: PolicyHolder
+) -> BackupKeeper:
+    return BackupKeeper(
+        store=store.maintenance,
+        policies=policies,
+        about=about(store),
+        clock=cycle.clock,
+        lease=cycle.lease,
     )
 
 
@@ -40,5 +53,6 @@ def make_service(
         retention=retention,
         policies=policies,
         about=about(store),
+        keeper=make_keeper(store, cycle, policies),
         vectors=vectors,
     )

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from mnemosyned.domain.memory import Tier, TierTotals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyReport:
+    """What a copy of the store holds; it was read through."""
+
+    bytes: int
+    memories: int
+    episodes: int
+    problems: tuple[str, ...] = ()
+    """Faults that the store itself has, and the copy with it."""
 
 
 class MaintenanceStore(Protocol):
@@ -54,6 +66,6 @@ class MaintenanceStore(Protocol):
         """Free caches; later calls refill them."""
         ...
 
-    def back_up(self, target: Path) -> int:
-        """Write a consistent copy of the store to a new file; returns its size in bytes."""
+    def back_up(self, target: Path) -> CopyReport:
+        """Write a consistent copy of the store to a new file, and read it through."""
         ...

@@ -27,7 +27,7 @@ from mnemosyned.domain.text.snippets import snippet
 from mnemosyned.domain.text.terms import Terms, terms
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
-from mnemosyned.service.backups import backups_beside, file_bytes
+from mnemosyned.service.backups import file_bytes, known_backups
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.pruning import Pruner
 from mnemosyned.service.forgetting.purging import WORDS_REMAIN, Purger
@@ -72,6 +72,7 @@ class RetentionService:
         Without a `guard` the clock is always believed, as one that tests move is.
         """
         self._about = about
+        self._policies = policies
         self.on_removal = on_removal or (lambda: None)
         self.purger = Purger(
             due=store.deletion.purge_due,
@@ -274,7 +275,7 @@ class RetentionService:
             complete=complete,
             purge_in_s=None if complete or reason else self.purger.wait_s(),
             reason=reason,
-            backups=backups_beside(self._about.database),
+            backups=known_backups(self._about.database, self._policies.backup.folder),
         )
 
     # ------------------------------------------------------ pin and restore

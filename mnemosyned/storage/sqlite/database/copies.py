@@ -1,4 +1,4 @@
-"""Copies of a database that are whole: written beside their place, flushed, then named."""
+"""Copies of a database that are whole: written next to their place, checked, flushed, named."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from mnemosyned.domain.ports.maintenance import CopyReport
 from mnemosyned.storage.sqlite.database.file import PRIVATE
+from mnemosyned.storage.sqlite.database.verification import (
+    FaultKind,
+    counts,
+    faults,
+    structure_faults,
+)
 
 PARTIAL = ".partial"
 """The end of a copy's name until it is whole."""
 BUSY_TIMEOUT_S = 10.0
+
+
+class CopyDamaged(Exception):
+    """A copy lacks something that its source has."""
 
 
 def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
@@ -35,28 +46,61 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     return partial
 
 
-def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> int:
-    """Write the database as it is now to `target`, in one step for whoever reads it; its bytes.
+def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
+    """Write the database as it is now to `target`, in one step for whoever reads it.
 
-    Writers go on meanwhile. `check` raises where the path leads to another file by now. Raises
-    sqlite3.Error and OSError too; what was at `target` stays then.
+    Writers go on meanwhile. The copy is read through before it gets its name. `check` raises where
+    the path leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError too;
+    what was at `target` stays then.
     """
-    uri = f"{database.absolute().as_uri()}?mode=ro"
-    connecting = sqlite3.connect(
-        uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
-    )
-    with closing(connecting) as source:
+    with closing(open_to_read(database)) as source:
         source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
         check()
         partial = copy_beside(source, target)
-    try:
-        size = partial.stat().st_size
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+        try:
+            report = verified(partial, source=source)
+            partial.replace(target)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
     flush(target.parent)
-    return size
+    return report
+
+
+def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
+    """What a copy holds, after reading all of it. Raises `CopyDamaged`.
+
+    Faults that the source has too do not damage the copy: a database with a fault needs a backup
+    more than any other. They are reported.
+    """
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        found = [*faults(connection), *structure_faults(connection)]
+        memories, episodes = counts(connection)
+    size = copy.stat().st_size
+    if not found:
+        return CopyReport(bytes=size, memories=memories, episodes=episodes)
+    inherited = {(fault.kind, fault.subject) for fault in faults(source)}
+    new = [
+        fault
+        for fault in found
+        # An index is copied as it is, and can be made again from the texts.
+        if fault.kind is not FaultKind.INDEX
+        and (fault.kind, fault.subject) not in inherited
+    ]
+    if new:
+        raise CopyDamaged(f"the copy is not whole: {new[0].text}")
+    return CopyReport(
+        bytes=size,
+        memories=memories,
+        episodes=episodes,
+        problems=tuple(fault.text for fault in found),
+    )
+
+
+def open_to_read(database: Path) -> sqlite3.Connection:
+    """A connection that reads a database and changes nothing in it."""
+    uri = f"{database.absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
 
 def place(copy: Path, target: Path) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import (
     Tier,
     TierTotals,
 )
-from mnemosyned.domain.ports.maintenance import MaintenanceStore
+from mnemosyned.domain.ports.maintenance import CopyReport, MaintenanceStore
 from mnemosyned.storage.sqlite.database.checkpoints import Checkpoints
-from mnemosyned.storage.sqlite.database.copies import back_up
+from mnemosyned.storage.sqlite.database.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.database.custody import Custody
 from mnemosyned.storage.sqlite.database.failures import storage_failed
 from mnemosyned.storage.sqlite.database.readers import Readers
@@ -88,11 +89,16 @@ class SqliteMaintenance(Transactional, MaintenanceStore):
         self._writer.shrink()
         self._readers.shrink()
 
-    def back_up(self, target: Path) -> int:
+    def back_up(self, target: Path) -> CopyReport:
         self._writer.secure()
         self._custody.check()
         try:
             return back_up(self._database, target, check=self._custody.check)
+        except CopyDamaged as error:
+            reason = str(error)
+            raise StorageFailed(
+                f"no backup was made: {reason}", reason=reason
+            ) from error
         except (OSError, sqlite3.Error) as error:
             raise storage_failed(error, "no backup was made") from error
 
