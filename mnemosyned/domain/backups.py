@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from mnemosyned.domain.instants import in_zone
+
 STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"memory-(\d{8}T\d{6}Z)(\.auto)?\.db")
 _RULE = re.compile(r"(\d{1,4})\s*(newest|hourly|daily|weekly|monthly)?", re.IGNORECASE)
@@ -73,7 +75,7 @@ class Keep:
 def backup_name(moment: datetime, *, scheduled: bool) -> str:
     """The file name of a backup made at this moment."""
     kind = ".auto" if scheduled else ""
-    return f"memory-{moment.astimezone(UTC):{STAMP}}{kind}.db"
+    return f"memory-{in_zone(moment, UTC):{STAMP}}{kind}.db"
 
 
 def dated_backup(name: str) -> DatedBackup | None:

@@ -76,6 +76,9 @@ class Journal:
             self._path.unlink(missing_ok=True)
 
 
+_decode = msgspec.json.Decoder(Entry).decode
+
+
 def _read(path: Path) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     try:
@@ -85,7 +88,7 @@ def _read(path: Path) -> dict[str, Entry]:
     with opened:
         for line in opened:
             try:
-                entry = msgspec.json.decode(line, type=Entry)
+                entry = _decode(line)
             except msgspec.DecodeError:
                 continue  # a line that was cut off
             entries[entry.path] = entry
