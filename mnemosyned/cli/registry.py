@@ -152,7 +152,7 @@ _ROWS = (
     Command(
         "import",
         "files",
-        "Remember what files, folders or standard input hold.",
+        "Remember what files, folders or standard input (-) hold.",
         f"{_CLI}.import_file:import_command",
         "mnem import ~/notes --dry-run",
     ),
