@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from mnemosyned.transcripts.identity import client_of_path
+
 NAME_CHARS_MAX = 120
 CONVERSATION_CHARS_MAX = 300
 PATH_CHARS_MAX = 4_096
@@ -57,21 +59,6 @@ CLIENTS = frozenset(
     "agent".split()
 )
 UNKNOWN_CLIENT = "agent"
-
-_FOLDERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (client, re.compile(pattern))
-    for client, pattern in (
-        ("antigravity", r"/\.gemini/antigravity|/brain/[^/]+/\.system_generated/"),
-        ("gemini", r"/\.gemini/"),
-        ("codex", r"/\.codex/|/rollout-\d{4}-"),
-        ("cursor", r"/\.cursor/|/agent-transcripts/"),
-        ("copilot", r"/\.copilot/|/session-state/"),
-        ("vscode", r"/workspaceStorage/|/Code(?: - Insiders)?/User/"),
-        ("qwen", r"/\.qwen/"),
-        ("claude-code", r"/\.claude/|/projects/-[^/]*/[^/]+\.jsonl$"),
-    )
-)
-"""The folder of the transcript shows the tool, where the payload's fields are the same."""
 
 _MARKS: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
     ("cursor", lambda payload, _: "cursor_version" in payload),
@@ -179,9 +166,8 @@ def client_of(
     named = arguments[0] if arguments else payload.get("client")
     if isinstance(named, str) and named in CLIENTS:
         return named
-    for client, folder in _FOLDERS:
-        if folder.search(transcript):
-            return client
+    if client := client_of_path(transcript):
+        return client
     for client, is_marked in _MARKS_LAST:
         if is_marked(payload, environment):
             return client

@@ -29,7 +29,25 @@ class Entry:
 
 
 FORMATS: tuple[Entry, ...] = (
+    Entry("git", "the commits of a git repository", "personal.commits:GitRepository"),
+    Entry(
+        "opencode-files",
+        "OpenCode's folder of conversations",
+        "chats.opencode:OpenCodeFolder",
+    ),
+    Entry("opencode", "OpenCode's database", "chats.opencode:OpenCodeDatabase"),
+    Entry("chatgpt", "ChatGPT's export", "chats.chatgpt:ChatGptExport"),
+    Entry("claude", "Claude's export", "chats.claude:ClaudeExport"),
+    Entry(
+        "transcript",
+        "conversations of Claude Code, Codex, Gemini CLI and others",
+        "chats.transcripts:Transcript",
+    ),
+    Entry("json", "memories as a JSON list", "json_array:JsonArray"),
     Entry("jsonl", "memories, one JSON object a line", "jsonl:JsonLines"),
+    Entry("git-log", "the saved output of git log", "personal.commits:SavedLog"),
+    Entry("shell", "a history of bash, zsh or fish", "personal.shell:ShellHistory"),
+    Entry("notes", "notes in Markdown", "notes.notes:Notes"),
 )
 """In the order in which they are asked whether they recognize a source: the strictest first."""
 

@@ -55,6 +55,8 @@ class Reading:
     """Whether nothing is left but a line that is still being written."""
     conversation: str = ""
     """The conversation this one is a copy of, where the transcript says so."""
+    broken: int = 0
+    """Lines that were passed over because they are too long, or not JSON."""
 
 
 def is_plausible(path: str) -> bool:
@@ -75,13 +77,19 @@ def size_of(path: str) -> int:
 
 
 def read_transcript(
-    path: str, *, position: int = 0, file: str = "", bytes_max: int = BYTES_MAX
+    path: str,
+    *,
+    position: int = 0,
+    file: str = "",
+    bytes_max: int = BYTES_MAX,
+    finished: bool = False,
 ) -> Reading:
     """Read on from a position; from the beginning where the file was replaced or cut.
 
-    Raises `TranscriptRefused`.
+    With `finished` the user named a file that nobody writes to: it may have any name and owner,
+    and its last line no end. Raises `TranscriptRefused`.
     """
-    descriptor, status = _opened(path)
+    descriptor, status = _opened(path, anywhere=finished)
     try:
         identity = f"{status.st_dev}:{status.st_ino}"
         size = status.st_size
@@ -91,7 +99,9 @@ def read_transcript(
         if is_document:
             reading = _read_document(descriptor, size, position)
         else:
-            reading = _read_lines(descriptor, size, position, bytes_max)
+            reading = _read_lines(
+                descriptor, size, position, bytes_max, finished=finished
+            )
     finally:
         os.close(descriptor)
     modified = datetime.fromtimestamp(status.st_mtime, tz=UTC)
@@ -102,17 +112,19 @@ def read_transcript(
     return replace(reading, messages=messages, file=identity)
 
 
-def _opened(path: str) -> tuple[int, os.stat_result]:
+def _opened(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
     """Open a regular file of this user, which is no link. Raises `TranscriptRefused`."""
-    if not is_plausible(path):
+    if not (anywhere or is_plausible(path)):
         raise TranscriptRefused("the path is not that of a transcript")
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    flags |= 0 if anywhere else os.O_NOFOLLOW
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
         raise TranscriptRefused(f"no transcript there: {error.strerror}") from error
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_uid in (os.geteuid(), os.getuid()):
+    is_own = anywhere or status.st_uid in (os.geteuid(), os.getuid())
+    if stat.S_ISREG(status.st_mode) and is_own:
         return descriptor, status
     os.close(descriptor)
     raise TranscriptRefused("the transcript is no regular file of this user")
@@ -135,32 +147,35 @@ def _read_document(descriptor: int, size: int, position: int) -> Reading:
     return Reading(messages=tuple(parse_document(document)), position=size)
 
 
-def _read_lines(descriptor: int, size: int, position: int, bytes_max: int) -> Reading:
+def _read_lines(
+    descriptor: int, size: int, position: int, bytes_max: int, *, finished: bool
+) -> Reading:
     head = _head(descriptor)
     if head.by_subagent:
         return Reading(position=size, conversation=head.conversation)
     room = bytes_max
     while True:  # ends with the longest line
         data = os.pread(descriptor, room, position)
-        end = data.rfind(b"\n") + 1
-        if end or position + len(data) >= size:
+        is_last = position + len(data) >= size
+        end = len(data) if finished and is_last else data.rfind(b"\n") + 1
+        if end or is_last:
             break
         if room >= LINE_BYTES_MAX:
             return Reading(
-                position=_next_line(descriptor, position, size), complete=False
+                position=_next_line(descriptor, position, size),
+                complete=False,
+                broken=1,
             )
         room *= 4
-    parsed = [
-        parse_line(line)
-        for text in data[:end].split(b"\n")
-        if (line := _decoded(text)) is not None
-    ]
-    is_rest_unfinished = position + len(data) >= size
+    texts = [text for text in data[:end].split(b"\n") if text.strip()]
+    lines = [line for line in map(_decoded, texts) if line is not None]
+    parsed = list(map(parse_line, lines))
     return Reading(
         messages=_with_tools(parsed),
         position=position + end,
-        complete=is_rest_unfinished,
+        complete=is_last,
         conversation=head.conversation,
+        broken=len(texts) - len(lines),
     )
 
 

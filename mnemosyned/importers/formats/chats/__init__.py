@@ -1,0 +1,1 @@
+"""Conversations: exports of ChatGPT and Claude, and transcripts of agents' tools."""

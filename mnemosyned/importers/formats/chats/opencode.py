@@ -1,0 +1,157 @@
+"""Conversations of OpenCode: its database, or the folder of files that it kept before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mnemosyned.importers.formats.chats.transcripts import captured_memory
+from mnemosyned.importers.importer import Bad, Format, Item, Source
+from mnemosyned.importers.reading.memories import text_in
+from mnemosyned.importers.reading.sqlite import SqliteRefused, reading, tables_of
+from mnemosyned.transcripts.cleaning import clean
+from mnemosyned.transcripts.formats import ROLES
+from mnemosyned.transcripts.identity import Identity
+from mnemosyned.transcripts.messages import TranscriptMessage, moment_of
+
+FILE_BYTES_MAX = 16 << 20
+FILES_MAX = 1_000_000
+TABLES = frozenset({"session", "message", "part"})
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A message with its parts."""
+
+    place: str
+    session: str
+    directory: str
+    info: Json
+    parts: Sequence[Json]
+
+
+class OpenCodeDatabase(Format):
+    """`opencode.db`."""
+
+    name = "opencode"
+
+    def recognizes(self, source: Source) -> bool:
+        return tables_of(source) >= TABLES
+
+    def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
+        try:
+            with reading(source.path) as database:
+                rows = database.execute(
+                    "SELECT m.rowid, m.id, m.session_id, s.directory, m.time_created, m.data "
+                    "FROM message AS m JOIN session AS s ON s.id = m.session_id "
+                    "WHERE m.rowid > ? AND s.parent_id IS NULL ORDER BY m.rowid",
+                    (int(position or 0),),
+                )
+                for row, id, session, directory, created, data in rows:
+                    place = f"{source.name}, message {id}"
+                    parts = database.execute(
+                        "SELECT data FROM part WHERE message_id = ? ORDER BY id LIMIT 10000",
+                        (id,),
+                    )
+                    try:
+                        texts = [json.loads(text) for (text,) in parts]
+                        info = {"id": id, "time": {"created": created}}
+                        info |= json.loads(data)
+                    except (ValueError, TypeError, RecursionError):
+                        yield Bad(place, "it is not JSON", str(row))
+                        continue
+                    written = _Written(place, session, directory, info, texts)
+                    if item := _item(written, str(row)):
+                        yield item
+        except SqliteRefused as refused:
+            yield Bad(source.name, str(refused))
+
+
+class OpenCodeFolder(Format):
+    """The folder `storage` with a file for each session, message and part."""
+
+    name = "opencode-files"
+
+    def recognizes(self, source: Source) -> bool:
+        return source.is_folder and all(
+            (_storage(source.path) / name).is_dir() for name in TABLES
+        )
+
+    def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
+        storage = _storage(source.path)
+        for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
+            if number > FILES_MAX or number <= int(position or 0):
+                continue
+            session = _document(path)
+            if isinstance(session, str):
+                yield Bad(str(path), session, str(number))
+            elif not session.get("parentID"):
+                yield from _messages(storage, session, number)
+
+
+def _storage(folder: Path) -> Path:
+    return folder / "storage" if (folder / "storage").is_dir() else folder
+
+
+def _messages(storage: Path, session: Json, number: int) -> Iterator[Item | Bad]:
+    id = text_in(session.get("id"))
+    for path in sorted((storage / "message" / id).glob("*.json")):
+        info = _document(path)
+        if isinstance(info, str):
+            yield Bad(str(path), info)
+            continue
+        folder = storage / "part" / text_in(info.get("id"))
+        parts = [_document(each) for each in sorted(folder.glob("*.json"))]
+        read = [part for part in parts if not isinstance(part, str)]
+        if len(read) < len(parts):
+            yield Bad(str(folder), "a part of the message cannot be read")
+        directory = text_in(session.get("directory"))
+        written = _Written(str(path), id, directory, info, read)
+        # An import goes on with the session, whose ids keep messages from coming twice.
+        if item := _item(written, str(number - 1)):
+            yield item
+
+
+def _document(path: Path) -> Json | str:
+    """Return a file's object, or why there is none."""
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            return f"it exceeds {FILE_BYTES_MAX:,} bytes"
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    except (ValueError, RecursionError):
+        return "it is not JSON"
+    return document if isinstance(document, dict) else "it is no JSON object"
+
+
+def _item(written: _Written, position: str) -> Item | None:
+    """Make the memory of a message, as OpenCode's plugin sends it; None without words."""
+    info = written.info
+    role = ROLES.get(text_in(info.get("role")))
+    text = clean("\n".join(filter(None, map(_part_text, written.parts))))
+    if not (role and text):
+        return None
+    times = info.get("time")
+    created = times.get("created") if isinstance(times, Mapping) else None
+    message = TranscriptMessage(
+        role=role,
+        text=text,
+        created_at=moment_of(created),
+        unique_id=text_in(info.get("id")),
+    )
+    identity = Identity("opencode", written.session, text_in(written.directory))
+    stored = captured_memory(message, identity, written.session)
+    return Item(stored, written.place, position, len(text))
+
+
+def _part_text(part: object) -> str:
+    if not isinstance(part, Mapping) or part.get("type") != "text":
+        return ""
+    is_hidden = part.get("synthetic") or part.get("ignored")
+    return "" if is_hidden else text_in(part.get("text"))

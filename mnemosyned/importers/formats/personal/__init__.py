@@ -1,0 +1,1 @@
+"""Records of a person: shell history, git logs, mail, calendars, contacts."""

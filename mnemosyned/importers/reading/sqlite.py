@@ -1,0 +1,74 @@
+"""SQLite files of other programs, opened so that nothing in or next to them changes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from mnemosyned.importers.importer import Source
+
+SIGNATURE = b"SQLite format 3\0"
+VALUE_BYTES_MAX = 64 << 20
+STEPS_MAX = 2_000_000_000
+"""Instructions of one reading, beyond which a broken or hostile file is given up."""
+_STEPS_AT_A_TIME = 10_000_000
+
+
+class SqliteRefused(Exception):
+    """The file cannot be read as a database."""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database read-only. Raises `SqliteRefused`, also for what is broken in it.
+
+    A file without a write-ahead log is opened as one that never changes, which needs no lock and
+    writes nothing next to it; with one, SQLite must read the log.
+    """
+    has_log = Path(f"{path}-wal").exists()
+    mode = "mode=ro" if has_log else "mode=ro&immutable=1"
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += _STEPS_AT_A_TIME
+        return steps > STEPS_MAX
+
+    try:
+        uri = f"file:{quote(str(path.absolute()))}?{mode}"
+        with closing(sqlite3.connect(uri, uri=True, timeout=5.0)) as database:
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
+            database.execute("PRAGMA query_only = ON")
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.text_factory = _text
+            database.set_progress_handler(count, _STEPS_AT_A_TIME)
+            yield database
+    except sqlite3.Error as error:
+        raise SqliteRefused(f"the database cannot be read: {error}") from error
+
+
+def tables_of(source: Source) -> frozenset[str]:
+    """Return the names of a database's tables; none for another file."""
+    if source.stream or source.is_folder or not source.head.startswith(SIGNATURE):
+        return frozenset()
+    try:
+        with reading(source.path) as database:
+            rows = database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 10000"
+            )
+            return frozenset(name for (name,) in rows)
+    except SqliteRefused:
+        return frozenset()
+
+
+def columns_of(database: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Return the names of a table's columns."""
+    rows = database.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return frozenset(name for (name,) in rows)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
