@@ -92,6 +92,10 @@ if TYPE_CHECKING:
         Learning as Learning,
         LearningKind as LearningKind,
     )
+    from mnemosyned.domain.listing import (
+        SessionTotals as SessionTotals,
+        SourceTotals as SourceTotals,
+    )
     from mnemosyned.domain.memory import (
         Acknowledged as Acknowledged,
         Detail as Detail,
@@ -123,6 +127,11 @@ if TYPE_CHECKING:
         Learned as Learned,
         LearningList as LearningList,
         RemovedLearning as RemovedLearning,
+    )
+    from mnemosyned.verbs.listing import (
+        Listed as Listed,
+        SessionList as SessionList,
+        SourceList as SourceList,
     )
     from mnemosyned.verbs.memories import (
         Expanded as Expanded,

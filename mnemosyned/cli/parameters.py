@@ -29,6 +29,9 @@ def parameter(
     help_text = f"{description[:1].upper()}{description[1:]}"
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
+    if any(isinstance(member, msgspec.inspect.BoolType) for member in _members(kind)):
+        pair = f"{names[0]}/--no-{names[0].removeprefix('--')}"
+        return click.Option([pair, field.name], default=None, help=f"{help_text}.")
     if field.name in FILES:
         return click.Option(names, metavar="FILE|-", help=f"{help_text}, as JSON.")
     choice = _choice(kind)

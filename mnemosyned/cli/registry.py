@@ -73,6 +73,27 @@ _ROWS = (
         "mnem expand 01M2B9QW --depth 1",
     ),
     Command(
+        "list",
+        "look",
+        "List memories, the newest first; no question is needed.",
+        f"{_VERBS}.listing:ListMemories",
+        "mnem list --session work --limit 20",
+    ),
+    Command(
+        "sessions",
+        "look",
+        "List sessions with their counts, the last used first.",
+        f"{_VERBS}.listing:Sessions",
+        "mnem sessions --limit 10",
+    ),
+    Command(
+        "sources",
+        "look",
+        "List sources with their counts, the last used first.",
+        f"{_VERBS}.listing:Sources",
+        "mnem sources",
+    ),
+    Command(
         "learnings",
         "look",
         "List what was learned, newest first.",

@@ -35,12 +35,14 @@ from mnemosyned.service.forgetting.undo import CycleUndo
 from mnemosyned.service.history import with_history
 from mnemosyned.service.intake import check_text
 from mnemosyned.service.learnings import LearningService
+from mnemosyned.service.listing import ListService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.questions import missing_time_note, query_of
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
+from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import (
     Expand,
     Expanded,
@@ -129,6 +131,7 @@ class MemoryService:
             policies=self._policies,
             purge=retention.purger.attempt,
         )
+        lists = ListService(store=self._store.lists, clock=self._clock)
         undo = CycleUndo(
             store=self._store,
             sleeper=self.sleeper,
@@ -140,6 +143,9 @@ class MemoryService:
             Recall: self.recall,
             Get: self.get,
             Expand: self.expand,
+            ListMemories: lists.list_memories,
+            Sessions: lists.sessions,
+            Sources: lists.sources,
             Sleep: self.sleep,
             Undo: undo.undo,
             Forget: retention.forget,

@@ -20,6 +20,7 @@ import msgspec
 
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
+from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request, result_type
 from mnemosyned.verbs.retention import Backup, Forget, Pin, Prune, Restore, Unpin
@@ -82,6 +83,9 @@ class VerbTable:
     recall = Verb(Recall)
     get = Verb(Get)
     expand = Verb(Expand)
+    list = Verb(ListMemories)
+    sessions = Verb(Sessions)
+    sources = Verb(Sources)
     sleep = Verb(Sleep)
     undo = Verb(Undo)
     forget = Verb(Forget)

@@ -151,6 +151,17 @@ def converse(call: Walker) -> None:
     call("expand", id=shorter["expand"][0])
 
 
+def look(call: Walker) -> None:
+    """The verbs that list."""
+    page = call("list", limit=2, order="oldest", tier="archive", history=True)
+    call("list", after=page["next"], session=["kitchen", "hall"], source="cook")
+    call("list", role="user", pinned=True, reveal=True, since=LONG_AGO)
+    call("list", id_prefix="STEP", until="2100-01-01T00:00:00Z")
+    call("list", level="episode")
+    call("sessions", limit=1, prefix="k")
+    call("sources", limit=5, prefix="co")
+
+
 def walk(call: Walker, room: Path) -> None:
     """Every verb with every field of it."""
     whole = {
@@ -212,6 +223,7 @@ def walk(call: Walker, room: Path) -> None:
     call("get", id="first")
     call("get", id=episode, reveal=True)
     call("expand", id=episode, reveal=False, depth=0)
+    look(call)
     cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
     call("log", cycle=cycle)
     call("restore", id="step-1")

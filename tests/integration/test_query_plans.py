@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from mnemosyned import Memory
 from mnemosyned.verbs.memories import Remember
 
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 GROWING = ("working_memory", "archive", "detail", "episodic_memory", "compacted")
 WHOLE = "EXCEPT SELECT"
 """Which names nobody bears is asked of all memories, as a purge goes through the whole file."""
@@ -48,6 +50,12 @@ def ids(database: Path, table: str) -> list[str]:
         lambda memory, _, episode: memory.forget(episode, dry_run=True),
         lambda memory, *_: memory.recall("what did Anna say of number 7?"),
         lambda memory, *_: memory.remember("Anna says number 7 again", session="s1"),
+        lambda memory, original, _: memory.list(id_prefix=original[:20].lower()),
+        lambda memory, *_: memory.list(limit=2),
+        lambda memory, *_: memory.list(limit=2, order="oldest", role="Anna"),
+        lambda memory, *_: memory.list(session="s1", since=LONG_AGO, history=True),
+        lambda memory, *_: memory.list(source="notes", pinned=True),
+        lambda memory, *_: memory.list(level="day"),
         lambda memory, *_: memory.compact(
             [{"role": "user", "content": "Anna went home."}] * 9
         ),
@@ -61,6 +69,12 @@ def ids(database: Path, table: str) -> list[str]:
         "preview",
         "recall",
         "keep",
+        "list-by-id",
+        "list",
+        "list-oldest",
+        "list-session",
+        "list-pinned",
+        "list-days",
         "compact",
     ],
 )

@@ -9,6 +9,7 @@ from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.ports.compactions import CompactionStore
 from mnemosyned.domain.ports.deletion import DeletionStore
 from mnemosyned.domain.ports.learnings import LearningStore
+from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.domain.ports.maintenance import MaintenanceStore
 from mnemosyned.domain.ports.records import RecordStore
 from mnemosyned.domain.ports.retention import RetentionStore, UndoStore
@@ -26,6 +27,11 @@ class MemoryStore(Protocol):
     @property
     def memories(self) -> RecordStore:
         """Single memories and episodes."""
+        ...
+
+    @property
+    def lists(self) -> ListStore:
+        """Memories and summaries in the order of time, sessions and sources."""
         ...
 
     @property

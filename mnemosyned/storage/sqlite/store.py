@@ -19,6 +19,7 @@ from mnemosyned.storage.sqlite.stores.clock import SqliteClock
 from mnemosyned.storage.sqlite.stores.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
 from mnemosyned.storage.sqlite.stores.learnings import SqliteLearnings
+from mnemosyned.storage.sqlite.stores.listing import SqliteLists
 from mnemosyned.storage.sqlite.stores.maintenance import SqliteMaintenance
 from mnemosyned.storage.sqlite.stores.records import SqliteRecords
 from mnemosyned.storage.sqlite.stores.retention import SqliteRetention
@@ -56,6 +57,7 @@ class SqliteStore:
         frequencies = Frequencies()
         shared = (self._writer, self._readers)
         self.memories = SqliteRecords(*shared)
+        self.lists = SqliteLists(*shared)
         self.search = SqliteSearch(*shared, frequencies)
         self.sleep = SqliteSleep(*shared)
         self.rollups = SqliteRollups(*shared)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 
-from mnemosyned.domain.memory import (
-    Episode,
-    MemoryRecord,
-    Tier,
-)
+from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.search import SearchStore
 from mnemosyned.domain.search.query import (
     Documents,
@@ -23,13 +18,7 @@ from mnemosyned.storage.sqlite.database.transactions import Transactional, reads
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.search.search import search
-from mnemosyned.storage.sqlite.tables.memories import episode_at
-from mnemosyned.storage.sqlite.tables.rows import (
-    ARCHIVE_FIELDS,
-    MEMORY_FIELDS,
-    SEQ_AMONG,
-    memory_from,
-)
+from mnemosyned.storage.sqlite.tables.memories import episode_at, memories_at
 
 
 class SqliteSearch(Transactional, SearchStore):
@@ -51,12 +40,9 @@ class SqliteSearch(Transactional, SearchStore):
     def documents(
         self, connection: sqlite3.Connection, results: Sequence[RankedResult]
     ) -> Documents:
-        asked = {place.memory for place in results} - {None}
+        asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
-        positions = json.dumps(list(asked))
-        memories = _working_memories(connection, positions)
-        if len(memories) < len(asked):
-            memories |= _archived_memories(connection, positions)
+        memories = memories_at(connection, asked)
         episodes: dict[int, Episode] = {}
         for place in results:
             if place.episode is not None and (
@@ -64,27 +50,3 @@ class SqliteSearch(Transactional, SearchStore):
             ):
                 episodes[place.episode] = episode
         return Documents(memories, episodes)
-
-
-def _working_memories(
-    connection: sqlite3.Connection, positions: str
-) -> dict[int, MemoryRecord]:
-    rows = connection.execute(
-        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}",
-        (positions,),
-    )
-    return {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in rows}
-
-
-def _archived_memories(
-    connection: sqlite3.Connection, positions: str
-) -> dict[int, MemoryRecord]:
-    rows = connection.execute(
-        f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
-        f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{SEQ_AMONG}",
-        (positions,),
-    )
-    return {
-        seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
-        for seq, episode, *row in rows
-    }

@@ -1,18 +1,24 @@
-"""Episodes with their provenance and details, and the size of the working tier."""
+"""Memories and episodes by their rows, and the size of the working tier."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
-from mnemosyned.domain.memory import Detail, Episode
+from mnemosyned.domain.memory import Detail, Episode, MemoryRecord, Tier
 from mnemosyned.domain.rollup import distinct
 from mnemosyned.storage.sqlite.tables.hierarchy import BELOW
 from mnemosyned.storage.sqlite.tables.rows import (
+    ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
+    MEMORY_FIELDS,
+    SEQ_AMONG,
     detail_from,
     episode_from,
+    memory_from,
 )
 
 
@@ -64,3 +70,38 @@ def _details(connection: sqlite3.Connection, episode: Episode) -> tuple[Detail, 
     )
     details = tuple(detail_from(row) for row in rows)
     return distinct(details) if episode.level else details
+
+
+def memories_at(
+    connection: sqlite3.Connection, seqs: Collection[int]
+) -> dict[int, MemoryRecord]:
+    """The memories of these rows, wherever each is."""
+    positions = json.dumps(list(seqs))
+    memories = _working_memories(connection, positions)
+    if len(memories) < len(seqs):
+        memories |= _archived_memories(connection, positions)
+    return memories
+
+
+def _working_memories(
+    connection: sqlite3.Connection, positions: str
+) -> dict[int, MemoryRecord]:
+    rows = connection.execute(
+        f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}",
+        (positions,),
+    )
+    return {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in rows}
+
+
+def _archived_memories(
+    connection: sqlite3.Connection, positions: str
+) -> dict[int, MemoryRecord]:
+    rows = connection.execute(
+        f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM archive AS a "
+        f"JOIN episodic_memory AS e ON e.seq = a.episode_seq WHERE a.{SEQ_AMONG}",
+        (positions,),
+    )
+    return {
+        seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+        for seq, episode, *row in rows
+    }

@@ -1,0 +1,139 @@
+"""Verbs that list what is kept: memories and summaries, sessions, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from mnemosyned.domain.listing import ListOrder, SessionTotals, SourceTotals
+from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.verbs.request import Instant, Name, Names, PageSize, Request, Reveal
+
+Cursor = Annotated[str, Meta(min_length=1, max_length=100)]
+LEVELS = ("episode", "day", "week", "month")
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One page of a list, in the order asked for."""
+
+    memories: list[MemoryRecord]
+    episodes: list[Episode] = msgspec.field(default_factory=list)
+    """Summaries, where a level, the episodic tier or the beginning of an id was asked for."""
+    next: str | None = None
+    """The cursor of the next page, for `after`; null on the last one."""
+
+    def __iter__(self) -> Iterator[MemoryRecord | Episode]:
+        yield from self.memories
+        yield from self.episodes
+
+    def __len__(self) -> int:
+        return len(self.memories) + len(self.episodes)
+
+
+class ListMemories(
+    Request[Listed], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """List memories, the newest first; no question is needed.
+
+    With a level, the summaries of that level. Pass `next` of a page as `after` to go on: what is
+    remembered or moved by a sleep cycle meanwhile neither repeats nor hides anything.
+
+    Raises `InvalidTime`.
+    """
+
+    verb = "list"
+
+    limit: Annotated[PageSize, Meta(description="maximum number of records")] = 50
+    order: Annotated[ListOrder, Meta(description="newest or oldest first")] = (
+        ListOrder.NEWEST
+    )
+    after: Annotated[
+        Cursor | None, Meta(description="go on after a page: its `next`")
+    ] = None
+    session: Annotated[Names, Meta(description="only this session; repeatable")] = None
+    source: Annotated[Names, Meta(description="only this source; repeatable")] = None
+    role: Annotated[Names, Meta(description="only this role; repeatable")] = None
+    tier: Annotated[Tier | None, Meta(description="only this tier")] = None
+    level: Annotated[
+        Literal["episode", "day", "week", "month"] | None,
+        Meta(description="summaries of this level instead of memories"),
+    ] = None
+    since: Annotated[
+        Instant | None, Meta(description="only what happened at or after this time")
+    ] = None
+    until: Annotated[
+        Instant | None, Meta(description="only what happened before this time")
+    ] = None
+    pinned: Annotated[
+        bool | None,
+        Meta(description="only pinned memories; false: only those that are not"),
+    ] = None
+    id_prefix: Annotated[
+        Name | None,
+        Meta(
+            description="only ids that begin so, in upper or lower case; summaries too"
+        ),
+    ] = None
+    history: Annotated[
+        bool, Meta(description="include superseded and expired memories")
+    ] = False
+    reveal: Reveal = False
+
+
+class SessionList(msgspec.Struct, frozen=True):
+    """Sessions, the last used first."""
+
+    sessions: list[SessionTotals]
+    total: int
+    """Number of all sessions."""
+
+    def __iter__(self) -> Iterator[SessionTotals]:
+        return iter(self.sessions)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+
+class Sessions(
+    Request[SessionList], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """List sessions with their counts, the last used first.
+
+    Raises `StorageFailed`.
+    """
+
+    limit: Annotated[PageSize, Meta(description="maximum number of sessions")] = 50
+    prefix: Annotated[
+        Name | None, Meta(description="only sessions whose names begin so")
+    ] = None
+
+
+class SourceList(msgspec.Struct, frozen=True):
+    """Sources, the last used first."""
+
+    sources: list[SourceTotals]
+    total: int
+    """Number of all sources."""
+
+    def __iter__(self) -> Iterator[SourceTotals]:
+        return iter(self.sources)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+class Sources(
+    Request[SourceList], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """List sources with their counts, the last used first.
+
+    Raises `StorageFailed`.
+    """
+
+    limit: Annotated[PageSize, Meta(description="maximum number of sources")] = 50
+    prefix: Annotated[
+        Name | None, Meta(description="only sources whose names begin so")
+    ] = None
