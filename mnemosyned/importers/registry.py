@@ -36,6 +36,22 @@ FORMATS: tuple[Entry, ...] = (
         "chats.opencode:OpenCodeFolder",
     ),
     Entry("opencode", "OpenCode's database", "chats.opencode:OpenCodeDatabase"),
+    Entry(
+        "mnemosyne-memory",
+        "a database or export of mnemosyne-memory",
+        "stores.mnemosyne_memory:MnemosyneMemory",
+    ),
+    Entry(
+        "mcp-memory-service",
+        "a database or export of mcp-memory-service",
+        "stores.mcp_memory_service:McpMemoryService",
+    ),
+    Entry("mem0", "a store or export of mem0 or OpenMemory", "stores.mem0:Mem0"),
+    Entry(
+        "basic-memory",
+        "the database of basic-memory",
+        "stores.basic_memory:BasicMemory",
+    ),
     Entry("chatgpt", "ChatGPT's export", "chats.chatgpt:ChatGptExport"),
     Entry("claude", "Claude's export", "chats.claude:ClaudeExport"),
     Entry(
@@ -46,6 +62,9 @@ FORMATS: tuple[Entry, ...] = (
     Entry("json", "memories as a JSON list", "json_array:JsonArray"),
     Entry("jsonl", "memories, one JSON object a line", "jsonl:JsonLines"),
     Entry("git-log", "the saved output of git log", "personal.commits:SavedLog"),
+    Entry("mbox", "mail in an mbox file", "personal.mail:Mailbox"),
+    Entry("calendar", "a calendar in iCalendar's form", "personal.calendars:Calendar"),
+    Entry("contacts", "an address book of vCards", "personal.contacts:Contacts"),
     Entry("shell", "a history of bash, zsh or fish", "personal.shell:ShellHistory"),
     Entry("notes", "notes in Markdown", "notes.notes:Notes"),
 )

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+import zipfile
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from support.import_samples import SAMPLES, Expected, Sample
+from support.import_personal import PERSONAL, calendar
+from support.import_samples import (
+    SAMPLES,
+    Expected,
+    Sample,
+    chatgpt_conversation,
+    chatgpt_zip,
+    note,
+)
+from support.import_stores import STORES, mem0_history
 
+from mnemosyned.importers.formats.chats.chatgpt import ChatGptExport
 from mnemosyned.importers.importer import START, Bad, Format, Item, Source
+from mnemosyned.importers.plan import plan_import
 from mnemosyned.importers.registry import recognized
 
 EVERY_SAMPLE = pytest.mark.parametrize(
-    "sample", SAMPLES, ids=lambda sample: f"{sample.format}-{sample.write.__name__}"
+    "sample",
+    [*SAMPLES, *STORES, *PERSONAL],
+    ids=lambda sample: f"{sample.format}-{sample.write.__name__}",
 )
 
 
@@ -130,3 +147,125 @@ def test_broken_files_are_reported_and_never_a_crash(
             recognized(Source.named(path))
         file.write_bytes(data)
     assert ends, "nothing was read of any of them"
+
+
+# ------------------------------------------------------------------- hostile
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.json", ".bash_history", "a.log", "a.mbox", "a.ics"]
+)
+def test_a_line_of_20_megabytes_does_not_hide_what_follows(
+    name: str, tmp_path: Path
+) -> None:
+    """Of JSON that is one document, the line is a part like any other."""
+    giant = b"x" * (20 << 20)
+    texts = {
+        "a.jsonl": b'{"content": "%s"}\n{"content": "last"}\n' % giant,
+        "a.json": b'[{"content": "%s"}, {"content": "last"}]' % giant,
+        ".bash_history": b"%s\nlast\n" % giant,
+        "a.log": b"commit 1111111\nAuthor: A <a>\nDate: 2026-03-16 09:00:00 +0100\n\n    %s\n"
+        b"    last\n" % giant,
+        "a.mbox": b"From a Mon Mar 16 09:00:00 2026\nSubject: a\n\n%s\n\n"
+        b"From a Mon Mar 16 09:00:00 2026\nSubject: last\n\n" % giant,
+        "a.ics": b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:%s\nEND:VEVENT\n"
+        b"BEGIN:VEVENT\nSUMMARY:last\nEND:VEVENT\n" % giant,
+    }
+    path = tmp_path / name
+    path.write_bytes(texts[name])
+
+    items, _ = read(path)
+
+    assert items[-1].memory.content.endswith("last")
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zip"
+    head = json.dumps([chatgpt_conversation()]).encode()[:-1] + b","
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("conversations.json", "w", force_zip64=True) as member,
+    ):
+        member.write(head)
+        for _ in range(100):
+            member.write(b" " * (1 << 20))
+
+    records = list(ChatGptExport().read(Source.named(path), START))
+
+    (refused,) = records
+    assert isinstance(refused, Bad)
+    assert "which no export does" in refused.reason
+
+
+def test_an_archive_that_is_cut_off_gives_no_items_and_a_reason(tmp_path: Path) -> None:
+    path = chatgpt_zip(tmp_path)
+    path.write_bytes(path.read_bytes()[:-30])
+
+    records = list(ChatGptExport().read(Source.named(path), START))
+
+    assert [type(record) for record in records] == [Bad]
+
+
+def test_a_calendar_without_its_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "icalendar", None)
+
+    _, bad = read(calendar(tmp_path))
+
+    assert bad[0].reason == (
+        "it needs icalendar; install it with: pip install 'mnemosyned[personal]'"
+    )
+
+
+def test_a_database_is_not_changed_by_reading_it(tmp_path: Path) -> None:
+    path = mem0_history(tmp_path)
+    before = path.read_bytes()
+
+    read(path)
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_long_note_is_split_at_its_headings(tmp_path: Path) -> None:
+    path = tmp_path / "Garden.md"
+    body = "\n\n".join(
+        f"## Bed {bed}\n\n" + "Tomatoes need water. " * 100 for bed in range(1, 5)
+    )
+    path.write_text(f"# Garden\n\nIntro\n\n```\n# no heading\n```\n\n{body}")
+
+    items, _ = read(path)
+
+    contents = [item.memory.content for item in items]
+    assert len(contents) == 4
+    assert contents[1].startswith("Garden\n\n## Bed 2\n")
+    assert all(len(content) < 4_200 for content in contents)
+    assert all(item.memory.metadata["title"] == "Garden" for item in items)
+    assert len({item.memory.id for item in items}) == 4
+
+
+def test_a_front_matter_of_aliases_is_refused_and_the_note_kept(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.md"
+    path.write_text("---\na: &a [1]\nb: [*a, *a]\n---\nWords\n")
+
+    items, bad = read(path)
+
+    assert "aliases are not read" in bad[0].reason
+    assert "Words" in items[0].memory.content
+
+
+def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
+    tmp_path: Path,
+) -> None:
+    note(tmp_path)
+    (tmp_path / "Vault" / "again").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "Vault" / "self.md").symlink_to("self.md")
+    os.mkfifo(tmp_path / "Vault" / "pipe.md")
+    deleted = tmp_path / "Vault" / ".trash" / "old.md"
+    deleted.parent.mkdir()
+    deleted.write_text("Old")
+
+    plan = plan_import([Source.named(tmp_path)], None)
+
+    assert [part.source.path.name for part in plan.parts] == ["Ferry.md"]

@@ -1,0 +1,1 @@
+"""Stores of other memory programs."""

@@ -1,0 +1,71 @@
+"""Transcripts that are captured by hooks and imported later are stored once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.agents import (
+    Agent,
+    Json,
+    claude,
+    claude_line,
+    codex,
+    codex_event,
+    codex_meta,
+    texts,
+    write_lines,
+)
+
+from mnemosyned.hooks.service import HookService
+from mnemosyned.importers.importer import START, Item, Source
+from mnemosyned.importers.registry import recognized
+from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.memories import RememberMany
+
+TALKS: dict[str, tuple[Callable[..., Agent], str, list[Json]]] = {
+    "transcript": (
+        claude,
+        "claude-code:s1",
+        [
+            claude_line("user", "Why is the cart empty?", uuid="u1"),
+            claude_line("assistant", "The cookie expires.", uuid="u2", minutes=1),
+        ],
+    ),
+    "rollout": (
+        codex,
+        "codex:0199",
+        [
+            codex_meta(),
+            codex_event("user_message", "Fix the tax rounding"),
+            codex_event("agent_message", "Rounded half to even.", minutes=1),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("fixture", TALKS)
+def test_an_import_after_capture_stores_nothing_twice(
+    fixture: str,
+    hooks: HookService,
+    service: MemoryService,
+    store: SqliteStore,
+    request: pytest.FixtureRequest,
+) -> None:
+    agent, session, lines = TALKS[fixture]
+    path: Path = request.getfixturevalue(fixture)
+    write_lines(path, lines[:-1])
+    agent(hooks, path).call(hook_event_name="Stop")
+    write_lines(path, lines[-1:])
+
+    source = Source.named(path)
+    format = recognized(source)
+    assert format
+    items = [each for each in format.read(source, START) if isinstance(each, Item)]
+    answers = service.call(RememberMany([item.memory for item in items])).memories
+    agent(hooks, path).call(hook_event_name="Stop")
+
+    assert [answer.stored for answer in answers] == [False, True]
+    assert len(texts(store, session)) == 2
