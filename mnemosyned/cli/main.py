@@ -9,7 +9,7 @@ import click
 
 from mnemosyned.cli.exits import EXIT_CODES, EXIT_INTERRUPTED, EXIT_OF_KIND
 from mnemosyned.cli.group import CommandTable
-from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
+from mnemosyned.domain.errors import InvalidRequest, InvalidTime, MnemosynedError
 from mnemosyned.version import __version__
 
 HELP_COLUMNS = 100
@@ -68,4 +68,13 @@ def _print_error(error: MnemosynedError) -> None:
         shown = {"code": error.code, "message": error.message, "field": error.field}
         say_json({"error": shown}, err=True)
     else:
-        say(f"mnem: {error.message}", err=True)
+        say(f"mnem: {_in_the_shell(error)}", err=True)
+
+
+def _in_the_shell(error: MnemosynedError) -> str:
+    """The message of an error, which names a time by its option."""
+    field = error.field or ""
+    if isinstance(error, InvalidTime) and field and error.message.startswith(field):
+        option = f"--{field.replace('_', '-')}"
+        return option + error.message.removeprefix(field)
+    return error.message

@@ -84,7 +84,7 @@ class InvalidText(MnemosynedError):
 
 
 class InvalidTime(MnemosynedError):
-    """A time lies in the future or names no zone."""
+    """A time that is not one, that can be read in two ways, or that lies in the future."""
 
     code = "invalid_time"
     kind = Kind.INVALID

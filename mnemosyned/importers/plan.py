@@ -11,6 +11,7 @@ from pathlib import Path
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.importers.importer import START, Bad, Format, Item, Source
 from mnemosyned.importers.registry import FORMATS, format_named, recognized
+from mnemosyned.verbs.request import instant
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -108,7 +109,7 @@ def _first_time(part: Part) -> datetime:
     try:
         for record in part.format.read(part.source, START):
             if isinstance(record, Item):
-                return record.memory.created_at or _LAST
+                return instant(record.memory.created_at) or _LAST
     except OSError:
         pass  # reported when it is read
     return _LAST

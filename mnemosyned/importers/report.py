@@ -9,6 +9,7 @@ from datetime import datetime
 
 from mnemosyned.importers.importer import Bad, Item
 from mnemosyned.verbs.memories import Remember, RememberedMany
+from mnemosyned.verbs.request import instant
 
 PROBLEMS_SHOWN_MAX = 20
 SESSIONS_MAX = 10_000
@@ -70,7 +71,7 @@ class Preview:
         self.sources[memory.source or ""] += 1
         if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:
             self.sessions[memory.session] += 1
-        moment = memory.created_at
+        moment = instant(memory.created_at)
         if moment is None:
             self.undated += 1
             return

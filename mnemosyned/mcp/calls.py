@@ -84,9 +84,7 @@ def remember(exchange: Exchange, tool: RememberTool) -> Remembered:
             source=identity.client,
             role=tool.role,
             created_at=parse_moment(tool.when, field="when", now=now),
-            valid_until=parse_moment(
-                tool.valid_until, field="valid_until", now=now, is_end=True
-            ),
+            valid_until=parse_moment(tool.valid_until, field="valid_until", now=now),
             supersedes=tool.supersedes,
             dedupe=tool.supersedes is None,
         )
@@ -141,7 +139,7 @@ def _search(
             session=None if sessions is None else list(sessions),
             source=tool.source,
             since=parse_moment(tool.since, field="since", now=now),
-            until=parse_moment(tool.until, field="until", now=now, is_end=True),
+            until=parse_moment(tool.until, field="until", now=now),
         )
     )
     return answer.hits, answer.note
@@ -249,7 +247,7 @@ def forget(exchange: Exchange, tool: ForgetTool) -> ForgetReceipt:
         session=tool.session,
         source=tool.source,
         since=parse_moment(tool.since, field="since", now=now),
-        until=parse_moment(tool.until, field="until", now=now, is_end=True),
+        until=parse_moment(tool.until, field="until", now=now),
         dry_run=not tool.confirm,
     )
     try:

@@ -18,9 +18,9 @@ QUOTED = (
 When = Annotated[
     str,
     Meta(
-        min_length=4,
-        max_length=40,
-        description="a date or time, such as 2026-03-09 or 2026-03-09T14:30",
+        min_length=1,
+        max_length=100,
+        description="a date or time: 2026-03-09, 2026-03-09T14:30, yesterday, 7d ago",
     ),
 ]
 Offset = Annotated[int, Meta(ge=0, le=1_000_000_000)]

@@ -7,13 +7,12 @@ import binascii
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from mnemosyned.domain.instants import in_zone
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
 from mnemosyned.mcp.calls import Exchange
@@ -47,6 +46,7 @@ from mnemosyned.mcp.protocol import (
 from mnemosyned.mcp.server import handle
 from mnemosyned.mcp.tools import BY_NAME
 from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.times import local_now
 
 PATH = "/mcp"
 EVENT_STREAM = "text/event-stream"
@@ -76,16 +76,11 @@ _STATUS_OF_MODERN_FAULT = {
 log = logger()
 
 
-def now_here() -> datetime:
-    """The time, with the zone of this machine."""
-    return in_zone(datetime.now(UTC), None)
-
-
 def mcp_route(
     caller: Caller,
     sessions: ProjectSessions,
     *,
-    now: Callable[[], datetime] = now_here,
+    now: Callable[[], datetime] = local_now,
 ) -> Route:
     """The function that answers a message posted to `/mcp`."""
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from itertools import accumulate
 from typing import TypeVar
 
 import msgspec
 
-from mnemosyned.domain.errors import InvalidTime
 from mnemosyned.domain.instants import in_zone
 from mnemosyned.domain.memory import Episode, MemoryRecord
 from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.domain.summary.prompt import neutralize, neutralize_line
 from mnemosyned.domain.text.token_estimate import TokenEstimator
 from mnemosyned.mcp.forms import HitLine, Part, Quotation
+from mnemosyned.verbs.times import read_given
 
 T = TypeVar("T")
 
@@ -72,26 +72,12 @@ def day_of(moment: datetime, zone: tzinfo | None) -> str:
     return local.isoformat(" ", timespec="minutes")
 
 
-def parse_moment(
-    text: str | None, *, field: str, now: datetime, is_end: bool = False
-) -> datetime | None:
+def parse_moment(text: str | None, *, field: str, now: datetime) -> datetime | None:
     """A time as a model writes it; without a zone, here. As an end, a date is included.
 
     Raises `InvalidTime`.
     """
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        is_date = len(text) <= len("2026-03-09")
-        if is_date and is_end:
-            moment += timedelta(days=1)
-        return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
-    except (ValueError, OverflowError) as error:
-        raise InvalidTime(
-            f"{field} is no time; write it as 2026-03-09 or 2026-03-09T14:30",
-            field=field,
-        ) from error
+    return None if text is None else read_given(text, field=field, now=now)
 
 
 def hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLine:

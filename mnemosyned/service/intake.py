@@ -30,6 +30,7 @@ from mnemosyned.domain.secrets.masking import (
     mask_secrets,
 )
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
+from mnemosyned.verbs.request import Instant, instant
 
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
@@ -161,10 +162,9 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
         )
 
 
-def check_created_at(
-    created_at: datetime | None, now: datetime, *, field: str
-) -> datetime:
+def check_created_at(given: Instant | None, now: datetime, *, field: str) -> datetime:
     """Return the time of a memory in UTC, by default now. Raises `InvalidTime`."""
+    created_at = instant(given)
     if created_at is None:
         return now
     if created_at.tzinfo is None:
@@ -179,8 +179,9 @@ def check_created_at(
     return to_utc(created_at, field=field)
 
 
-def to_utc(moment: datetime, *, field: str) -> datetime:
+def to_utc(given: Instant, *, field: str) -> datetime:
     """Convert an instant to UTC. Raises `InvalidTime` for one outside the calendar."""
+    moment = instant(given)
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:

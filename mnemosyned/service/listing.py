@@ -14,6 +14,7 @@ from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.domain.secrets.exact_values import mask_episode, without_superseded
 from mnemosyned.domain.secrets.masking import mask_memory
+from mnemosyned.service.intake import to_utc
 from mnemosyned.verbs.listing import (
     LEVELS,
     Listed,
@@ -84,8 +85,8 @@ class ListService:
             roles=names(request.role),
             tier=request.tier,
             level=LEVELS.index(request.level) if request.level else None,
-            since=request.since,
-            until=request.until,
+            since=to_utc(request.since, field="since") if request.since else None,
+            until=to_utc(request.until, field="until") if request.until else None,
             pinned=request.pinned,
             id_prefix=request.id_prefix or "",
             valid_at=None if request.history else self._clock.now(),

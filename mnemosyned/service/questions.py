@@ -19,7 +19,7 @@ from mnemosyned.domain.search.source_hints import (
 from mnemosyned.domain.text.terms import Terms, content_terms, terms
 from mnemosyned.service.intake import to_utc
 from mnemosyned.verbs.memories import Recall
-from mnemosyned.verbs.request import names
+from mnemosyned.verbs.request import instant, names
 
 _INSTANT = timedelta(microseconds=1)
 SUBJECT_WORDS_MAX = 5
@@ -28,7 +28,7 @@ SUBJECT_WORDS_MAX = 5
 
 def query_of(request: Recall, *, now: datetime) -> Query:
     """Return the query that a recall asks at this time."""
-    asked_at = request.asked_at or in_zone(now, None)
+    asked_at = instant(request.asked_at) or in_zone(now, None)
     times = parse_times(request.query, asked_at)
     asked = AskedSource()
     subject: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ class Remember(
     ] = ""
     created_at: Annotated[
         Instant | None,
-        Meta(description="when it happened: 2026-03-09T14:30:00Z; default: now"),
+        Meta(description="when it happened: 2026-03-09, yesterday 14:30; default: now"),
     ] = None
     importance: Annotated[
         float, Meta(description="weight in ranking, 0 to 1", ge=0, le=1)
@@ -89,7 +89,7 @@ class Remember(
     ] = False
     valid_until: Annotated[
         Instant | None,
-        Meta(description="do not recall or summarize it after this time"),
+        Meta(description="do not recall or summarize it after this time: tomorrow, 7d"),
     ] = None
     supersedes: Annotated[
         Name | None, Meta(description="the id of the memory it replaces")
@@ -167,16 +167,16 @@ class Recall(_Query[Recalled], frozen=True, forbid_unknown_fields=True, kw_only=
     source: Annotated[Names, Meta(description="only this source; repeatable")] = None
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
     since: Annotated[
-        Instant | None, Meta(description="only what happened at or after this time")
+        Instant | None,
+        Meta(description="only what happened at or after this time: yesterday, 7d"),
     ] = None
     until: Annotated[
-        Instant | None, Meta(description="only what happened before this time")
+        Instant | None,
+        Meta(description="only what happened until then; a day named is included"),
     ] = None
     asked_at: Annotated[
         Instant | None,
-        Meta(
-            description='the time, with zone, that "yesterday" refers to; default: now, here'
-        ),
+        Meta(description='the time that "yesterday" refers to; default: now, here'),
     ] = None
     explain: Annotated[bool, Meta(description="show the parts of each score")] = False
     history: Annotated[

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import chain
+from types import UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
     Generic,
     TypeVar,
+    Union,
     cast,
     get_args,
     get_origin,
+    overload,
 )
 
 import msgspec
@@ -38,7 +42,21 @@ NAMES_MAX = 1_000
 
 Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
-Instant = Annotated[datetime, Meta(tz=True)]
+if TYPE_CHECKING:
+    Instant = datetime | date | timedelta | str
+else:
+    Instant = Annotated[
+        datetime,
+        Meta(
+            tz=True,
+            extra_json_schema={
+                "format": "time",
+                "examples": ["yesterday", "7d", "2026-03-09", "2026-03-09T14:30:00Z"],
+            },
+        ),
+    ]
+"""A time. A caller may give it in words, as a date or as so long ago; a request that was checked
+has a `datetime` with its zone, which `instant` returns."""
 Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
 QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
@@ -97,6 +115,15 @@ def names(given: str | list[str] | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+@overload
+def instant(given: Instant) -> datetime: ...
+@overload
+def instant(given: Instant | None) -> datetime | None: ...
+def instant(given: Instant | None) -> datetime | None:
+    """The time of a request that was checked."""
+    return cast("datetime | None", given)
+
+
 def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
     """Describe the fields of a request, in order."""
     return cast("msgspec.inspect.StructType", msgspec.inspect.type_info(verb)).fields
@@ -130,8 +157,15 @@ def parse_result(verb: type[Request[R]], answer: bytes) -> R:
 
 def parse(verb: type[Request[R]], body: bytes | bytearray) -> Request[R]:
     """A request from its JSON. Raises the error that names the field at fault."""
+    return _parsed(verb, body, given=None)
+
+
+def _parsed(
+    verb: type[Request[R]], body: bytes | bytearray, *, given: Request[R] | None
+) -> Request[R]:
+    """A request from its JSON, which was written of the one `given`, if any."""
     try:
-        request: Request[R] = _decoder(verb).decode(body)
+        request = _decoded(verb, body, given)
     except msgspec.ValidationError as error:
         raise _invalid(error, verb) from error
     except UnicodeDecodeError as error:
@@ -144,24 +178,61 @@ def parse(verb: type[Request[R]], body: bytes | bytearray) -> Request[R]:
     return request
 
 
+def _decoded(
+    verb: type[Request[R]], body: bytes | bytearray, given: Request[R] | None
+) -> Request[R]:
+    """Decode a request, and again with its times read where they are not written by RFC 3339.
+
+    A time in that form costs its decoding and nothing more.
+    """
+    decoder = _decoder(verb)
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        if not _is_of_a_time(error):
+            raise
+    # Loaded here: most requests have no time in words.
+    from mnemosyned.verbs.times import read_fields, read_request  # noqa: PLC0415
+
+    if given is not None:
+        return decoder.decode(msgspec.json.encode(read_request(given)))
+    return msgspec.convert(read_fields(verb, msgspec.json.decode(body)), verb)
+
+
+def _is_of_a_time(error: msgspec.ValidationError) -> bool:
+    problem = str(error)
+    return "RFC3339" in problem or "timezone" in problem
+
+
 def parse_text(
     verb: type[Request[R]], fields: Mapping[str, str | list[str]]
 ) -> Request[R]:
     """A request from words, as a URL or a shell gives them."""
     _decoder(verb)
     try:
-        request = msgspec.convert(fields, verb, strict=False)
+        request = msgspec.convert(_times_read(verb, fields), verb, strict=False)
     except msgspec.ValidationError as error:
         raise _invalid(error, verb) from error
     _check_depth(request)
     return request
 
 
+def _times_read(verb: type[Request[Any]], fields: Mapping[str, Any]) -> object:
+    """The fields with their times read: msgspec would take 2026 for seconds since 1970."""
+    if fields.keys().isdisjoint(time_fields(verb)):
+        return fields
+    # Loaded here: most requests have no time.
+    from mnemosyned.verbs.times import read_fields  # noqa: PLC0415
+
+    return read_fields(verb, fields)
+
+
 def checked(request: Request[R]) -> Request[R]:
     """Check a request by the rules that a request over the socket has to pass, and return it."""
     _check_text(request)
     try:
-        return parse(type(request), msgspec.json.encode(request))
+        body = msgspec.json.encode(request)
+        return _parsed(type(request), body, given=request)
     except UnicodeEncodeError as error:
         raise InvalidText(
             f"the text is not valid Unicode at character {error.start}; decode it first"
@@ -205,6 +276,25 @@ def _check_depth(request: Request[Any], place: str = "") -> None:
                 f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
                 field=place + name,
             )
+
+
+@cache
+def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
+    """The names of the fields that are times."""
+    return frozenset(
+        field.name
+        for field in msgspec.structs.fields(verb)
+        if datetime in members(field.type)
+    )
+
+
+def members(kind: object) -> tuple[object, ...]:
+    """The types of a union, without what is noted of each."""
+    if get_origin(kind) is Annotated:
+        return members(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return tuple(chain.from_iterable(map(members, get_args(kind))))
+    return (kind,)
 
 
 @cache

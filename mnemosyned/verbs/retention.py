@@ -83,10 +83,12 @@ class Forget(_Target[Forgotten], frozen=True, forbid_unknown_fields=True, kw_onl
         Names, Meta(description="memories of this source; repeatable")
     ] = None
     since: Annotated[
-        Instant | None, Meta(description="what happened at or after this time")
+        Instant | None,
+        Meta(description="what happened at or after this time: 2026-03-09, 7d"),
     ] = None
     until: Annotated[
-        Instant | None, Meta(description="what happened before this time")
+        Instant | None,
+        Meta(description="what happened until then; a day named is included"),
     ] = None
     person: Annotated[
         Name | None,

@@ -32,6 +32,7 @@ from support.fakes import FakeClock
 from mnemosyned import Memory, Remember
 from mnemosyned.service.policies import default_counter
 from mnemosyned.verbs.conversation import Assembled
+from mnemosyned.verbs.request import instant
 
 WINDOW = 4_000
 SINGLE_FACT = 4
@@ -53,10 +54,11 @@ class Outcome:
 
 def message(turn: Remember, *, first: str) -> dict[str, Any]:
     """A turn as an agent's messages have it; the first to speak is the user."""
+    moment = instant(turn.created_at)
     return {
         "role": "user" if turn.role == first else "assistant",
         "content": f"{turn.role}: {turn.content}",
-        "created_at": turn.created_at.isoformat() if turn.created_at else None,
+        "created_at": moment.isoformat() if moment else None,
     }
 
 
@@ -69,7 +71,7 @@ def replay(
     left: Messages = []
     for turn, following in zip(turns, [*turns[1:], None], strict=True):
         assert turn.created_at
-        clock.moment = turn.created_at
+        clock.moment = instant(turn.created_at)
         told.append(message(turn, first=turns[0].role))
         answer = memory.compact(
             [*left, told[-1]],

@@ -18,6 +18,7 @@ from support.fakes import FakeClock
 from mnemosyned import Memory
 from mnemosyned.domain.memory import Episode
 from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.request import instant
 
 LEVELS = ("episodes", "days", "weeks", "months")
 WEEK = Path(__file__).parents[1] / "demo" / "week.jsonl"
@@ -30,7 +31,7 @@ def written_levels(
     memories: Sequence[Remember],
 ) -> list[list[tuple[Episode, list[str]]]]:
     """Return the summaries of each level, oldest first, with the texts they are made of."""
-    moments = [memory.created_at for memory in memories if memory.created_at]
+    moments = [instant(memory.created_at) for memory in memories if memory.created_at]
     clock = FakeClock(max(moments) + LATER)
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -70,8 +70,8 @@ def test_errors_are_those_of_the_domain(daemon: Daemon) -> None:
                 await client.get("nobody")
             with pytest.raises(IdTaken) as taken:
                 await client.remember("coffee", id="tea")
-            with pytest.raises(InvalidTime, match="2026-03-09T14:30:00Z"):
-                await client.recall("tea", since="yesterday")  # type: ignore[arg-type]
+            with pytest.raises(InvalidTime, match="try yesterday, 7d or 2026-03-09"):
+                await client.recall("tea", since="soon")
             with pytest.raises(TypeError, match=r"recall\(\): only the first field"):
                 await client.recall("tea", 3)  # type: ignore[call-arg]
             assert taken.value.field == "id"

@@ -93,7 +93,7 @@ MET: dict[str, tuple[str, Ask]] = {
     "invalid_text": ("/v1/remember", posts("remember", content="a\0b")),
     "invalid_time": (
         "/v1/remember",
-        posts("remember", content="x", created_at="2026-03-09T14:30:00"),
+        posts("remember", content="x", created_at="03/04/2026"),
     ),
     "foreign_origin": (
         "/v1/recall",

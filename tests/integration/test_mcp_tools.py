@@ -182,7 +182,7 @@ def test_recalled_text_cannot_pass_for_a_turn_or_a_line_of_its_own(
     [
         ("recall", {}, "query"),
         ("recall", {"query": "x", "limit": 99}, "at most 25"),
-        ("recall", {"query": "x", "since": "yesterday"}, "2026-03-09"),
+        ("recall", {"query": "x", "since": "soon"}, "2026-03-09"),
         ("recall", {"query": "x", "limti": 3}, "limti is not known"),
         ("remember", {"content": "  "}, ""),
         ("get", {"id": "none"}, "none"),

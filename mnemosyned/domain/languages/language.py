@@ -34,6 +34,8 @@ PHRASES = (
     "next year",
 )
 """Fixed time expressions in English, in the order in which a reader tries them."""
+UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
+"""Units of time, by which a grammar names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +45,13 @@ class TimeGrammar:
     phrases: Mapping[str, str]
     """Patterns of fixed expressions, by their English phrase in `PHRASES`."""
     units: Mapping[str, str]
-    """Patterns of day, week, month and year, by their English names."""
+    """Patterns of the units of time, by their English names in `UNITS`."""
     ago_before: str = ""
     """Words before a number of units in the past: "vor" in "vor drei Tagen"."""
     ago_after: str = ""
     """Words after a number of units in the past: "fa" in "tre giorni fa"."""
+    ahead_before: str = ""
+    """Words before a number of units to come: "dans" in "dans deux jours"."""
     on_day: str
     """Words before the day of a date: "am" in "am 5. Mai"."""
     in_month: str

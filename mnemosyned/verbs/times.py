@@ -1,0 +1,223 @@
+"""Reads the times of a request as people give them: in words, as a date, or as so long ago."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
+
+import msgspec
+
+from mnemosyned.domain.dates.spans import TimeSpan
+from mnemosyned.domain.dates.typed import TypedTime, period_around, read_time
+from mnemosyned.domain.dates.typed_days import AmbiguousDate
+from mnemosyned.domain.errors import InvalidTime
+from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.text.invisible import escape_invisible
+from mnemosyned.verbs.request import members, time_fields
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+GivenTime = datetime | date | timedelta | str
+"""What a caller may give for a time."""
+ENDS = frozenset({"until", "valid_until"})
+"""Fields that end a stretch of time: what is named there is included."""
+AHEAD = frozenset({"valid_until"})
+"""Fields whose times are to come."""
+ASKED_AT = "asked_at"
+"""The field with the time that the other times of a request are read at."""
+SHOWN_CHARS_MAX = 60
+
+
+def local_now() -> datetime:
+    """Return the present time in the zone of this machine, which knows when its clock changes."""
+    # Loaded here: few requests have a time in words.
+    from tzlocal import get_localzone  # noqa: PLC0415
+
+    try:
+        return datetime.now(get_localzone())
+    except (ValueError, OSError):  # a zone that has no name, or no table
+        return datetime.now().astimezone()
+
+
+def read_period(
+    text: str,
+    unit: Literal["day", "week", "month"],
+    *,
+    field: str = "when",
+    now: datetime | None = None,
+) -> TimeSpan:
+    """Return the day, week or month in which a time in words begins, without its end, in UTC.
+
+    Raises `InvalidTime`.
+    """
+    now = now or local_now()
+    try:
+        span = period_around(text, unit, now)
+    except AmbiguousDate as error:
+        raise _ambiguous(text, field, error) from error
+    if span is None:
+        raise _invalid(text, field)
+    return span
+
+
+def read_given(
+    given: GivenTime, *, field: str, now: datetime, since: datetime | None = None
+) -> datetime:
+    """Return the instant that a caller gave, in the zone of `now` where it had none.
+
+    The name of the field says which end of a day is meant, and which way durations count. A date
+    without a year, or a weekday, that is over before `since` is the next one after it. Raises
+    `InvalidTime`.
+    """
+    if isinstance(given, datetime):
+        return given if given.tzinfo else _local(given, field, now)
+    name = field.rpartition(".")[2]
+    if isinstance(given, timedelta):
+        return _counted(given, field, now, ahead=name in AHEAD)
+    text = given.isoformat() if isinstance(given, date) else given
+    try:
+        return msgspec.convert(text, _Zoned)
+    except msgspec.ValidationError:
+        meant = _meant(text, field, now, ahead=name in AHEAD)
+    if name not in ENDS:
+        return in_zone(meant.since, now.tzinfo)
+    if since and meant.recurs and meant.until <= since:
+        meant = _meant(text, field, in_zone(since, now.tzinfo), ahead=True)
+    return in_zone(meant.until, now.tzinfo)
+
+
+_Zoned = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def _meant(text: str, field: str, now: datetime, *, ahead: bool) -> TypedTime:
+    try:
+        meant = read_time(text, now, ahead=ahead)
+    except AmbiguousDate as error:
+        raise _ambiguous(text, field, error) from error
+    if meant is None:
+        raise _invalid(text, field)
+    return meant
+
+
+def _local(given: datetime, field: str, now: datetime) -> datetime:
+    """Return a time without a zone as the clock of this machine shows it."""
+    try:
+        # By way of UTC: a reading that the clock leaps over is as much later.
+        return given.replace(tzinfo=now.tzinfo).astimezone(UTC)
+    except OverflowError as error:
+        raise _outside(field) from error
+
+
+def _counted(given: timedelta, field: str, now: datetime, *, ahead: bool) -> datetime:
+    try:
+        present = now.astimezone(UTC)
+        return present + given if ahead else present - given
+    except OverflowError as error:
+        raise _outside(field) from error
+
+
+def _outside(field: str) -> InvalidTime:
+    return InvalidTime(f"{field} lies outside the calendar", field=field)
+
+
+def _invalid(text: str, field: str) -> InvalidTime:
+    is_ahead = field.rpartition(".")[2] in AHEAD
+    examples = (
+        "tomorrow, 7d or 2027-03-09" if is_ahead else "yesterday, 7d or 2026-03-09"
+    )
+    return InvalidTime(
+        f'{field}: "{_shown(text)}" is not a valid time; try {examples}', field=field
+    )
+
+
+def _ambiguous(text: str, field: str, error: AmbiguousDate) -> InvalidTime:
+    readings = " or ".join(error.readings)
+    return InvalidTime(
+        f'{field}: "{_shown(text)}" can be read as {readings}; write the one you mean',
+        field=field,
+    )
+
+
+def _shown(text: str) -> str:
+    text = escape_invisible(text, one_line=True)
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
+
+
+# ------------------------------------------------------------------ requests
+
+
+def read_fields(
+    kind: type[msgspec.Struct], given: object, *, now: datetime | None = None
+) -> object:
+    """Return the fields of a request, from JSON or a URL, with their times read.
+
+    What cannot be a time stays as it is, for the request's own check. Raises `InvalidTime`.
+    """
+    return _values_read(kind, given, now=now or local_now(), place="")
+
+
+def read_request(request: S, *, now: datetime | None = None) -> S:
+    """Return a request with the times read that its maker gave. Raises `InvalidTime`."""
+    return cast(
+        "S", _values_read(type(request), request, now=now or local_now(), place="")
+    )
+
+
+@cache
+def _lists_of_requests(
+    kind: type[msgspec.Struct],
+) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
+    """The fields that are lists of requests, with what is in each."""
+    return tuple(
+        (field.name, member)
+        for field in msgspec.structs.fields(kind)
+        for part in members(field.type)
+        if get_origin(part) is list
+        for member in members(get_args(part)[0])
+        if isinstance(member, type) and issubclass(member, msgspec.Struct)
+    )
+
+
+def _values_read(
+    kind: type[msgspec.Struct], given: object, *, now: datetime, place: str
+) -> object:
+    """Read the times of a request, or of its fields, and of the requests in it."""
+    if isinstance(given, msgspec.Struct):
+        values: Mapping[str, Any] = msgspec.structs.asdict(given)
+        return msgspec.structs.replace(given, **_changes(kind, values, now, place))
+    if isinstance(given, Mapping):
+        return {**given, **_changes(kind, given, now, place)}
+    return given
+
+
+def _changes(
+    kind: type[msgspec.Struct], values: Mapping[str, Any], now: datetime, place: str
+) -> dict[str, object]:
+    """The values that are read, by their fields. Raises `InvalidTime`."""
+    changes: dict[str, Any] = {}
+    asked_at = values.get(ASKED_AT)
+    if ASKED_AT in time_fields(kind) and isinstance(asked_at, GivenTime):
+        now = read_given(asked_at, field=place + ASKED_AT, now=now)
+    for name in sorted(time_fields(kind), key=ENDS.__contains__):  # `since` first
+        value = values.get(name)
+        if isinstance(value, GivenTime):
+            since = changes.get("since")
+            changes[name] = read_given(value, field=place + name, now=now, since=since)
+    for name, member in _lists_of_requests(kind):
+        requests = values.get(name)
+        if isinstance(requests, list):
+            changes[name] = [
+                _values_read(member, each, now=now, place=f"{place}{name}[{index}].")
+                for index, each in enumerate(requests)
+            ]
+    return changes

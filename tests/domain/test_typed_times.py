@@ -1,0 +1,361 @@
+"""What people type for a time, read on Monday, 23 November 2026, at 01:30 in Berlin."""
+
+import time as clock
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, strategies as st
+
+from mnemosyned.domain.dates.names import MONTHS, WEEKDAYS
+from mnemosyned.domain.dates.spans import TimeSpan
+from mnemosyned.domain.dates.typed import CHARS_MAX, period_around, read_time
+from mnemosyned.domain.dates.typed_days import AmbiguousDate
+from mnemosyned.domain.languages import LANGUAGES
+from mnemosyned.domain.languages.language import TimeGrammar
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NEW_YORK = ZoneInfo("America/New_York")
+NOW = datetime(2026, 11, 23, 1, 30, tzinfo=BERLIN)
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Africa/Cairo"]
+
+
+def here(text: str, zone: ZoneInfo = BERLIN) -> datetime:
+    """A time as the clock of a zone shows it."""
+    return datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(UTC)
+
+
+def ends(
+    text: str, now: datetime = NOW, *, ahead: bool = False
+) -> tuple[datetime, datetime]:
+    meant = read_time(text, now, ahead=ahead)
+    assert meant is not None, f"{text} is not read"
+    return meant.since, meant.until
+
+
+STRETCHES = [
+    ("yesterday", "2026-11-22", "2026-11-23"),
+    ("Today", "2026-11-23", "2026-11-24"),
+    ("tomorrow", "2026-11-24", "2026-11-25"),
+    ("day before yesterday", "2026-11-21", "2026-11-22"),
+    ("yesterday evening", "2026-11-22T17:00", "2026-11-23"),
+    ("tonight", "2026-11-23T18:00", "2026-11-24T06:00"),
+    ("2026-11-18", "2026-11-18", "2026-11-19"),
+    ("20261118", "2026-11-18", "2026-11-19"),
+    ("2026/11/18", "2026-11-18", "2026-11-19"),
+    ("2026-11", "2026-11-01", "2026-12-01"),
+    ("2026", "2026-01-01", "2027-01-01"),
+    ("2026-W47", "2026-11-16", "2026-11-23"),
+    ("18 Nov", "2026-11-18", "2026-11-19"),
+    ("24 Nov", "2025-11-24", "2025-11-25"),
+    ("Nov 18 2025", "2025-11-18", "2025-11-19"),
+    ("November 18th, 2025", "2025-11-18", "2025-11-19"),
+    ("18 November, 2025", "2025-11-18", "2025-11-19"),
+    ("Tue, 18 Nov 2025", "2025-11-18", "2025-11-19"),
+    ("the 18th", "2026-11-18", "2026-11-19"),
+    ("18.11.2026", "2026-11-18", "2026-11-19"),
+    ("18.11.26", "2026-11-18", "2026-11-19"),
+    ("18.11.", "2026-11-18", "2026-11-19"),
+    ("18/11/2026", "2026-11-18", "2026-11-19"),
+    ("11/18/2026", "2026-11-18", "2026-11-19"),
+    ("04/04/2026", "2026-04-04", "2026-04-05"),
+    ("29 Feb", "2024-02-29", "2024-03-01"),
+    ("november", "2026-11-01", "2026-12-01"),
+    ("dec", "2025-12-01", "2026-01-01"),
+    ("May 2025", "2025-05-01", "2025-06-01"),
+    ("monday", "2026-11-23", "2026-11-24"),
+    ("last monday", "2026-11-16", "2026-11-17"),
+    ("fri", "2026-11-20", "2026-11-21"),
+    ("next friday", "2026-11-27", "2026-11-28"),
+    ("last week", "2026-11-16", "2026-11-23"),
+    ("this month", "2026-11-01", "2026-12-01"),
+    ("last year", "2025-01-01", "2026-01-01"),
+    ("summer 2025", "2025-06-01", "2025-09-01"),
+    ("since yesterday", "2026-11-22", "2026-11-23"),
+    ("heute", "2026-11-23", "2026-11-24"),
+    ("vorgestern", "2026-11-21", "2026-11-22"),
+    ("letzte Woche", "2026-11-16", "2026-11-23"),
+    ("letzten Montag", "2026-11-16", "2026-11-17"),
+    ("am 18. November", "2026-11-18", "2026-11-19"),
+    ("18. Nov. 2025", "2025-11-18", "2025-11-19"),
+    ("avant-hier", "2026-11-21", "2026-11-22"),
+    ("semaine dernière", "2026-11-16", "2026-11-23"),
+    ("lundi dernier", "2026-11-16", "2026-11-17"),
+    ("1er mai 2025", "2025-05-01", "2025-05-02"),
+    ("anteayer", "2026-11-21", "2026-11-22"),
+    ("18 de noviembre de 2025", "2025-11-18", "2025-11-19"),
+    ("el lunes pasado", "2026-11-16", "2026-11-17"),
+    ("dopodomani", "2026-11-25", "2026-11-26"),
+    ("settimana scorsa", "2026-11-16", "2026-11-23"),
+    ("18 novembro 2025", "2025-11-18", "2025-11-19"),
+    ("3 maart 2025", "2025-03-03", "2025-03-04"),
+    ("3 января 2025", "2025-01-03", "2025-01-04"),
+]
+
+
+@pytest.mark.parametrize(("text", "since", "until"), STRETCHES)
+def test_a_day_or_longer_is_read_whole(text: str, since: str, until: str) -> None:
+    assert ends(text) == (here(since), here(until))
+
+
+INSTANTS = [
+    ("now", "2026-11-23T01:30"),
+    ("jetzt", "2026-11-23T01:30"),
+    ("10:00", "2026-11-23T10:00"),
+    ("3pm", "2026-11-23T15:00"),
+    ("12:05 am", "2026-11-23T00:05"),
+    ("15 Uhr", "2026-11-23T15:00"),
+    ("14h30", "2026-11-23T14:30"),
+    ("yesterday 10:00", "2026-11-22T10:00"),
+    ("yesterday at 3pm", "2026-11-22T15:00"),
+    ("10:00 yesterday", "2026-11-22T10:00"),
+    ("gestern um 15 Uhr", "2026-11-22T15:00"),
+    ("ayer a las 10:00", "2026-11-22T10:00"),
+    ("18 Nov 10:00", "2026-11-18T10:00"),
+    ("monday 18:00", "2026-11-16T18:00"),
+    ("2026-03-09 14:30", "2026-03-09T14:30"),
+    ("2026-03-09T14:30:15.5", "2026-03-09T14:30:15.5"),
+    ("2026-03-09T14:30:00Z", "2026-03-09T15:30"),
+    ("2026-03-09 14:30 +01:00", "2026-03-09T14:30"),
+    ("2026-03-09 14:30 UTC+2", "2026-03-09T13:30"),
+    ("Tue, 18 Nov 2025 10:00:00 +0100", "2025-11-18T10:00"),
+    ("Mon Nov 23 00:15:23 UTC 2026", "2026-11-23T01:15:23"),
+    ("Sun Nov 22 12:15:23 2026 +0100", "2026-11-22T12:15:23"),
+    ("7d", "2026-11-16T01:30"),
+    ("-7d", "2026-11-16T01:30"),
+    ("2h", "2026-11-22T23:30"),
+    ("90m", "2026-11-23T00:00"),
+    ("1h 30min", "2026-11-23T00:00"),
+    ("1.5 hours", "2026-11-23T00:00"),
+    ("3w", "2026-11-02T01:30"),
+    ("3 weeks ago", "2026-11-02T01:30"),
+    ("a couple of days ago", "2026-11-21T01:30"),
+    ("half an hour ago", "2026-11-23T01:00"),
+    ("1mo", "2026-10-23T01:30"),
+    ("2 years ago", "2024-11-23T01:30"),
+    ("in 2 days", "2026-11-25T01:30"),
+    ("+2d", "2026-11-25T01:30"),
+    ("2 weeks from now", "2026-12-07T01:30"),
+    ("vor 3 Wochen", "2026-11-02T01:30"),
+    ("3 Tage", "2026-11-20T01:30"),
+    ("vor zwei Stunden", "2026-11-22T23:30"),
+    ("in 2 Tagen", "2026-11-25T01:30"),
+    ("il y a 3 jours", "2026-11-20T01:30"),
+    ("dans 2 jours", "2026-11-25T01:30"),
+    ("hace 2 semanas", "2026-11-09T01:30"),
+    ("dentro de 2 días", "2026-11-25T01:30"),
+    ("3 giorni fa", "2026-11-20T01:30"),
+    ("fra 2 giorni", "2026-11-25T01:30"),
+]
+
+
+@pytest.mark.parametrize(("text", "moment"), INSTANTS)
+def test_a_clock_or_a_duration_is_an_instant(text: str, moment: str) -> None:
+    assert ends(text) == (here(moment), here(moment))
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("friday", "2026-11-27"),
+        ("monday", "2026-11-23"),
+        ("18 Nov", "2027-11-18"),
+        ("29 feb", "2028-02-29"),
+        ("7d", "2026-11-30T01:30"),
+        ("01:00", "2026-11-24T01:00"),
+        ("monday 01:00", "2026-11-30T01:00"),
+        ("2 days ago", "2026-11-21T01:30"),
+        ("2026-11-18", "2026-11-18"),
+    ],
+)
+def test_a_time_to_come_is_the_next_of_its_kind(text: str, since: str) -> None:
+    assert ends(text, ahead=True)[0] == here(since)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "soon",
+        "yesterday yesterday",
+        "30 feb",
+        "31.4.2026",
+        "2026-13",
+        "2026-02-29",
+        "25:00",
+        "10:60",
+        "13pm",
+        "0.5 months",
+        "in 2 days ago",
+        "last week 10:00",
+        "Monday 2026-11-18",
+        "0001-01-01",
+        "999999y",
+        "1700000000",
+        "7",
+        "7 dogs",
+        "what happened yesterday",
+        "2026-11-18 10:00 somewhere",
+        "x" * (CHARS_MAX + 1),
+        "yesterday" + " " * 10_000,
+    ],
+)
+def test_nonsense_is_no_time(text: str) -> None:
+    assert read_time(text, NOW) is None
+
+
+@pytest.mark.parametrize("text", ["03/04/2026", "3/4/26", "03-04-2026"])
+def test_a_date_with_two_readings_names_both(text: str) -> None:
+    with pytest.raises(AmbiguousDate) as caught:
+        read_time(text, NOW)
+
+    assert caught.value.readings == ("2026-03-04", "2026-04-03")
+
+
+# ------------------------------------------------------- where the clock changes
+
+
+def test_a_day_is_as_long_as_the_clock_makes_it() -> None:
+    spring = datetime(2026, 3, 30, 12, tzinfo=BERLIN)
+    autumn = datetime(2026, 10, 26, 12, tzinfo=BERLIN)
+
+    lengths = [
+        until - since
+        for since, until in (ends("yesterday", spring), ends("yesterday", autumn))
+    ]
+
+    assert lengths == [timedelta(hours=23), timedelta(hours=25)]
+
+
+def test_a_reading_that_the_clock_leaps_over_is_as_much_later() -> None:
+    assert ends("2026-03-29 02:30") == (here("2026-03-29T03:30"),) * 2
+
+
+def test_a_reading_that_comes_twice_is_a_stretch_of_both() -> None:
+    since, until = ends("2026-10-25 02:30")
+
+    assert (since, until - since) == (here("2026-10-25T02:30"), timedelta(hours=1))
+
+
+def test_days_keep_the_reading_of_the_clock_and_hours_do_not() -> None:
+    now = datetime(2026, 10, 25, 12, tzinfo=BERLIN)
+
+    assert ends("1d", now)[0] == here("2026-10-24T12:00")
+    assert ends("24h", now)[0] == here("2026-10-24T13:00")
+
+
+def test_a_duration_in_the_hour_that_comes_twice_counts_from_the_right_one() -> None:
+    now = datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=BERLIN)
+
+    assert ends("30m", now)[0] == now.astimezone(UTC) - timedelta(minutes=30)
+
+
+def test_a_day_begins_where_the_asker_is() -> None:
+    now = datetime(2026, 11, 22, 20, tzinfo=NEW_YORK)
+
+    assert ends("today", now)[0] == here("2026-11-22", NEW_YORK)
+    assert ends("today", now.astimezone(BERLIN))[0] == here("2026-11-23")
+
+
+# ------------------------------------------------------------------- languages
+
+
+@pytest.mark.parametrize("name", sorted(MONTHS))
+def test_every_language_s_months_are_read(name: str) -> None:
+    since, until = ends(f"18 {name} 2025")
+
+    assert (since, until) == (
+        here(f"2025-{MONTHS[name]:02}-18"),
+        here(f"2025-{MONTHS[name]:02}-19"),
+    )
+
+
+@pytest.mark.parametrize("name", sorted(WEEKDAYS))
+def test_every_language_s_weekdays_are_read(name: str) -> None:
+    since, _ = ends(name)
+
+    assert since.astimezone(BERLIN).weekday() == WEEKDAYS[name]
+    assert timedelta() <= NOW - since < timedelta(days=8)
+
+
+@pytest.mark.parametrize(
+    "grammar", [language.times for language in LANGUAGES if language.times]
+)
+def test_every_language_has_words_for_what_is_to_come(grammar: TimeGrammar) -> None:
+    assert grammar.ahead_before
+
+
+# ------------------------------------------------------------------ properties
+
+
+@given(
+    st.datetimes(datetime(1900, 1, 2), datetime(2900, 1, 1)),  # noqa: DTZ001
+    st.sampled_from(ZONES),
+    st.sampled_from(["%Y-%m-%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%B %d, %Y %H:%M:%S"]),
+)
+def test_a_written_time_is_read_back(moment: datetime, zone: str, form: str) -> None:
+    now = NOW.astimezone(ZoneInfo(zone))
+    zoned = moment.replace(microsecond=0, tzinfo=now.tzinfo)
+
+    since, _ = ends(zoned.strftime(form), now)
+
+    assert since == zoned.astimezone(UTC)
+
+
+@given(st.datetimes(datetime(1900, 1, 2), datetime(2900, 1, 1)))  # noqa: DTZ001
+def test_days_of_the_calendar_join_without_a_gap(moment: datetime) -> None:
+    day, following = moment.date(), moment.date() + timedelta(days=1)
+
+    assert ends(day.isoformat())[1] == ends(following.isoformat())[0]
+
+
+PIECES = st.sampled_from(
+    "1 2 99 d h min a an few last next this on the of in ago vor il y a monday nov 18. : - / + t z "
+    "10:00 am pm 2026 2026-11-18 yesterday gestern hier , . half 0 999999 weeks and".split()
+)
+
+
+@given(st.one_of(st.text(max_size=CHARS_MAX), st.lists(PIECES).map(" ".join)))
+@example("1d" * 50)
+@example("a " * 50)
+@example("1 " * 50)
+@example("la " * 33)
+@example("1d, and " * 12)
+def test_any_text_is_read_or_refused_at_once(text: str) -> None:
+    began = clock.process_time()
+    try:
+        meant = read_time(text, NOW)
+    except AmbiguousDate:
+        meant = None
+    took_s = clock.process_time() - began
+
+    assert meant is None or meant.since <= meant.until
+    assert took_s < 1
+
+
+# --------------------------------------------------------------------- periods
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "since", "until"),
+    [
+        ("yesterday", "day", "2026-11-22", "2026-11-23"),
+        ("3 days ago", "day", "2026-11-20", "2026-11-21"),
+        ("last week", "week", "2026-11-16", "2026-11-23"),
+        ("18 Nov", "week", "2026-11-16", "2026-11-23"),
+        ("2026-11-18", "month", "2026-11-01", "2026-12-01"),
+        ("december 2026", "month", "2026-12-01", "2027-01-01"),
+        ("2026-03-29", "day", "2026-03-29", "2026-03-30"),
+    ],
+)
+def test_a_period_is_the_one_that_a_time_begins_in(
+    text: str, unit: str, since: str, until: str
+) -> None:
+    span = period_around(text, unit, NOW)  # type: ignore[arg-type]
+
+    assert span == TimeSpan(here(since), here(until))
+
+
+def test_a_period_of_nonsense_is_none() -> None:
+    assert period_around("soon", "day", NOW) is None

@@ -1,0 +1,194 @@
+"""Times as callers give them: in JSON, in a URL, as objects of Python, through every border."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+
+from mnemosyned.domain.errors import InvalidRequest, InvalidTime
+from mnemosyned.verbs import times
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
+from mnemosyned.verbs.request import checked, parse, parse_text
+from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.times import GivenTime, read_given, read_period
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 11, 23, 1, 30, tzinfo=BERLIN)
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(times, "local_now", lambda: NOW)
+
+
+def here(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=BERLIN)
+
+
+GIVEN: list[tuple[GivenTime, str]] = [
+    ("yesterday", "2026-11-22"),
+    ("2026-03-09T14:30:00Z", "2026-03-09T15:30"),
+    ("2026-03-09T14:30:00", "2026-03-09T14:30"),
+    (datetime(2026, 3, 9, 14, 30), "2026-03-09T14:30"),  # noqa: DTZ001
+    (datetime(2026, 3, 9, 14, 30, tzinfo=UTC), "2026-03-09T15:30"),
+    (datetime(2026, 10, 25, 2, 30), "2026-10-25T02:30"),  # noqa: DTZ001
+    (date(2026, 3, 9), "2026-03-09"),
+    (timedelta(days=7), "2026-11-16T01:30"),
+]
+
+
+@pytest.mark.parametrize(("given", "moment"), GIVEN)
+def test_python_may_give_a_date_a_duration_or_words(
+    given: GivenTime, moment: str
+) -> None:
+    request = checked(Recall("x", since=given))
+
+    assert isinstance(request, Recall)
+    assert request.since == here(moment).astimezone(UTC)
+
+
+def test_the_second_of_two_readings_of_the_clock_is_kept() -> None:
+    second = datetime(2026, 10, 25, 2, 30, fold=1)  # noqa: DTZ001
+
+    request = checked(Recall("x", since=second))
+
+    assert isinstance(request, Recall)
+    assert request.since == datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+
+
+def test_an_end_includes_the_day_it_names() -> None:
+    body = b'{"query": "x", "since": "last week", "until": "yesterday"}'
+
+    request = parse(Recall, body)
+
+    assert isinstance(request, Recall)
+    assert request.since == here("2026-11-16")
+    assert request.until == here("2026-11-23")
+
+
+@pytest.mark.parametrize("until", [date(2026, 11, 18), "18 Nov", "2026-11-18"])
+def test_an_end_includes_its_day_however_it_is_given(until: GivenTime) -> None:
+    request = checked(Forget(until=until, dry_run=True))
+
+    assert isinstance(request, Forget)
+    assert request.until == here("2026-11-19")
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "end"),
+    [
+        ("1 Nov", "30 Nov", "2026-12-01"),
+        ("1 Dec", "31 Dec", "2026-01-01"),
+        ("last monday", "friday", "2026-11-21"),
+        ("1 Nov", "5 Nov", "2026-11-06"),
+        ("2026-11-01", "last week", "2026-11-23"),
+    ],
+)
+def test_an_end_without_a_year_is_the_next_after_the_beginning(
+    since: str, until: str, end: str
+) -> None:
+    request = parse_text(Recall, {"query": "x", "since": since, "until": until})
+
+    assert isinstance(request, Recall)
+    assert request.until == here(end)
+
+
+def test_a_time_to_come_counts_forward() -> None:
+    words = parse(Remember, b'{"content": "x", "valid_until": "7d"}')
+    duration = checked(Remember("x", valid_until=timedelta(days=7)))
+
+    assert isinstance(words, Remember)
+    assert isinstance(duration, Remember)
+    assert words.valid_until == duration.valid_until == here("2026-11-30T01:30")
+
+
+def test_times_are_read_where_and_when_the_question_was_asked() -> None:
+    body = (
+        b'{"query": "x", "since": "yesterday", "asked_at": "2026-03-09T00:30:00+09:00"}'
+    )
+
+    request = parse(Recall, body)
+
+    assert isinstance(request, Recall)
+    assert request.since == datetime(2026, 3, 7, 15, tzinfo=UTC)
+
+
+def test_a_year_in_a_url_is_no_number_of_seconds() -> None:
+    request = parse_text(Recall, {"query": "x", "since": "2026"})
+
+    assert isinstance(request, Recall)
+    assert request.since == here("2026-01-01")
+
+
+def test_each_memory_of_a_batch_may_have_its_time_in_words() -> None:
+    request = checked(RememberMany([Remember("a", created_at="18 Nov"), Remember("b")]))
+
+    assert isinstance(request, RememberMany)
+    assert [memory.created_at for memory in request.memories] == [
+        here("2026-11-18"),
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            '{"memories": [{"content": "x"}, {"content": "x", "created_at": "soon"}]}',
+            'memories[1].created_at: "soon" is not a valid time; try yesterday, 7d or 2026-03-09',
+        ),
+        (
+            '{"memories": [{"content": "x", "valid_until": "never\\u001b"}]}',
+            'memories[0].valid_until: "never\\x1b" is not a valid time; try tomorrow, 7d or ',
+        ),
+        (
+            '{"memories": [{"content": "x", "created_at": "03/04/2026"}]}',
+            'memories[0].created_at: "03/04/2026" can be read as 2026-03-04 or 2026-04-03; ',
+        ),
+    ],
+)
+def test_a_wrong_time_is_shown_with_its_field(body: str, message: str) -> None:
+    with pytest.raises(InvalidTime) as caught:
+        parse(RememberMany, body.encode())
+
+    assert caught.value.message.startswith(message)
+    assert caught.value.field == message.partition(":")[0]
+
+
+def test_other_mistakes_next_to_a_time_in_words_are_told_too() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse(Recall, b'{"query": "x", "since": "yesterday", "limit": 0}')
+
+    assert caught.value.message == "limit must be at least 1"
+
+
+@pytest.mark.parametrize("given", [timedelta.max, timedelta.min])
+def test_a_duration_beyond_the_calendar_is_refused(given: timedelta) -> None:
+    with pytest.raises(InvalidTime, match="outside the calendar"):
+        checked(Recall("x", since=given))
+
+
+def test_a_time_in_the_standard_form_is_decoded_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unexpected(*_: object) -> None:
+        raise AssertionError("a time by RFC 3339 was read as words")
+
+    monkeypatch.setattr(times, "_values_read", unexpected)
+    memories = [Remember("x", created_at=NOW, valid_until=NOW)] * 3
+
+    checked(RememberMany(memories))
+    parse(RememberMany, msgspec.json.encode(RememberMany(memories)))
+
+
+def test_a_period_of_nonsense_names_its_argument() -> None:
+    with pytest.raises(InvalidTime, match='WHEN: "soon" is not a valid time'):
+        read_period("soon", "day", field="WHEN", now=NOW)
+
+
+def test_an_instant_at_the_end_of_the_calendar_is_not_passed() -> None:
+    with pytest.raises(InvalidTime):
+        read_given(datetime.min, field="since", now=NOW)  # noqa: DTZ901
