@@ -97,9 +97,15 @@ def verified(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     )
 
 
-def open_to_read(database: Path) -> sqlite3.Connection:
-    """A connection that reads a database and changes nothing in it."""
-    uri = f"{database.absolute().as_uri()}?mode=ro"
+def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection:
+    """A connection that reads a database and changes nothing in it.
+
+    With `foreign` nothing next to it changes either: a file without a log is then read as one that
+    nobody writes. This process must not have that file open otherwise, or SQLite's locks go.
+    """
+    log = database.with_name(database.name + "-wal")
+    unchanging = "&immutable=1" if foreign and not log.exists() else ""
+    uri = f"{database.absolute().as_uri()}?mode=ro{unchanging}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from mnemosyned.domain.errors import DatabaseInUse, StorageFailed
 from mnemosyned.storage.sqlite.database.custody import finish_rescue
 from mnemosyned.storage.sqlite.database.file import PRIVATE, DatabaseFile
+from mnemosyned.storage.sqlite.database.restoring import finish_restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,8 @@ def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFil
     Raises `DatabaseInUse`, `StorageFailed` and OSError. The kernel drops the locks with the
     process, so a crash leaves nothing to clean up.
     """
-    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DatabaseInUse(_in_use(database)) from None
-        resolved = _resolved(database)
-        finish_rescue(resolved)
-        file = DatabaseFile(resolved)
+    with locked(database) as descriptor:
+        file = DatabaseFile(_resolved(database))
         try:
             me = Owner(os.getpid(), str(socket.absolute()) if socket else None)
             os.fchmod(descriptor, PRIVATE)
@@ -53,6 +47,25 @@ def owned(database: Path, *, socket: Path | None = None) -> Iterator[DatabaseFil
                 os.ftruncate(descriptor, 0)
         finally:
             file.close()
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[int]:
+    """Keep every other process from a database while the block runs; yields the lock file.
+
+    What a killed process left half moved is finished first. Raises `DatabaseInUse`,
+    `StorageFailed` and OSError.
+    """
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatabaseInUse(_in_use(database)) from None
+        resolved = _resolved(database)
+        finish_restore(resolved)
+        finish_rescue(resolved)
+        yield descriptor
 
 
 def owner_of(database: Path) -> Owner | None:

@@ -46,27 +46,43 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
-    """Apply what the file lacks; whether that was anything.
+def latest_version(migrations: Path) -> int:
+    """The schema version that this program writes."""
+    return _number(_migrations(migrations)[-1])
 
-    Raises `SchemaTooNew` for a file of a later version.
-    """
-    files = sorted(migrations.glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    if not files:
-        raise StorageFailed(f"no migrations in {migrations}; install mnemosyned again")
-    latest = _number(files[-1])
+
+def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
+    """Raise `SchemaTooNew` for a file of a later version."""
     version = schema_version(connection)
     if version > latest:
         raise SchemaTooNew(
             f"the database has schema version {version}, this mnemosyned knows {latest}; "
             "install the version that wrote it, or a later one"
         )
+
+
+def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
+    """Apply what the file lacks; whether that was anything.
+
+    Raises `SchemaTooNew` for a file of a later version.
+    """
+    files = _migrations(migrations)
+    latest = _number(files[-1])
+    refuse_newer(connection, latest)
+    version = schema_version(connection)
     if version < latest:
         _apply(connection, files)
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     return version < latest or application != APPLICATION_ID
+
+
+def _migrations(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    if not files:
+        raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
+    return files
 
 
 def _apply(connection: sqlite3.Connection, files: list[Path]) -> None:

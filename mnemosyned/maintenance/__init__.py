@@ -1,0 +1,1 @@
+"""The installation looked after from the shell, with and without a daemon."""

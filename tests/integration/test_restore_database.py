@@ -1,0 +1,227 @@
+"""A backup becomes the database whole, or everything stays as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from e2e.consistency import damage
+
+from mnemosyned import Memory
+from mnemosyned.domain.errors import (
+    DatabaseInUse,
+    InvalidRequest,
+    SchemaTooNew,
+    StorageFailed,
+)
+from mnemosyned.maintenance.restore import restore_database
+from mnemosyned.storage.sqlite.database import copies, restoring
+
+
+def remember(file: Path, *ids: str) -> None:
+    with Memory(file) as memory:
+        for id in ids:
+            memory.remember(f"tea with {id}", id=id)
+
+
+def ids(file: Path) -> list[str]:
+    with Memory(file) as memory:
+        return sorted(hit.id for hit in memory.recall("tea", limit=100).hits)
+
+
+@pytest.fixture
+def backup(database: Path, blank: Path, tmp_path: Path) -> Path:
+    """A backup with one memory of a database that has two by now."""
+    shutil.copy(blank, database)
+    remember(database, "ada")
+    with Memory(database) as memory:
+        memory.backup(str(tmp_path / "copy.db"))
+    remember(database, "bob")
+    return tmp_path / "copy.db"
+
+
+def test_a_backup_becomes_the_database_and_the_present_one_is_set_aside(
+    backup: Path, database: Path
+) -> None:
+    done = restore_database(backup, database)
+
+    assert ids(database) == ["ada"]
+    assert done.copy.memories == 1
+    assert done.set_aside
+    assert ids(done.set_aside) == ["ada", "bob"]
+    assert damage(database) == []
+    assert database.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_is_set_aside_with_its_database(backup: Path, database: Path) -> None:
+    """What a crash left in the log belongs to the old file; the new one must not see it."""
+    with closing(sqlite3.connect(database)) as crashed:
+        crashed.execute("PRAGMA journal_mode = WAL")
+        crashed.execute("PRAGMA wal_autocheckpoint = 0")
+        crashed.execute("UPDATE working_memory SET importance = 1")
+        crashed.commit()
+        for name in ("memory.db", "memory.db-wal"):
+            shutil.copy(database.with_name(name), database.with_name(f"{name}.left"))
+    for name in ("memory.db", "memory.db-wal"):
+        database.with_name(f"{name}.left").rename(database.with_name(name))
+
+    done = restore_database(backup, database)
+
+    assert done.set_aside
+    assert done.set_aside.with_name(f"{done.set_aside.name}-wal").stat().st_size > 0
+    assert ids(database) == ["ada"]
+    with closing(sqlite3.connect(done.set_aside)) as aside:
+        rows = aside.execute("SELECT DISTINCT importance FROM working_memory")
+        assert rows.fetchall() == [(1.0,)]
+
+
+def test_a_database_that_is_not_there_is_restored(backup: Path, database: Path) -> None:
+    database.unlink()
+
+    done = restore_database(backup, database)
+
+    assert (done.set_aside, ids(database)) == (None, ["ada"])
+
+
+def test_a_damaged_database_is_set_aside_as_it_is(backup: Path, database: Path) -> None:
+    database.write_bytes(b"not a database any more")
+
+    done = restore_database(backup, database)
+
+    assert done.set_aside
+    assert done.set_aside.read_bytes() == b"not a database any more"
+    assert ids(database) == ["ada"]
+
+
+def not_sqlite(file: Path) -> None:
+    file.write_text("Dear Ada")
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def cut_off(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def damaged(file: Path) -> None:
+    pages = bytearray(file.read_bytes())
+    pages[8_192:40_960] = b"\x55" * 32_768
+    file.write_bytes(pages)
+
+
+def of_another_program(file: Path) -> None:
+    file.unlink()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+
+
+def newer(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 9999")
+
+
+def without_a_table(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TABLE memory_fts")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (Path.unlink, "there is no such file"),
+        (not_sqlite, "it is no SQLite database"),
+        (empty, "it is no SQLite database"),
+        (cut_off, "it is cut off"),
+        (damaged, "is not restored"),
+        (of_another_program, "of another program"),
+        (newer, "schema version 9999"),
+        (without_a_table, "memory_fts is missing"),
+    ],
+)
+def test_what_is_not_whole_is_refused_and_the_database_stays(
+    backup: Path, database: Path, spoil: object, says: str
+) -> None:
+    assert callable(spoil)
+    spoil(backup)
+    before = sorted(path.name for path in database.parent.iterdir())
+
+    with pytest.raises((InvalidRequest, SchemaTooNew), match=says):
+        restore_database(backup, database)
+
+    assert sorted(path.name for path in database.parent.iterdir()) == before
+    assert ids(database) == ["ada", "bob"]
+
+
+def test_the_database_itself_is_refused(backup: Path, database: Path) -> None:
+    backup.unlink()
+    backup.symlink_to(database)
+
+    with pytest.raises(InvalidRequest, match="the database itself"):
+        restore_database(backup, database)
+
+
+def test_a_database_in_use_is_refused(backup: Path, database: Path) -> None:
+    with Memory(database) as memory:
+        with pytest.raises(DatabaseInUse, match=f"process {os.getpid()}"):
+            restore_database(backup, database)
+
+        assert len(memory.recall("tea", limit=9).hits) == 2
+
+
+def test_a_full_disk_changes_nothing(
+    backup: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(restoring, "copy_beside", full)
+
+    with pytest.raises(StorageFailed, match="No space left on device"):
+        restore_database(backup, database)
+
+    assert ids(database) == ["ada", "bob"]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_a_restore_that_is_killed_is_finished_or_was_not_begun(
+    backup: Path, database: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """At each step that names or flushes a file, the next start finds the old or the new."""
+    steps = iter(range(12))
+
+    def killed_at_step() -> None:
+        if next(steps, None) == step:
+            raise Killed
+
+    rename, flush = Path.rename, copies.flush
+
+    def rename_or_end(file: Path, target: Path) -> Path:
+        killed_at_step()
+        return rename(file, target)
+
+    def flush_or_end(path: Path) -> None:
+        killed_at_step()
+        flush(path)
+
+    with monkeypatch.context() as killing:
+        killing.setattr(Path, "rename", rename_or_end)
+        killing.setattr(restoring, "flush", flush_or_end)
+        with suppress(Killed):
+            restore_database(backup, database)
+
+    assert ids(database) in (["ada"], ["ada", "bob"])
+    assert damage(database) == []
+    asides = list(database.parent.glob("memory.db.before-restore-*Z"))
+    if ids(database) == ["ada"]:
+        assert [ids(aside) for aside in asides] == [["ada", "bob"]]
+    assert list(database.parent.glob("memory.db.restore-*")) == []
