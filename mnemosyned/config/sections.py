@@ -1,39 +1,38 @@
-"""Every setting, read once and validated: file, then environment, then the caller's own."""
+"""Every setting with its type, its limits and its default."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.backups import INTERVALS, KEEP_FORM, Keep
+from mnemosyned.domain.backups import INTERVALS, KEEP_FORM
 from mnemosyned.domain.errors import ConfigInvalid
-from mnemosyned.paths import config_dir, default_socket, models_dir, state_dir
-from mnemosyned.verbs.validation import rephrase
-
-if TYPE_CHECKING:
-    from yaml.nodes import Node
+from mnemosyned.paths import default_socket, state_dir
 
 IN_MEMORY = ":memory:"
 """The path of a `Memory` that keeps nothing; a daemon needs a file."""
 ENVIRONMENT_PREFIX = "MNEMOSYNE_"
-CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
 NO_MODEL = "none"
 """The `llm.model_path` for rules, although the default model is installed."""
-DEFAULT_MODEL = "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf"
 MODEL_TOKENIZER = "model"
 """The `context.tokenizer` for counts by the model that writes summaries."""
 BACKUP_SCHEDULES = ("off", *INTERVALS)
 """The values of `backup.schedule` besides cron fields."""
-API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
-"""Not a setting: settings are shown and logged."""
-
-PROJECT_VARIABLE = "MNEMOSYNE_PROJECT"
-"""Not a setting: hooks and `mnem mcp` read it."""
+RESTART = {
+    "database",
+    "socket",
+    "listen",
+    "sleep.tick_s",
+    "limits.body_bytes_max",
+    "limits.threads",
+    "limits.connections_max",
+}
+"""Settings that take effect at the next start; besides them, all of `RESTART_SECTION`."""
+RESTART_SECTION = "embedding"
 
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
@@ -237,49 +236,6 @@ def _expanded(path: Path, *, key: str) -> Path:
         ) from error
 
 
-def with_default_model(config: Config) -> Config:
-    """The daemon's settings: TinyLlama is its model once `mnem model pull` has put it there."""
-    file = models_dir() / DEFAULT_MODEL
-    if config.llm.model_path or config.llm.endpoint or not file.exists():
-        return config
-    llm = msgspec.structs.replace(config.llm, model_path=str(file))
-    return msgspec.structs.replace(config, llm=llm)
-
-
-def config_file() -> Path | None:
-    """The daemon's configuration file, if there is one."""
-    if named := os.environ.get(CONFIG_VARIABLE):
-        return Path(named)
-    usual = config_dir() / "mnemosyned.yaml"
-    return usual if usual.exists() else None
-
-
-def load_config(
-    file: Path | None = None,
-    *,
-    environ: Mapping[str, str] | None = None,
-    overrides: Mapping[str, Any] | None = None,
-) -> Config:
-    """Read the settings: the file, then the environment, then overrides by dotted key.
-
-    Raises `ConfigInvalid`, which names the file, line and key.
-    """
-    environ = os.environ if environ is None else environ
-    values: dict[str, Any] = {}
-    if file:
-        _read_file(file, values)
-    _read_environment(environ, values)
-    for key, value in (overrides or {}).items():
-        _set(values, key, _checked(key, value, where="argument", strict=True))
-    config = msgspec.convert(values, Config)
-    if config.llm.model_path and config.llm.endpoint:
-        raise ConfigInvalid(
-            "llm.model_path and llm.endpoint are both set; choose one and set the other to null",
-            field="llm.endpoint",
-        )
-    return config
-
-
 def keys(
     section: type[_Section] = Config, prefix: str = ""
 ) -> Iterator[tuple[str, Any]]:
@@ -296,170 +252,23 @@ def variable(key: str) -> str:
     return ENVIRONMENT_PREFIX + key.replace(".", "_").upper()
 
 
-def _read_file(path: Path, values: dict[str, Any]) -> None:
-    # Loaded here: without a file the start need not wait for it.
-    import yaml  # noqa: PLC0415
-
-    root = _compose(path)
-    if root is None:
-        return
-    seen: set[str] = set()
-    for key, node in _flatten(path, root, ""):
-        where = f"{path}, line {node.start_mark.line + 1}"
-        if key in seen:
-            raise ConfigInvalid(f"{where}: {key} is set twice", field=key)
-        seen.add(key)
-        try:
-            value = yaml.SafeLoader("").construct_object(node, deep=True)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            # A tag of another program, 31 February.
-            problem = getattr(error, "problem", None) or error
-            raise ConfigInvalid(f"{where}: {key}: {problem}", field=key) from error
-        _set(values, key, _checked(key, value, where=where, strict=True))
+def needs_restart(key: str) -> bool:
+    """Whether a change of a setting takes effect at the next start only."""
+    return key in RESTART or key.startswith(f"{RESTART_SECTION}.")
 
 
-def _compose(path: Path) -> Node | None:
-    """The nodes of a YAML file; None where it is empty."""
-    # Loaded here: without a file the start need not wait for it.
-    import yaml  # noqa: PLC0415
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigInvalid(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise ConfigInvalid(f"{path}{line}: {problem}") from error
-    except RecursionError as error:
-        raise ConfigInvalid(
-            f"{path}: it is nested too deeply; no setting is"
-        ) from error
+def changed_keys(former: Config, present: Config) -> list[str]:
+    """The settings in which two differ."""
+    return [key for key in KEYS if value_of(former, key) != value_of(present, key)]
 
 
-def _flatten(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
-    if node.tag == "tag:yaml.org,2002:null":  # every key in it is commented out
-        return
-    if node.tag != "tag:yaml.org,2002:map":
-        where = f"{path}, line {node.start_mark.line + 1}"
-        raise ConfigInvalid(
-            f"{where}: {prefix.rstrip('.') or 'the file'} must be a mapping"
-        )
-    for name, value in node.value:
-        key = prefix + str(name.value)
-        if key in _SECTIONS:
-            yield from _flatten(path, value, key + ".")
-        elif key not in _KEYS:
-            where = f"{path}, line {name.start_mark.line + 1}"
-            raise ConfigInvalid(
-                f"{where}: unknown key {key}{_suggestion(key)}", field=key
-            )
-        else:
-            yield key, value
+def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
+    """The value of a setting by its dotted key."""
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
 
 
-def _read_environment(environ: Mapping[str, str], values: dict[str, Any]) -> None:
-    by_variable = {variable(key): key for key in _KEYS}
-    for name, text in environ.items():
-        if not name.startswith(ENVIRONMENT_PREFIX) or name in _NO_SETTINGS:
-            continue
-        key = by_variable.get(name)
-        if key is None:
-            raise ConfigInvalid(
-                f"environment: unknown variable {name}{_suggestion(name)}"
-            )
-        value: Any = text.strip()
-        if _KEYS[key] is bool:
-            value = _YES_AND_NO.get(value.casefold(), value)
-        if value in ("", "null"):
-            value = None
-        where = f"environment, {name}"
-        _set(values, key, _checked(key, value, where=where, strict=False))
-
-
-def _checked(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
-    if key not in _KEYS:
-        raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
-    try:
-        converted = msgspec.convert(value, _KEYS[key], strict=strict)
-    except msgspec.ValidationError as error:
-        problem = rephrase(
-            str(error), choices=_choices(_KEYS[key]), form=_FORMS.get(key, "")
-        )
-        says = f"it says {_as_yaml(value)}"
-        raise ConfigInvalid(f"{where}: {key} {problem}; {says}", field=key) from error
-    check = _FURTHER_CHECKS.get(key)
-    if check and converted is not None and (problem := check(converted)):
-        raise ConfigInvalid(
-            f"{where}: {key}: {problem}; it says {converted!r}", field=key
-        )
-    return converted
-
-
-def _cron_problem(value: str) -> str:
-    return (
-        "" if len(value.split()) == 5 else "expected five fields such as '30 3 * * *'"
-    )
-
-
-def _backup_schedule_problem(value: str) -> str:
-    if value in BACKUP_SCHEDULES or not _cron_problem(value):
-        return ""
-    return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
-
-
-def _keep_problem(value: str | int) -> str:
-    try:
-        Keep.parse(str(value))
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _choices(kind: object) -> list[str]:
-    """The values a setting is limited to; empty if any is allowed."""
-    if get_origin(kind) is not Literal:
-        return []
-    return [str(choice) for choice in get_args(kind)]
-
-
-def _as_yaml(value: object) -> str:
-    """A value as a file has it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "null" if value is None else repr(value)
-
-
-def _set(values: dict[str, Any], key: str, value: object) -> None:
-    *sections, name = key.split(".")
-    for section in sections:
-        values = values.setdefault(section, {})
-    values[name] = value
-
-
-def _suggestion(wrong: str) -> str:
-    # Loaded here: only a mistake needs it.
-    from difflib import get_close_matches  # noqa: PLC0415
-
-    known = [*_KEYS, *_SECTIONS, *(variable(key) for key in _KEYS)]
-    close = get_close_matches(wrong, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-_FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
-    "sleep.cron": _cron_problem,
-    "backup.schedule": _backup_schedule_problem,
-    "backup.keep": _keep_problem,
-}
-"""Checks of the text of a setting: each returns what is wrong, or nothing."""
-_FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
-"""An example of each value that a pattern checks."""
-_YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}
-"""Words for a yes or no in the environment, besides those of JSON."""
-_NO_SETTINGS = {CONFIG_VARIABLE, API_KEY_VARIABLE, PROJECT_VARIABLE}
-_KEYS: dict[str, Any] = dict(keys())
-_BUILT = msgspec.json.Decoder(Config)
-"""Made at import for what it leaves with the types: at first use, two threads would crash."""
-_SECTIONS = {key.rsplit(".", 1)[0] for key in _KEYS if "." in key}
+KEYS: dict[str, Any] = dict(keys())
+"""Every key with its type."""
