@@ -20,7 +20,7 @@ RELOAD := systemctl --user daemon-reload 2>/dev/null \
 # SLOW are the marks with targets of their own.
 # Test modules, too, are compiled once, and not by each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
-SLOW := http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -48,7 +48,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start hooks gr
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
+.PHONY: help demo test test-e2e test-fault test-backup test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -78,6 +78,9 @@ test-e2e: $(COMPILED) ## all end-to-end tests, every process started anew and no
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
 	E2E_ANEW=1 $(PYTEST) -m fault
+
+test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills amid backups and restores; BACKUPS=100 KILLS=25 (slow)
+	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup
 
 test-lifetime: $(COMPILED) ## many long lives of a store against a plain model (slow)
 	$(PYTEST) -m lifetime

@@ -29,6 +29,7 @@ class Command(NamedTuple):
 
 _VERBS = "mnemosyned.verbs"
 _CLI = "mnemosyned.cli"
+_MAINTENANCE = "mnemosyned.maintenance"
 _ROWS = (
     Command(
         "remember",
@@ -183,6 +184,41 @@ _ROWS = (
         "Write a complete copy of the database to a file.",
         f"{_VERBS}.retention:Backup",
         "mnem backup ~/memory.db",
+    ),
+    Command(
+        "restore-db",
+        "keep",
+        "Put a backup in the place of the database.",
+        f"{_MAINTENANCE}.restore_command:restore_db",
+        "mnem restore-db ~/memory.db --restart",
+    ),
+    Command(
+        "start",
+        "keep",
+        "Start the daemon, and wait until it answers.",
+        f"{_MAINTENANCE}.service_commands:start",
+        "mnem start",
+    ),
+    Command(
+        "stop",
+        "keep",
+        "Stop the daemon, after its last consolidation.",
+        f"{_MAINTENANCE}.service_commands:stop",
+        "mnem stop",
+    ),
+    Command(
+        "restart",
+        "keep",
+        "Stop the daemon and start it again with the same options.",
+        f"{_MAINTENANCE}.service_commands:restart",
+        "mnem restart",
+    ),
+    Command(
+        "logs",
+        "keep",
+        "Show the daemon's log: systemd's journal, or the file of `mnem start`.",
+        f"{_MAINTENANCE}.service_commands:logs",
+        "mnem logs --follow",
     ),
     Command(
         "archive",

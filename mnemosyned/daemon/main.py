@@ -19,6 +19,7 @@ from mnemosyned.assembly.build import (
 )
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.daemon.health import answers
+from mnemosyned.daemon.log_file import LogFile
 from mnemosyned.daemon.resources import resources
 from mnemosyned.daemon.server.acceptor import Listener
 from mnemosyned.daemon.server.access import SocketAccess
@@ -64,10 +65,20 @@ log = logger()
 )
 @click.option("--database", help="The SQLite file; wins over the settings.")
 @click.option("--socket", help="The Unix socket; wins over the settings.")
+@click.option(
+    "--log-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the log there, 10 MB at most, instead of to standard error.",
+)
 @click.option("--check", is_flag=True, help="Check the settings and exit.")
 @click.version_option(__version__)
 def main(
-    file: Path | None, database: str | None, socket: str | None, *, check: bool
+    file: Path | None,
+    database: str | None,
+    socket: str | None,
+    log_file: Path | None,
+    *,
+    check: bool,
 ) -> None:
     """Keep memory for AI agents: remember, sleep, recall. Runs until SIGTERM or SIGINT.
 
@@ -83,13 +94,14 @@ def main(
         config = with_default_model(
             load_config(file or config_file(), overrides=overrides)
         )
+        kept_log = LogFile(log_file) if log_file else None
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
             _check_listen(config)
             check_settings(config)
             say("the settings are valid")
             return
-        Daemon(config, file=file, overrides=overrides).run()
+        Daemon(config, file=file, overrides=overrides, log_file=kept_log).run()
     except MnemosynedError as error:
         say(f"mnemosyned: {error.message}", err=True)
         code = EXIT_CONFIG if isinstance(error, ConfigInvalid) else EXIT_FAILED
@@ -100,9 +112,15 @@ class Daemon:
     """One life of the process."""
 
     def __init__(
-        self, config: Config, *, file: Path | None, overrides: dict[str, str]
+        self,
+        config: Config,
+        *,
+        file: Path | None,
+        overrides: dict[str, str],
+        log_file: LogFile | None = None,
     ) -> None:
         self._config = config
+        self._log_file = log_file
         self._socket = config.socket_path  # for all this life, whatever a reload says
         self._file = file
         self._overrides = overrides
@@ -164,6 +182,8 @@ class Daemon:
                 self._reload(memory)
             safe = self._looked_after(memory)
             self._release(memory)
+            if self._log_file:
+                self._log_file.turn_over()
             if watchdog and safe and self._healthy(memory, loop):
                 notify("WATCHDOG=1")
             elapsed, now = time.monotonic() - waited, _wall_s()

@@ -54,7 +54,7 @@ def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
     ("typed", "expected"),
     [
         ("mnem rec", {"recall"}),
-        ("mnem re", {"recall", "remember", "remove-learning", "restore"}),
+        ("mnem rem", {"remember", "remove-learning"}),
         ("mnem recall --li", {"--limit"}),
         ("mnem recall --tier ", {"archive", "episodic", "working"}),
         ("mnem completion z", {"zsh"}),

@@ -100,7 +100,7 @@ def finish_restore(database: Path) -> Path | None:
         flush(database.parent)
         waiting.rename(database)
         flush(database.parent)
-        log.warning("database_restored", database=str(database), set_aside=str(aside))
+        log.info("database_restored", database=str(database), set_aside=str(aside))
     return aside if aside and aside.exists() else None
 
 

@@ -1,0 +1,193 @@
+"""The daemon as a process of this user: found by its lock, started detached, stopped by a signal."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mnemosyned.config import Config, config_file, load_config
+from mnemosyned.domain.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
+from mnemosyned.paths import state_dir
+from mnemosyned.storage.sqlite.database.ownership import owner_of
+
+PROGRAM = "mnemosyned"
+READY_S = 60.0
+"""The longest a start may take; a large log that a crash left is read first."""
+POLL_S = 0.1
+LINES_SHOWN = 5
+"""Lines of the log shown of a start that failed."""
+OPTIONS_KEPT = ("--config", "--database", "--socket")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonProcess:
+    """A running daemon, or a program that has the memory open."""
+
+    pid: int
+    socket: str | None
+    """Where it answers; None for a program that embeds the memory."""
+
+
+def log_path() -> Path:
+    """The log of a daemon that no service manager started."""
+    return state_dir() / "mnemosyned.log"
+
+
+def configured() -> Config:
+    """The settings as a daemon would read them now. Raises `ConfigInvalid`."""
+    return load_config(config_file())
+
+
+def running_daemon(database: Path) -> DaemonProcess | None:
+    """The process that has a database open; None if none has."""
+    owner = owner_of(database)
+    return DaemonProcess(pid=owner.pid, socket=owner.socket) if owner else None
+
+
+def daemon_arguments(pid: int) -> list[str]:
+    """The options of a running daemon that another start must repeat."""
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return _kept([os.fsdecode(word) for word in words])
+    return []
+
+
+def daemon_environment(pid: int) -> dict[str, str]:
+    """The settings in the environment of a running daemon; empty where they cannot be read."""
+    with suppress(OSError):
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        pairs = (os.fsdecode(entry).partition("=") for entry in entries)
+        return {
+            name: value for name, _, value in pairs if name.startswith("MNEMOSYNE_")
+        }
+    return {}
+
+
+def start_detached(
+    arguments: Sequence[str] = (), *, environment: Mapping[str, str] | None = None
+) -> int:
+    """Start a daemon that outlives this process, and return its id once it answers.
+
+    Raises `DaemonUnreachable` with the end of its log if it ends instead.
+    """
+    log = log_path()
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    begins = log.stat().st_size if log.exists() else 0
+    with TemporaryDirectory(prefix="mnem-") as folder, _listening(folder) as inbox:
+        process = subprocess.Popen(  # noqa: S603 our own program
+            [program(), "--log-file", str(log), *arguments],
+            env={
+                **os.environ,
+                **(environment or {}),
+                "NOTIFY_SOCKET": str(Path(folder, "notify")),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd="/",
+        )
+        if _is_ready(inbox, process):
+            if process.stdout:
+                process.stdout.close()
+            return process.pid
+        if process.poll() is None:
+            raise DaemonUnreachable(
+                f"process {process.pid} started and is not ready after {READY_S:g} s; "
+                f"its log is {log}"
+            )
+        said = process.stdout.read().decode(errors="replace") if process.stdout else ""
+    lines = [*_lines_from(log, begins), *said.splitlines()][-LINES_SHOWN:]
+    raise DaemonUnreachable(
+        f"the daemon did not start; it said: {' '.join(lines) or 'nothing'}"
+    )
+
+
+def stop_process(
+    process: DaemonProcess, *, wait_s: float, watch: Callable[[], object]
+) -> bool:
+    """Ask a daemon to stop, and wait for its end; False if it goes on for longer.
+
+    `watch` is called again and again meanwhile.
+    """
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        deadline = time.monotonic() + wait_s
+        while time.monotonic() < deadline:
+            if select.select([handle], [], [], POLL_S)[0]:
+                return True
+            watch()
+    except ProcessLookupError:
+        return True
+    except PermissionError as error:
+        raise DatabaseInUse(
+            f"process {process.pid} belongs to another user, who has to stop it"
+        ) from error
+    finally:
+        os.close(handle)
+    return False
+
+
+def program() -> str:
+    """The path of `mnemosyned`: that of this installation. Raises `ConfigInvalid`."""
+    beside = Path(sys.argv[0]).resolve().with_name(PROGRAM)
+    for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
+        if os.access(candidate, os.X_OK):
+            return str(candidate)
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise ConfigInvalid(f"{PROGRAM} is not on the PATH; install it again")
+    return found
+
+
+def _kept(words: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    for position, word in enumerate(words):
+        name, given, _ = word.partition("=")
+        if name in OPTIONS_KEPT and given:
+            kept.append(word)
+        elif name in OPTIONS_KEPT:
+            kept += words[position : position + 2]
+    return kept
+
+
+def _listening(folder: str) -> socket.socket:
+    """A socket on which the daemon says that it is ready."""
+    inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    inbox.bind(str(Path(folder, "notify")))
+    inbox.settimeout(POLL_S)
+    return inbox
+
+
+def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        with suppress(TimeoutError):
+            if b"READY=1" in inbox.recv(4_096):
+                return True
+        if process.poll() is not None:
+            return False
+    return False
+
+
+def _lines_from(log: Path, begins: int) -> list[str]:
+    """The lines of a log from this byte on."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(begins)
+        return file.read(1 << 16).decode(errors="replace").splitlines()
+    return []

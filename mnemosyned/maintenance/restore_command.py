@@ -1,0 +1,77 @@
+"""`mnem restore-db`: a backup becomes the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mnemosyned.domain.errors import DatabaseInUse
+from mnemosyned.maintenance import daemon_process
+from mnemosyned.maintenance.daemon_process import running_daemon
+from mnemosyned.maintenance.restore import (
+    RestoredDatabase,
+    check_restorable,
+    restore_database,
+)
+from mnemosyned.maintenance.service_commands import (
+    start_again,
+    stop_daemon,
+)
+from mnemosyned.terminal import counted, say, say_json
+
+
+@click.command("restore-db")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--restart", is_flag=True, help="Stop the daemon for it, and start it again."
+)
+@click.option(
+    "--database",
+    type=click.Path(path_type=Path),
+    help="The database to replace; default: that of the settings.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def restore_db(
+    file: Path, database: Path | None, *, restart: bool, as_json: bool
+) -> None:
+    """Put a backup in the place of the database.
+
+    The backup is checked first. The present database is set aside under a name with the date,
+    and never deleted. The daemon must be stopped, or --restart does that.
+    """
+    config = daemon_process.configured()
+    target = database.expanduser().absolute() if database else config.database_path
+    backup = file.expanduser().absolute()
+    process = running_daemon(target)
+    if process and not restart:
+        raise DatabaseInUse(
+            f"process {process.pid} has {target} open: stop it with `mnem stop`, or add --restart"
+        )
+    stopped = None
+    if process:
+        check_restorable(backup, target)  # before anything is stopped
+        stopped = stop_daemon(config, database=target)
+    try:
+        restored = restore_database(backup, target)
+    finally:
+        if stopped:
+            start_again(stopped)
+    if as_json:
+        say_json(restored)
+    else:
+        say(_words(restored))
+
+
+def _words(restored: RestoredDatabase) -> str:
+    copy = restored.copy
+    held = f"{counted(copy.memories, 'memory')}, {counted(copy.episodes, 'summary')}"
+    lines = [f"restored {restored.database}: {held}; checked, complete and on disk"]
+    if restored.set_aside:
+        lines.append(f"the former database is set aside as {restored.set_aside}")
+        lines.append(f"to take this back: mnem restore-db {restored.set_aside}")
+    lines += [
+        f"the backup has a fault: {problem}; mnem doctor --repair mends it"
+        for problem in copy.problems
+    ]
+    return "\n".join(lines)

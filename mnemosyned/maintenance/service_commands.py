@@ -1,0 +1,223 @@
+"""`mnem start`, `stop`, `restart` and `logs`: through systemd where the unit is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from mnemosyned.client.connection import Connection
+from mnemosyned.config import Config
+from mnemosyned.domain.errors import (
+    DaemonUnreachable,
+    MnemosynedError,
+    NotFound,
+)
+from mnemosyned.maintenance import daemon_process
+from mnemosyned.maintenance.daemon_process import DaemonProcess, running_daemon
+from mnemosyned.maintenance.unit import (
+    CHANGE_TIMEOUT_S,
+    UNIT,
+    present_unit,
+    systemctl,
+)
+from mnemosyned.terminal import say
+from mnemosyned.verbs.status import Status
+
+STOP_SLACK_S = 60.0
+"""How much longer than its last consolidation a daemon may take to stop."""
+FOLLOW_S = 0.5
+LINES_MAX = 100_000
+
+
+@click.command()
+def start() -> None:
+    """Start the daemon, and wait until it answers.
+
+    With systemd it starts the user unit; without, a process of its own with a log in the state
+    directory.
+    """
+    start_daemon(daemon_process.configured())
+
+
+@click.command()
+def stop() -> None:
+    """Stop the daemon, after its last consolidation."""
+    stop_daemon(daemon_process.configured())
+
+
+@click.command()
+def restart() -> None:
+    """Stop the daemon and start it again with the same options."""
+    restart_daemon(daemon_process.configured())
+
+
+@click.command()
+@click.option(
+    "-n",
+    "--lines",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1, LINES_MAX),
+    help="How many of the last lines.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
+def logs(lines: int, *, follow: bool) -> None:
+    """Show the daemon's log: systemd's journal, or the file of `mnem start`."""
+    file = daemon_process.log_path()
+    unit = present_unit()
+    journal = shutil.which("journalctl")
+    if journal and unit and unit.loaded and (unit.running or not file.exists()):
+        words = ["--user", "--no-pager", "--unit", UNIT, "--output=cat", f"-n{lines}"]
+        sys.stdout.flush()
+        os.execv(journal, [journal, *words, *(["--follow"] if follow else [])])  # noqa: S606
+    if not file.exists():
+        raise NotFound(
+            f"there is no log: the daemon was not started by `mnem start` ({file})"
+        )
+    _show_file(file, lines, follow=follow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """How a daemon ran, so that it can be started again as it was."""
+
+    by_systemd: bool
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+def start_daemon(config: Config) -> None:
+    """Start the daemon by systemd, or detached; says so where it runs already."""
+    if process := running_daemon(config.database_path):
+        say(f"the daemon runs already, as process {process.pid}", err=True)
+        return
+    unit = present_unit()
+    if unit and unit.loaded:
+        _start_unit()
+    else:
+        _start_detached()
+
+
+def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | None:
+    """Stop the daemon and wait for its end; None if none ran."""
+    process = running_daemon(database or config.database_path)
+    if process is None:
+        say("no daemon runs", err=True)
+        return None
+    if not process.pid:
+        raise DaemonUnreachable(
+            "the lock of the database does not say which process has it; mnem doctor says more"
+        )
+    unit = present_unit()
+    stopped = Stopped(
+        by_systemd=bool(unit and unit.pid == process.pid),
+        arguments=daemon_process.daemon_arguments(process.pid),
+        environment=daemon_process.daemon_environment(process.pid),
+    )
+    if stopped.by_systemd:  # else systemd would take its end for a failure
+        systemctl("stop", "--no-block", UNIT)
+    began = time.monotonic()
+    wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
+    progress = _Progress(process)
+    ended = daemon_process.stop_process(process, wait_s=wait_s, watch=progress.show)
+    progress.end()
+    if not ended:
+        raise DaemonUnreachable(
+            f"process {process.pid} still works on its last consolidation after {wait_s:g} s; it "
+            "ends by itself, and another `mnem stop` cuts it short"
+        )
+    took = time.monotonic() - began
+    say(f"stopped process {process.pid} in {took:.1f} s", err=True)
+    return stopped
+
+
+def start_again(stopped: Stopped) -> None:
+    """Start a daemon as it ran before it was stopped."""
+    if stopped.by_systemd:
+        _start_unit()
+    else:
+        _start_detached(stopped)
+
+
+def restart_daemon(config: Config) -> None:
+    """Stop the daemon if it runs, and start it as it was started."""
+    if stopped := stop_daemon(config):
+        start_again(stopped)
+    else:
+        start_daemon(config)
+
+
+def _start_detached(former: Stopped | None = None) -> None:
+    pid = daemon_process.start_detached(
+        former.arguments if former else (),
+        environment=former.environment if former else None,
+    )
+    log = daemon_process.log_path()
+    say(f"started, as process {pid}; its log: {log}", err=True)
+
+
+def _start_unit() -> None:
+    answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
+    unit = present_unit()
+    if answer is None or answer.returncode != 0 or unit is None or not unit.running:
+        said = " ".join((answer.stderr if answer else "").split())
+        raise DaemonUnreachable(
+            f"systemd did not start {UNIT}: {said or 'it does not answer'}; mnem logs shows why"
+        )
+    say(f"started by systemd, as process {unit.pid}", err=True)
+
+
+class _Progress:
+    """The progress of the last consolidation, on one line of a terminal."""
+
+    def __init__(self, process: DaemonProcess) -> None:
+        self._socket = process.socket
+        self._shown = False
+
+    def show(self) -> None:
+        """Show how far it is, where the daemon still says."""
+        if not (self._socket and sys.stderr.isatty()):
+            return
+        with suppress(MnemosynedError), Connection(self._socket, timeout_s=1) as client:
+            progress = client.call(Status()).sleep.progress
+            if progress:
+                line = f"\rlast consolidation: {progress.done:,} of {progress.total:,}"
+                sys.stderr.write(line)
+                sys.stderr.flush()
+                self._shown = True
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._shown:
+            sys.stderr.write("\n")
+
+
+def _show_file(file: Path, lines: int, *, follow: bool) -> None:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        for line in deque(opened, lines):
+            say(line.rstrip("\n"))
+        while follow:
+            line = opened.readline()
+            if line:
+                say(line.rstrip("\n"))
+            elif _was_turned_over(file, opened.fileno()):
+                _show_file(file, LINES_MAX, follow=True)
+                return
+            else:
+                time.sleep(FOLLOW_S)
+
+
+def _was_turned_over(file: Path, descriptor: int) -> bool:
+    """Whether another file has the log's name by now."""
+    with suppress(OSError):
+        return file.stat().st_ino != os.fstat(descriptor).st_ino
+    return False

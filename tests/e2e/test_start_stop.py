@@ -1,0 +1,118 @@
+"""`mnem start`, `stop`, `restart`, `logs` and `restore-db` without systemd."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+from e2e.daemons import kept, mnem, short_room
+
+from mnemosyned.daemon.log_file import LogFile
+
+pytestmark = pytest.mark.e2e
+
+Run = Callable[..., CompletedProcess[bytes]]
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """Run commands in a home of their own, where no daemon is left in the end."""
+    with short_room() as home:
+
+        def command(
+            *words: str, endpoint: str | None = None
+        ) -> CompletedProcess[bytes]:
+            return mnem(*words, home=home, PATH="", MNEMOSYNE_LLM_ENDPOINT=endpoint)
+
+        yield command
+        command("stop")
+
+
+def state(run: Run) -> Path:
+    """The state directory, as the log's place names it."""
+    said = run("start").stderr.decode() + run("restart").stderr.decode()
+    return Path(said.split("its log: ")[1].split()[0]).parent
+
+
+def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
+    started, again = run("start"), run("start")
+    stored = run("remember", "tea at four", "--id", "tea")
+    log = run("logs", "-n", "1")
+    stopped, over = run("stop"), run("stop")
+
+    assert (started.returncode, started.stdout) == (0, b"")
+    assert b"started, as process" in started.stderr
+    assert b"the daemon runs already" in again.stderr
+    assert stored.stdout == b"tea\n"
+    assert b'"event": "ready"' in log.stdout
+    assert len(log.stdout.splitlines()) == 1
+    assert b"stopped process" in stopped.stderr
+    assert (over.returncode, over.stderr) == (0, b"no daemon runs\n")
+    assert run("status").returncode == 3
+
+
+def test_a_restart_keeps_the_options_and_the_memories(run: Run) -> None:
+    folder = state(run)
+    run("remember", "tea at four", "--id", "tea")
+
+    restarted = run("restart")
+
+    assert b"stopped process" in restarted.stderr
+    assert b"started, as process" in restarted.stderr
+    assert run("get", "tea").returncode == 0
+    assert kept(folder / "memory.db") == ["tea"]
+
+
+def test_a_start_that_fails_says_why(run: Run) -> None:
+    failed = run("start", endpoint="http://example.com/v1")
+
+    assert failed.returncode == 3
+    assert b"the daemon did not start; it said: " in failed.stderr
+    assert b"llm.local_only" in failed.stderr
+
+
+def test_a_backup_is_restored_once_the_daemon_is_stopped(run: Run) -> None:
+    folder = state(run)
+    run("remember", "tea at four", "--id", "tea")
+    run("backup", str(folder / "copy.db"))
+    run("remember", "tea at five", "--id", "more")
+
+    refused = run("restore-db", str(folder / "copy.db"))
+    restored = run("restore-db", str(folder / "copy.db"), "--restart")
+
+    assert refused.returncode == 5
+    assert b"stop it with `mnem stop`, or add --restart" in refused.stderr
+    assert restored.returncode == 0
+    assert b"is set aside as" in restored.stdout
+    assert (run("get", "tea").returncode, run("get", "more").returncode) == (0, 4)
+
+
+def test_a_backup_that_is_refused_stops_no_daemon(run: Run) -> None:
+    folder = state(run)
+    (folder / "copy.db").write_bytes(b"SQLite format 3\0 and no more")
+
+    refused = run("restore-db", str(folder / "copy.db"), "--restart")
+
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"stopped" not in refused.stderr
+    assert run("status").returncode == 0
+
+
+def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
+    standard = [os.dup(1), os.dup(2)]
+    try:
+        log = LogFile(tmp_path / "d.log", bytes_max=10)
+        for text in (b"first line\n", b"second line\n", b"third\n"):
+            os.write(2, text)
+            log.turn_over()
+    finally:
+        for number, descriptor in enumerate(standard, 1):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+
+    assert (tmp_path / "d.log").read_bytes() == b"third\n"
+    assert (tmp_path / "d.log.1").read_bytes() == b"second line\n"
+    assert (tmp_path / "d.log").stat().st_mode & 0o777 == 0o600
