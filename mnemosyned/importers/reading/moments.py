@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time, tzinfo
 
+from mnemosyned.domain.instants import in_zone
+
 _MILLISECONDS_FROM = 100_000_000_000
 """A larger number counts milliseconds; as seconds it would be the year 5138."""
 _MICROSECONDS_FROM = 100_000_000_000_000
@@ -53,4 +55,4 @@ def _from_number(value: float) -> datetime | None:
 def _zoned(moment: datetime, zone: tzinfo | None) -> datetime:
     if moment.tzinfo:
         return moment
-    return moment.replace(tzinfo=zone) if zone else moment.astimezone()
+    return moment.replace(tzinfo=zone) if zone else in_zone(moment, None)

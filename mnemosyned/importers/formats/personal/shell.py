@@ -86,7 +86,7 @@ def _memory(shell: str, command: _Command, modified: datetime) -> Remember:
         session=f"shell:{shell}",
         source="shell",
         role="user",
-        created_at=moment.astimezone(),
+        created_at=moment,
         metadata={"shell": shell},
     )
 
