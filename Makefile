@@ -44,7 +44,7 @@ MCP_NPM := build/mcp-npm
 NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo talks times life start hooks grounding learnings summaries small-model model-latency context hostile server \
+BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings summaries small-model model-latency context hostile server \
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
@@ -181,6 +181,10 @@ bench-peer: $(COMPILED) ## against mnemosyne-memory, in the same run
 
 bench-start: $(COMPILED) ## start to ready, and a cold recall, at 100,000 memories
 	$(BIN)/python tests/bench/bench_start.py
+
+bench-footprint: $(COMPILED) ## memory after cycles, disk for each byte of text, cold commands; MEMORIES=100000 [DATA=… of LoCoMo and LifeBench]
+	$(BIN)/python tests/bench/bench_footprint.py $(if $(MEMORIES),--memories "$(MEMORIES)") \
+		$(if $(DATA),--data "$(DATA)")
 
 bench-hooks: $(COMPILED) ## mnem-hook, each a process of its own: daemon up, down and hanging; RUNS=200
 	$(BIN)/python tests/bench/bench_hooks.py $(if $(RUNS),--runs "$(RUNS)")

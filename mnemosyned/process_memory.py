@@ -17,6 +17,9 @@ arena saves 6 MB more, but threads wait for each other: the slowest recall took 
 again."""
 TRIM_GROWTH_BYTES = 4_000_000
 """Growth that is worth a trim, which takes a few milliseconds."""
+IDLE_BYTES = 64_000_000
+"""Resident memory above which caches are given back once nobody asks: refilling them takes
+the next recall a few milliseconds, and a small daemon keeps them."""
 
 _M_ARENA_MAX = -8
 """Of glibc's malloc.h."""
@@ -70,10 +73,19 @@ class Growth:
 
     def __init__(self) -> None:
         self._least = resident_bytes()
+        self._idle = False
 
-    def worth_a_trim(self) -> bool:
-        """Whether resident memory grew by `TRIM_GROWTH_BYTES`."""
-        return resident_bytes() > self._least + TRIM_GROWTH_BYTES
+    def worth_a_trim(self, *, idle: bool = False) -> bool:
+        """Whether resident memory grew by `TRIM_GROWTH_BYTES`.
+
+        Also where it is above `IDLE_BYTES` and the process, which had work, became `idle`: the
+        trims while it worked left what was in use then.
+        """
+        resident = resident_bytes()
+        became_idle = idle and not self._idle
+        self._idle = idle
+        grown = resident > self._least + TRIM_GROWTH_BYTES
+        return grown or (became_idle and resident > IDLE_BYTES)
 
     def trimmed(self) -> None:
         """Note that memory was given back."""

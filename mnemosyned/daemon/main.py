@@ -45,6 +45,8 @@ EXIT_FAILED = 1
 EXIT_CONFIG = 78
 """EX_CONFIG of sysexits.h: starting again will not help."""
 HEARTBEAT_S = 10.0
+QUIET_S = 15.0
+"""Without a request for so long, the daemon is idle: it keeps no caches for the next one."""
 CLOCK_JUMP_S = 5.0
 """Wall clock and waiting time further apart than this: the machine was suspended."""
 EXTENSION_S = 30
@@ -225,7 +227,9 @@ class Daemon:
 
     def _release(self, memory: OpenMemory) -> None:
         """Give memory back to the system that a cycle or a large request took."""
-        if self._growth.worth_a_trim():
+        cycle = memory.sleeper.cycle
+        idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.busy
+        if self._growth.worth_a_trim(idle=idle):
             memory.service.release()
             process_memory.trim(collect=True)
             self._growth.trimmed()

@@ -41,7 +41,7 @@ from bench.locomo import (
     scores,
 )
 from bench.locomo_peer import peer_runs
-from bench.measure import say, timed
+from bench.measure import Memories, say, timed
 from bench.plot import Series, bars
 from bench.report import Report
 
@@ -122,7 +122,7 @@ def bare_search(
 # ------------------------------------------------------------------- the runs
 
 
-def remember_all(client: Client, conversations: Sequence[Conversation]) -> None:
+def remember_all(client: Memories, conversations: Sequence[Conversation]) -> None:
     """Remember every turn over the socket, and make sure that all of it is working memory."""
     count = 0
     for conversation in conversations:

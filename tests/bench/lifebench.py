@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.measure import Memories
 from support.datasets.mixed_year import Record
 
-from mnemosyned.library import Memory
 from mnemosyned.verbs.memories import Remember
 
 SOURCES = ("sms", "note", "calendar", "call", "push", "photo")
@@ -77,7 +77,7 @@ def life_questions(folder: Path, records: Sequence[Record]) -> list[LifeQuestion
     return questions
 
 
-def fill(memory: Memory, records: Sequence[Record]) -> None:
+def fill(memory: Memories, records: Sequence[Record]) -> None:
     """Remember all records."""
     items = [
         Remember(

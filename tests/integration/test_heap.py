@@ -30,6 +30,16 @@ growth.trimmed()
 assert not growth.worth_a_trim()
 print(untrimmed - before, heap.resident_bytes() - before)
 """
+IDLE = """
+from mnemosyned import process_memory as heap
+growth = heap.Growth()
+held = bytearray(b"x" * heap.IDLE_BYTES)
+growth.trimmed()  # while it was in use
+answers = [growth.worth_a_trim(idle=idle) for idle in (False, True, True, False, True)]
+del held
+answers += [growth.worth_a_trim(idle=idle) for idle in (False, True)]
+print(*answers)
+"""
 NO_DUMPS = """
 import resource
 from pathlib import Path
@@ -49,6 +59,13 @@ def test_freed_memory_between_memory_in_use_goes_back_to_the_system() -> None:
 
     assert untrimmed > 100_000_000
     assert trimmed < untrimmed / 3
+
+
+def test_caches_are_given_back_once_the_process_becomes_idle_and_is_large() -> None:
+    large, small = run(IDLE).split()[:5], run(IDLE).split()[5:]
+
+    assert large == ["False", "True", "False", "False", "True"]
+    assert small == ["False", "False"]
 
 
 def test_a_core_dump_has_no_memory_in_it() -> None:

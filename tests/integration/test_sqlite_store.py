@@ -204,6 +204,39 @@ def test_closing_folds_the_log_into_the_file(database: Path) -> None:
         ]
 
 
+def test_a_long_log_is_cut_once_nothing_is_written(
+    store: SqliteStore, beside: sqlite3.Connection
+) -> None:
+    log = store.database.with_name(f"{store.database.name}-wal")
+    for number in range(30):
+        remember_batch(store, memory(str(number), "word " * 10_000))
+    filled = log.stat().st_size
+
+    store.maintenance.run_idle_upkeep()
+    checkpointed = log.stat().st_size
+    beside.execute("BEGIN IMMEDIATE")
+    store.maintenance.run_idle_upkeep()  # gives way to the writer
+    beside.execute("ROLLBACK")
+    written = log.stat().st_size
+    store.maintenance.run_idle_upkeep()
+
+    assert filled == checkpointed == written > 1_000_000
+    assert log.stat().st_size == 0
+    remember_batch(store, memory("last"))
+    assert len(working_ids(store)) == 31
+
+
+def test_a_short_log_stays_for_the_next_write(store: SqliteStore) -> None:
+    log = store.database.with_name(f"{store.database.name}-wal")
+    remember_batch(store, memory("1"))
+    size = log.stat().st_size
+
+    for _ in range(3):
+        store.maintenance.run_idle_upkeep()
+
+    assert log.stat().st_size == size > 0
+
+
 def test_times_sort_as_text(store: SqliteStore, beside: sqlite3.Connection) -> None:
     years = (1, 987, 1970, 2026)
     remember_batch(

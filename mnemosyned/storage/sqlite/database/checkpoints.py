@@ -15,6 +15,11 @@ from mnemosyned.storage.sqlite.database.connections import (
 )
 from mnemosyned.storage.sqlite.database.failures import NOT_CLEANED, storage_failed
 
+LOG_IDLE_BYTES = 1_000_000
+"""A log larger than this is cut to nothing once nothing has been written between two checks. It
+grows to 16 MB in a cycle, which is more than the memories of most people; a smaller one is
+overwritten from its start, which is faster than to grow it again."""
+
 log = logger()
 
 
@@ -52,7 +57,10 @@ class Checkpoints:
         return pages < CHECKPOINT_PAGES // 2
 
     def run_due(self) -> None:
-        """Run if anything was written since the last time. Raises `StorageFailed`."""
+        """Run if anything was written since the last time, else shorten a long log.
+
+        Raises `StorageFailed`.
+        """
         wal = self._database.with_name(self._database.name + "-wal")
         try:
             status = wal.stat()
@@ -62,6 +70,24 @@ class Checkpoints:
         if status.st_size and state != self._checkpointed:
             self.run()
             self._checkpointed = state
+        elif status.st_size > LOG_IDLE_BYTES:
+            self._truncate()
+
+    def _truncate(self) -> None:
+        """Truncate the log, unless somebody reads or writes right now. Raises `StorageFailed`."""
+        with self._lock:
+            if self._connection is None:
+                return
+            try:
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                try:
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                finally:
+                    self._connection.execute(
+                        f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1_000)}"
+                    )
+            except (OSError, sqlite3.Error) as error:
+                raise storage_failed(error, NOT_CLEANED) from error
 
     def renew(self) -> None:
         """Connect anew: the path has another file with the same memories."""
