@@ -179,8 +179,8 @@ def _on_day(day: TypedDay, clock: time, now: datetime) -> TypedTime | None:
     if first.date() != last.date():
         return None
     reading = datetime.combine(first.date(), clock, zone)
-    once = reading.astimezone(UTC)
-    again = reading.replace(fold=1).astimezone(UTC)
+    once = in_zone(reading, UTC)
+    again = in_zone(reading.replace(fold=1), UTC)
     return TypedTime(once, max(once, again))
 
 
