@@ -87,7 +87,6 @@ if TYPE_CHECKING:
         UnknownVerb as UnknownVerb,
         WordsPruned as WordsPruned,
     )
-    from mnemosyned.domain.forget_preview import ForgetPreview as ForgetPreview
     from mnemosyned.domain.learnings.learning import (
         Learning as Learning,
         LearningKind as LearningKind,
@@ -111,12 +110,17 @@ if TYPE_CHECKING:
         consolidate_memories as consolidate_memories,
         extract_preservable_details as extract_preservable_details,
     )
+    from mnemosyned.domain.preview_line import PreviewLine as PreviewLine
     from mnemosyned.domain.search.results import Hit as Hit, Line as Line
     from mnemosyned.library.asynchronous import (
         AsyncMemory as AsyncMemory,
     )
     from mnemosyned.library.blocking import (
         Memory as Memory,
+    )
+    from mnemosyned.verbs.changes import (
+        Pinned as Pinned,
+        Tagged as Tagged,
     )
     from mnemosyned.verbs.conversation import (
         Assembled as Assembled,
@@ -143,7 +147,6 @@ if TYPE_CHECKING:
     from mnemosyned.verbs.retention import (
         BackedUp as BackedUp,
         Forgotten as Forgotten,
-        Pinned as Pinned,
         Pruned as Pruned,
         Restored as Restored,
     )

@@ -27,7 +27,7 @@ from mnemosyned.adapters.records import keep, listed, value_of
 from mnemosyned.adapters.steps import Steps, run, run_async
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.client.blocking import Client
-from mnemosyned.domain.forget_preview import ForgetPreview
+from mnemosyned.domain.preview_line import PreviewLine
 from mnemosyned.verbs.facade import AsyncCaller, Caller
 from mnemosyned.verbs.memories import Get, Got, Recall, Recalled, Remember, RememberMany
 from mnemosyned.verbs.request import QUERY_CHARS_MAX
@@ -114,7 +114,7 @@ class MnemosyneStore(BaseStore):
         path, _, key = session.removeprefix(f"{self._name}:").partition(KEY_MARK)
         return tuple(path.split(".")), key
 
-    def _versions(self, namespace: Namespace, key: str) -> Steps[list[ForgetPreview]]:
+    def _versions(self, namespace: Namespace, key: str) -> Steps[list[PreviewLine]]:
         return listed(
             session=self._session(namespace, key), source=self._source(namespace)
         )
@@ -265,7 +265,7 @@ def _line(name: str, field: object) -> str:
     return f"{name}: {text}"
 
 
-def _by_session(lines: Iterable[ForgetPreview]) -> list[str]:
+def _by_session(lines: Iterable[PreviewLine]) -> list[str]:
     """The sessions of a listing, in the order of their first memories."""
     return list(dict.fromkeys(line.session for line in lines))
 

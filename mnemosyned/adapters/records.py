@@ -8,7 +8,7 @@ from typing import Any
 
 from mnemosyned.adapters.steps import Steps
 from mnemosyned.domain.errors import InvalidRequest, NotFound
-from mnemosyned.domain.forget_preview import ForgetPreview
+from mnemosyned.domain.preview_line import PreviewLine
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Get, Got, Remember
 from mnemosyned.verbs.retention import Forget, Forgotten
 
@@ -37,12 +37,12 @@ def listed(
     *,
     session: str | Sequence[str] | None = None,
     source: str | Sequence[str] | None = None,
-) -> Steps[list[ForgetPreview]]:
+) -> Steps[list[PreviewLine]]:
     """List memories by session and source, oldest first: the preview of forgetting them.
 
     Ids made by a client sort by their time.
     """
-    lines: list[ForgetPreview] = []
+    lines: list[PreviewLine] = []
     after: str | None = None
     for _ in range(PAGES_MAX):
         page: Forgotten = yield Forget(

@@ -1,4 +1,4 @@
-"""Calls of the shell client: confirmation, progress bar, and the message at Ctrl-C."""
+"""Calls of the shell client: progress bar, and the message at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
 
 from mnemosyned.cli.configured_socket import configured_socket
-from mnemosyned.cli.render import render
 from mnemosyned.client.connection import Connection
-from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
-from mnemosyned.terminal import ask, say
+from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.terminal import say
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
@@ -47,28 +45,6 @@ def called(client: Connection, request: Request[R]) -> R:
             copying = _in_background(lambda: client.call(request))
             return watch_copy(client, getattr(request, "file", None), copying)
         return client.call(request)
-
-
-def confirmed(client: Connection, request: Request[R]) -> object:
-    """Show a preview, ask, and call the daemon; without a terminal --yes is needed.
-
-    An empty preview is the answer. Confirming a preview that says the clock jumped trusts the
-    clock.
-    """
-    preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
-    foreseen = client.call(preview)
-    if not (foreseen.memories or getattr(foreseen, "learnings", 0)):
-        believes = getattr(request, "believe_clock", False)
-        return called(client, request) if believes else foreseen
-    say(render(foreseen), err=True, styled=True)
-    if not sys.stdin.isatty():
-        raise InvalidRequest(
-            "not confirmed: standard input is not a terminal; pass --yes"
-        )
-    ask("Do it?")
-    if getattr(foreseen, "doubt", ""):
-        request = msgspec.structs.replace(request, believe_clock=True)
-    return called(client, request)
 
 
 @contextmanager

@@ -26,11 +26,19 @@ def fields_typed(given: dict[str, Any]) -> dict[str, Any]:
         fields[name] = _standard_input('say what to remember: mnem remember "…"')
     if "metadata" in fields:
         fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
+    if "tags" in fields:
+        fields["tags"] = _tags(fields["tags"])
     if "file" in fields:  # the daemon has another working directory
         fields["file"] = str(Path(fields["file"]).expanduser().absolute())
     for name in FILES & fields.keys():
         fields[name] = _listed(fields[name], field=name)
     return fields
+
+
+def _tags(given: str | list[str]) -> list[str]:
+    """The tags of an argument or a repeated option, at each comma."""
+    typed = [given] if isinstance(given, str) else given
+    return [tag for part in typed for tag in part.split(",") if tag.strip()]
 
 
 def _standard_input(otherwise: str) -> str:

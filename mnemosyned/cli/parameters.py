@@ -7,13 +7,21 @@ from typing import Any
 import click
 import msgspec
 
-from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.request import Request, fields_of
 
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
 FROM_STDIN = {"content"}
 """Arguments that are read from standard input where they are left out."""
 METAVARS = {"supersedes": "ID", "after": "ID"}
+FIRST = {"tag": "tags", "untag": "tags"}
+"""The field of a verb that is the first argument, although it is given by name elsewhere."""
+
+
+def in_order(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
+    """The fields of a verb, with the one first that is its first argument."""
+    first = FIRST.get(verb.verb_name())
+    return sorted(fields_of(verb), key=lambda field: field.name != first)
 
 
 def parameter(
@@ -21,11 +29,12 @@ def parameter(
 ) -> click.Parameter:
     """An argument or option whose value stays a word here: the verb's own rules read it."""
     kind, description = _unwrapped(field.type)
-    if field.name in verb.__match_args__:
-        required = field.required and field.name not in FROM_STDIN
-        metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
-        return click.Argument([field.name], required=required, metavar=metavar)
-    names = [f"--{field.name.replace('_', '-')}", field.name]
+    if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
+        return _argument(field, kind)
+    option: str = field.name.replace("_", "-")
+    if option == "tags" and "tag" not in verb.__struct_fields__:
+        option = "tag"  # given again for each
+    names = [f"--{option}", field.name]
     help_text = f"{description[:1].upper()}{description[1:]}"
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
@@ -43,6 +52,19 @@ def parameter(
         metavar=None if choice else _metavar(field.name, kind),
         help=f"{help_text}.{_default(field)}",
     )
+
+
+def _argument(
+    field: msgspec.inspect.Field, kind: msgspec.inspect.Type
+) -> click.Argument:
+    if field.name == "tags":
+        return click.Argument(["tags"], metavar="TAGS")
+    if _takes_list(kind) and field.name not in FILES:
+        several = f"[{field.name.upper()}]…"
+        return click.Argument([field.name], nargs=-1, metavar=several)
+    required = field.required and field.name not in FROM_STDIN
+    metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
+    return click.Argument([field.name], required=required, metavar=metavar)
 
 
 def _unwrapped(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:

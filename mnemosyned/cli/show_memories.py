@@ -141,6 +141,7 @@ def _memory(memory: MemoryRecord) -> str:
         ("role", memory.role),
         ("importance", f"{memory.importance:g}"),
         ("pinned", "yes" if memory.pinned else ""),
+        ("tags", ", ".join(memory.tags)),
         ("metadata", str(dict(memory.metadata)) if memory.metadata else ""),
         ("episode", memory.episode or ""),
         ("valid until", _until(memory.valid_until)),

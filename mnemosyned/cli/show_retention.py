@@ -1,11 +1,12 @@
-"""Results of forget, pin, restore, prune and backup as the shell client shows them."""
+"""Results of forget, restore, prune and backup as the shell client shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mnemosyned.terminal import counted, span, when, wrapped
-from mnemosyned.verbs.retention import BackedUp, Forgotten, Pinned, Pruned, Restored
+from mnemosyned.cli.show_changes import preview_lines
+from mnemosyned.terminal import counted, span, when
+from mnemosyned.verbs.retention import BackedUp, Forgotten, Pruned, Restored
 
 REMEDY = "If the date is right: mnem archive prune --believe-clock"
 REWRITTEN_BYTES_PER_S = 100e6
@@ -30,14 +31,7 @@ def forgotten(result: Forgotten) -> str:
             f"{result.episodes_rewritten:,} rewritten"
         )
     lines = [head]
-    for line in result.lines:
-        who = "  ".join(filter(None, (line.session, line.role)))
-        words = line.snippet or "(its words were pruned)"
-        lines.append(wrapped(f"{when(line.created_at)}  {who}: {words}"))
-    if result.further:
-        lines.append(
-            f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}"
-        )
+    lines += preview_lines(result)
     return "\n".join([*lines, *_consequences(result)])
 
 
@@ -45,9 +39,9 @@ def _consequences(result: Forgotten) -> Iterator[str]:
     """Other consequences of a forget, a line each."""
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
-    if result.untold:
+    if result.pruned_losing_summary:
         yield (
-            f"{counted(result.untold, 'pruned original')} would lose their part of the "
+            f"{counted(result.pruned_losing_summary, 'pruned original')} would lose their part of the "
             "summary; only their exact details stay"
         )
     if result.dry_run and result.file_bytes >= SLOW_REWRITE_BYTES:
@@ -77,11 +71,6 @@ def _words_left(purge_in_s: float | None) -> str:
         f"the words leave the file itself in about {seconds}: "
         "a purge rewrites it, and the last one was a moment ago"
     )
-
-
-def pinned(result: Pinned) -> str:
-    """Whether a memory is pinned now."""
-    return f"{result.id} {'is pinned' if result.pinned else 'is no longer pinned'}"
 
 
 def backed_up(result: BackedUp) -> str:

@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
-from mnemosyned.cli.calls import called, client_of, confirmed
+from mnemosyned.cli.calls import called, client_of
+from mnemosyned.cli.confirm import asks, confirmed, must_ask, whole
 from mnemosyned.cli.exits import EXIT_NOTHING
 from mnemosyned.cli.inputs import fields_typed
-from mnemosyned.cli.parameters import parameter
+from mnemosyned.cli.parameters import in_order, parameter
 from mnemosyned.cli.render import remarks, render
 from mnemosyned.terminal import say, say_json
-from mnemosyned.verbs.request import Request, fields_of, parse_text
+from mnemosyned.verbs.request import Request, parse_text
 
-ASK_FIRST = {"forget", "prune"}
-"""Verbs that cannot be undone: they show a preview and ask for confirmation."""
 _IS_NOTHING: dict[str, Callable[[Any], bool]] = {
     "Recalled": lambda recalled: not recalled.hits,
     "CycleReport": lambda report: bool(report.failed or report.problem),
@@ -26,9 +25,9 @@ _IS_NOTHING: dict[str, Callable[[Any], bool]] = {
 
 def command_of(name: str, verb: type[Request[Any]]) -> click.Command:
     """A shell command with the verb's fields as its arguments and options."""
-    params = [parameter(verb, field) for field in fields_of(verb)]
+    params = [parameter(verb, field) for field in in_order(verb)]
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
-    if verb.verb_name() in ASK_FIRST:
+    if asks(verb):
         params.append(
             click.Option(["--yes"], is_flag=True, help="Do it without asking.")
         )
@@ -47,8 +46,6 @@ def _help(verb: type[Request[Any]]) -> str:
 
 
 def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
-    asks_first = verb.verb_name() in ASK_FIRST
-
     def run(
         context: click.Context,
         /,
@@ -59,9 +56,12 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
     ) -> int:
         request = parse_text(verb, fields_typed(given))
         with client_of(context) as client:
-            asks = asks_first and not (yes or getattr(request, "dry_run", False))
-            call: Callable[..., object] = confirmed if asks else called
+            call: Callable[..., object] = called
+            if must_ask(request) and not yes:
+                call = confirmed
             result = call(client, request)
+            if getattr(request, "dry_run", False) and not given.get("after"):
+                result = whole(client, request, result)
         _show(result, as_json=as_json)
         return _exit_code(result)
 

@@ -44,6 +44,9 @@ class MemoryRecord:
     """The newer one's id; None where that one was forgotten."""
     pruned_at: datetime | None = None
     """When the archive's retention gave its words up."""
+    tags: tuple[str, ...] = ()
+    edited_at: datetime | None = None
+    """When it was last edited; `get` shows its earlier words on request."""
 
     @property
     def lasting(self) -> bool:

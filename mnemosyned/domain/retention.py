@@ -13,6 +13,14 @@ from mnemosyned.domain.text.stemming import fold_case
 from mnemosyned.domain.text.terms import Terms, has_unspaced_script
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The last memory and the last learning, as the store numbers them."""
+
+    memory: int
+    learning: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetFilter:
     """Which memories are meant: those for which all that is given holds."""
@@ -23,6 +31,10 @@ class ForgetFilter:
     sources: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    tags: tuple[str, ...] = ()
+    """They have one of these."""
+    newest: Newest | None = None
+    """They were there at this point."""
     person: str | None = None
     """They mention this name anywhere, or are spoken by it."""
 

@@ -29,6 +29,7 @@ from mnemosyned.domain.secrets.masking import (
     apply_secret_rule,
     mask_secrets,
 )
+from mnemosyned.domain.tags import tag_names
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, instant
 
@@ -74,6 +75,7 @@ class Intake:
             valid_until=to_utc(request.valid_until, field=place + "valid_until")
             if request.valid_until
             else None,
+            tags=tag_names(request.tags, field=place + "tags"),
         )
         memory, done = apply_secret_rule(memory, self.secrets, place=place)
         return Draft(

@@ -16,6 +16,7 @@ from mnemosyned.domain.search.source_hints import (
     asked_source,
     subject_words,
 )
+from mnemosyned.domain.tags import tag_names
 from mnemosyned.domain.text.terms import Terms, content_terms, terms
 from mnemosyned.service.intake import to_utc
 from mnemosyned.verbs.memories import Recall
@@ -53,6 +54,7 @@ def query_of(request: Recall, *, now: datetime) -> Query:
         explain=request.explain,
         sessions=names(request.session),
         sources=names(request.source),
+        tags=tag_names(names(request.tag), field="tag"),
         tier=request.tier,
         since=to_utc(request.since, field="since") if request.since else None,
         until=to_utc(request.until, field="until") if request.until else None,

@@ -27,6 +27,7 @@ from mnemosyned.domain.secrets.exact_values import (
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.statuses import EmbedderStatus
 from mnemosyned.service.backup_keeper import BackupKeeper
+from mnemosyned.service.changes import ChangeService
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
@@ -40,6 +41,7 @@ from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.questions import missing_time_note, query_of
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.verbs.changes import Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
@@ -59,10 +61,8 @@ from mnemosyned.verbs.retention import (
     BackedUp,
     Backup,
     Forget,
-    Pin,
     Prune,
     Restore,
-    Unpin,
 )
 from mnemosyned.verbs.sleep import Log, Logged, Sleep, Undo
 from mnemosyned.verbs.status import SleepStatus, Stats, Status
@@ -132,6 +132,7 @@ class MemoryService:
             purge=retention.purger.attempt,
         )
         lists = ListService(store=self._store.lists, clock=self._clock)
+        changes = ChangeService(store=self._store)
         undo = CycleUndo(
             store=self._store,
             sleeper=self.sleeper,
@@ -149,8 +150,10 @@ class MemoryService:
             Sleep: self.sleep,
             Undo: undo.undo,
             Forget: retention.forget,
-            Pin: retention.pin,
-            Unpin: retention.unpin,
+            Tag: changes.tag,
+            Untag: changes.untag,
+            Pin: changes.pin,
+            Unpin: changes.unpin,
             Restore: retention.restore,
             Prune: retention.pruner.prune,
             Backup: self.backup,

@@ -18,12 +18,13 @@ from typing import (
 
 import msgspec
 
+from mnemosyned.verbs.changes import Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request, result_type
-from mnemosyned.verbs.retention import Backup, Forget, Pin, Prune, Restore, Unpin
+from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
 from mnemosyned.verbs.sleep import Log, Sleep, Undo
 from mnemosyned.verbs.status import Status
 
@@ -89,6 +90,8 @@ class VerbTable:
     sleep = Verb(Sleep)
     undo = Verb(Undo)
     forget = Verb(Forget)
+    tag = Verb(Tag)
+    untag = Verb(Untag)
     pin = Verb(Pin)
     unpin = Verb(Unpin)
     restore = Verb(Restore)

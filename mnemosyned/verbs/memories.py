@@ -17,6 +17,7 @@ from mnemosyned.domain.memory import (
     Tier,
 )
 from mnemosyned.domain.search.results import Hit
+from mnemosyned.verbs.changes import Tags
 from mnemosyned.verbs.request import (
     NOT_EMPTY,
     TEXT_MAX,
@@ -81,6 +82,9 @@ class Remember(
     metadata: Annotated[
         dict[str, Any], Meta(description="a JSON object of your own")
     ] = msgspec.field(default_factory=dict)
+    tags: Annotated[Tags, Meta(description="tags, in any case")] = msgspec.field(
+        default_factory=list
+    )
     dedupe: Annotated[
         bool,
         Meta(
@@ -165,6 +169,9 @@ class Recall(_Query[Recalled], frozen=True, forbid_unknown_fields=True, kw_only=
     limit: Annotated[int, Meta(description="maximum number of hits", ge=1, le=100)] = 10
     session: Annotated[Names, Meta(description="only this session; repeatable")] = None
     source: Annotated[Names, Meta(description="only this source; repeatable")] = None
+    tag: Annotated[
+        Names, Meta(description="only memories with one of these tags; repeatable")
+    ] = None
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
     since: Annotated[
         Instant | None,

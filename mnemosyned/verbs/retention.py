@@ -1,17 +1,15 @@
-"""Verbs that delete, pin, restore, prune and back up memories."""
+"""Verbs that delete, restore, prune and back up memories."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.domain.forget_preview import ForgetPreview
-from mnemosyned.verbs.request import ById, Instant, Name, Names, Question, Request
-
-R = TypeVar("R")
+from mnemosyned.verbs.request import ById, Request
+from mnemosyned.verbs.selection import Foreseen, Selecting
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]
 BackupFile = Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -21,11 +19,9 @@ Characters = Annotated[int, Meta(ge=0)]
 # -------------------------------------------------------------------- forget
 
 
-class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+class Forgotten(Foreseen, frozen=True, kw_only=True):
     """The receipt, in numbers; only a preview has a line for each memory."""
 
-    dry_run: bool
-    memories: int
     working: int
     archived: int
     details: int
@@ -35,11 +31,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     episodes_removed: int
     episodes_rewritten: int
     """Summaries of every level, rewritten from what remains."""
-    lines: list[ForgetPreview]
-    """Memories that would be deleted, 10,000 at most; only with `dry_run`."""
-    further: int = 0
-    """Number of memories beyond those lines; `after`, with the last id, lists them."""
-    untold: int
+    pruned_losing_summary: int
     """Pruned originals that stay, but lose their part of the summary; only with `dry_run`."""
     file_bytes: int
     """Size of the file, which is rewritten at 100 MB a second; only with `dry_run`."""
@@ -54,81 +46,23 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     """Files next to the database that look like copies of it: nothing was deleted from them."""
 
 
-class _Target(Request[R], frozen=True, forbid_unknown_fields=True):
-    id: Annotated[Name | None, Meta(description="the id of a memory or an episode")] = (
-        None
-    )
-
-
-class Forget(_Target[Forgotten], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Forget(
+    Selecting[Forgotten], frozen=True, forbid_unknown_fields=True, kw_only=True
+):
     """Delete memories and all that was made from them.
 
-    Select one by id (an episode includes its originals) or by filters, which all must match.
+    Select them by ids (an episode includes its originals) or by filters, which all must match.
     Memories, learnings, index entries, summaries and log rows are deleted. The shell shows a
     preview and asks first, or needs --yes.
 
-    Raises `NotFound`, `InvalidText`, `InvalidTime`, `NotPurged` and `PartlyDone`.
+    Raises `NotFound`, `InvalidText`, `InvalidTime`, `BatchChanged`, `NotPurged` and `PartlyDone`.
     """
 
     writes = True
     takes_long = True
 
-    query: Annotated[
-        Question | None, Meta(description="memories with all of these words")
-    ] = None
-    session: Annotated[
-        Names, Meta(description="memories of this session; repeatable")
-    ] = None
-    source: Annotated[
-        Names, Meta(description="memories of this source; repeatable")
-    ] = None
-    since: Annotated[
-        Instant | None,
-        Meta(description="what happened at or after this time: 2026-03-09, 7d"),
-    ] = None
-    until: Annotated[
-        Instant | None,
-        Meta(description="what happened until then; a day named is included"),
-    ] = None
-    person: Annotated[
-        Name | None,
-        Meta(description="memories that mention this name, or that this person said"),
-    ] = None
-    dry_run: Annotated[bool, Meta(description="show the preview; delete nothing")] = (
-        False
-    )
-    after: Annotated[
-        Name | None,
-        Meta(description="with dry_run: list only what comes after this memory"),
-    ] = None
 
-
-# ----------------------------------------------------- pin, unpin and restore
-
-
-class Pinned(msgspec.Struct, frozen=True):
-    """Whether a working memory is pinned now."""
-
-    id: str
-    pinned: bool
-
-
-class Pin(ById[Pinned], frozen=True, forbid_unknown_fields=True):
-    """Keep a memory in working memory, whatever its age.
-
-    Raises `NotFound`, and `InvalidRequest` for a memory that is archived.
-    """
-
-    writes = True
-
-
-class Unpin(ById[Pinned], frozen=True, forbid_unknown_fields=True):
-    """Let sleep consolidate a pinned memory again.
-
-    Raises `NotFound`, and `InvalidRequest` for a memory that is archived.
-    """
-
-    writes = True
+# ------------------------------------------------------------------- restore
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,6 +62,8 @@ def words_of(command: str, episode: str, lesson: str, file: Path) -> list[str]:
         "consolidate": ["consolidate", "--dry-run", "--force"],
         "forget": ["forget", "said", "--dry-run"],
         "undo": ["undo", "--dry-run"],
+        "tag": ["tag", "a,b", "tea"],
+        "untag": ["untag", "b", "tea"],
         "pin": ["pin", "tea"],
         "unpin": ["unpin", "tea"],
         "archive": ["archive", "prune", "--dry-run"],
@@ -267,9 +269,11 @@ def test_a_mistyped_command_is_told_in_json_where_that_is_asked_for(
     assert json.loads(as_json.stderr)["error"]["code"] == "invalid_request"
 
 
-@pytest.mark.parametrize(("answer", "status"), [(b"n\n", 200), (b"y\n", 404)])
+@pytest.mark.parametrize(
+    ("answer", "code", "status"), [(b"n\n", 1, 200), (b"y\n", 0, 404)]
+)
 def test_on_a_terminal_forgetting_asks(
-    filled: Daemon, answer: bytes, status: int
+    filled: Daemon, answer: bytes, code: int, status: int
 ) -> None:
     filled.post("remember", id="ask", content="the heron stands alone")
 
@@ -279,7 +283,9 @@ def test_on_a_terminal_forgetting_asks(
         said = seen()
 
     assert b"the heron stands alone" in said
-    assert b"Do it?" in said
+    assert b"Forget this memory? This cannot be undone." in said
+    assert (b"nothing was forgotten" in said) == (code == 1)
+    assert process.returncode == code
     assert filled.post("get", id="ask").status == status
 
 

@@ -11,7 +11,7 @@ from mnemosyned.cli.render import render
 from mnemosyned.domain.cycles import Trigger
 from mnemosyned.domain.errors import InvalidRequest
 from mnemosyned.domain.memory import MemoryRecord
-from mnemosyned.service.forgetting import retention as forgetting
+from mnemosyned.service import selection
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -136,7 +136,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forgetting, "LISTED_MAX", 4)
+    monkeypatch.setattr(selection, "LISTED_MAX", 4)
     remember_batch(
         store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
     )

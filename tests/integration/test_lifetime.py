@@ -31,9 +31,10 @@ from mnemosyned.config import load_config
 from mnemosyned.domain.cycles import CycleStatus
 from mnemosyned.domain.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.domain.memory import Episode, MemoryRecord, Tier
+from mnemosyned.verbs.changes import Pin, Unpin
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore, Unpin
+from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.sleep import Sleep, Undo
 
 R = TypeVar("R")

@@ -202,7 +202,7 @@ def test_the_preview_says_whose_last_words_go_with_a_forgotten_one(
     whole = service.call(Forget(source="b", dry_run=True))
     service.call(Forget("a1"))
 
-    assert (preview.untold, whole.untold) == (2, 0)
+    assert (preview.pruned_losing_summary, whole.pruned_losing_summary) == (2, 0)
     assert "2 pruned originals would lose their part" in render(preview)
     assert "lose their part" not in render(whole)
     assert "(its words were pruned)" in render(preview)

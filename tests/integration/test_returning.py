@@ -21,8 +21,9 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.policy import Schedule
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.changes import Pin, Unpin
 from mnemosyned.verbs.memories import Recall, Remember
-from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore, Unpin
+from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.sleep import Sleep, Undo
 from mnemosyned.verbs.status import Status
 

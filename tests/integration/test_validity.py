@@ -23,8 +23,9 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.changes import Pin
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
-from mnemosyned.verbs.retention import Forget, Pin
+from mnemosyned.verbs.retention import Forget
 
 ROME, PARIS, OSLO = (
     "the office is in Rome",

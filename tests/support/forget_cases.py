@@ -18,8 +18,9 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.changes import Pin
 from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.retention import Forget, Pin, Prune, Restore
+from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.sleep import Undo
 
 WORDS = {

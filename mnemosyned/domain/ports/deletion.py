@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from mnemosyned.domain.retention import ForgetFilter, Removal
+from mnemosyned.domain.retention import ForgetFilter, Newest, Removal
 
 
 class DeletionStore(Protocol):
@@ -17,6 +17,10 @@ class DeletionStore(Protocol):
 
     def select_learnings(self, choice: ForgetFilter) -> list[str]:
         """Return the ids of the learnings that match a filter."""
+        ...
+
+    def newest(self) -> Newest:
+        """Return the last memory and the last learning that there are now."""
         ...
 
     def ids_under(self, summary: str) -> list[str]:

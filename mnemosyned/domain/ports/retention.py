@@ -1,4 +1,4 @@
-"""Ports of what stays: pins, pruning and restoring, and the undo of consolidation."""
+"""Ports of what stays: pruning and restoring, and the undo of consolidation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from mnemosyned.domain.retention import Prunable, Removal, Retention, Returned
 
 
 class RetentionStore(Protocol):
-    """Pins and restores memories, and prunes the text of old originals."""
-
-    def pin(self, id: str, *, pinned: bool) -> bool:
-        """Pin or unpin a working memory; False if the working tier has none of this id."""
-        ...
+    """Restores memories, and prunes the text of old originals."""
 
     def restore(self, id: str) -> Removal:
         """Move an original back to working memory, pinned.

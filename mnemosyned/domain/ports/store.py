@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from mnemosyned.domain.ports.agents import AgentStore
+from mnemosyned.domain.ports.changes import ChangeStore
 from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.ports.compactions import CompactionStore
 from mnemosyned.domain.ports.deletion import DeletionStore
@@ -55,8 +56,13 @@ class MemoryStore(Protocol):
         ...
 
     @property
+    def changes(self) -> ChangeStore:
+        """Tags and pins."""
+        ...
+
+    @property
     def retention(self) -> RetentionStore:
-        """Pinning, restoring and pruning."""
+        """Restoring and pruning."""
         ...
 
     @property

@@ -50,6 +50,7 @@ def _memory_hit(
         duplicates=place.duplicates,
         explanation=_explanation(place, query),
         superseded_at=memory.superseded_at,
+        tags=memory.tags,
     )
 
 
@@ -87,6 +88,7 @@ def _lines(
             content=memory.content,
             score=score,
             superseded_at=memory.superseded_at,
+            tags=memory.tags,
         )
         for position, score in place.lines
         if (memory := memories.get(position))

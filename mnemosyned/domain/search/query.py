@@ -45,6 +45,8 @@ class Query:
     limit: int
     sessions: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Only memories with one of these are searched; summaries have none."""
     tier: Tier | None = None
     since: datetime | None = None
     until: datetime | None = None

@@ -19,6 +19,7 @@ class Line:
     content: str
     score: float
     superseded_at: datetime | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +48,4 @@ class Hit:
     """When a newer memory took its place; only where that was asked for."""
     history: tuple[Line, ...] = ()
     """What it, or a line of it, took the place of, the newest first; only where asked for."""
+    tags: tuple[str, ...] = ()

@@ -1,14 +1,15 @@
-"""`RetentionService`: implementation of forget, pin, unpin and restore."""
+"""`RetentionService`: implementation of forget and restore."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
 from typing import Self
+
+import msgspec
 
 from mnemosyned import process_memory
 from mnemosyned.domain.errors import (
@@ -17,39 +18,27 @@ from mnemosyned.domain.errors import (
     StorageFailed,
     WordsPruned,
 )
-from mnemosyned.domain.forget_preview import ForgetPreview
-from mnemosyned.domain.memory import Episode, MemoryRecord
+from mnemosyned.domain.memory import Episode
 from mnemosyned.domain.ports.store import MemoryStore
-from mnemosyned.domain.retention import ForgetFilter, Removal
+from mnemosyned.domain.retention import Removal
 from mnemosyned.domain.rollup import Level
-from mnemosyned.domain.secrets.masking import mask_memory
-from mnemosyned.domain.text.snippets import snippet
-from mnemosyned.domain.text.terms import Terms, terms
 from mnemosyned.domain.text.word_cache import clear_word_caches
 from mnemosyned.logs import logger
 from mnemosyned.service.backups import file_bytes, known_backups
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting.pruning import Pruner
 from mnemosyned.service.forgetting.purging import WORDS_REMAIN, Purger
-from mnemosyned.service.intake import check_text, to_utc
 from mnemosyned.service.policies import About, PolicyHolder
+from mnemosyned.service.selection import Selector
 from mnemosyned.service.steps import CHUNK, chunks, in_steps
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rewrite import rewrite_stale
-from mnemosyned.verbs.request import names
 from mnemosyned.verbs.retention import (
     Forget,
     Forgotten,
-    Pin,
-    Pinned,
     Restore,
     Restored,
-    Unpin,
 )
-
-LISTED_MAX = 10_000
-"""So many memories a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
-SNIPPET_CHARS = 100
 
 log = logger()
 
@@ -88,6 +77,7 @@ class RetentionService:
             on_removal=self._announce_removal,
         )
         self._store = store
+        self._selector = Selector(store)
         self._cycle = cycle
         self._rewriting = threading.RLock()
 
@@ -149,21 +139,21 @@ class RetentionService:
         rewritten, at the latest when the memory is opened again. An episode is rewritten at once;
         the days, weeks and months above it, which many memories have in common, with the purge.
         """
-        if request.after is not None and not request.dry_run:
-            raise InvalidRequest(
-                "after needs dry_run: it lists the rest of a preview", field="after"
-            )
         try:
-            ids, learned = self._meant(request)
+            selected = self._selector.select(
+                request, session=request.session, source=request.source
+            )
         except NotFound as error:
             self.purger.finish_earlier(error)
             raise
+        ids, learned = selected.ids, selected.learned
         if request.dry_run:
             removal = self._store.deletion.preview(ids, learned=learned)
-            left = _after(ids, request.after)
-            lines = self._preview(left[:LISTED_MAX])
-            further = max(0, len(left) - LISTED_MAX)
-            return self._receipt(removal, dry_run=True, lines=lines, further=further)
+            lines, further = self._selector.lines(ids, after=request.after)
+            receipt = self._receipt(removal, dry_run=True)
+            return msgspec.structs.replace(
+                receipt, lines=lines, further=further, mark=selected.mark
+            )
         began = time.monotonic()
         removal = self._removed(ids, learned)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
@@ -211,44 +201,6 @@ class RetentionService:
         removals = in_steps(works, 1, lambda work: work[0](), done=forgotten)
         return reduce(or_, removals, Removal())
 
-    def _meant(self, request: Forget) -> tuple[list[str], list[str]]:
-        """The ids of the memories that are meant, and of the learnings beside theirs."""
-        narrowing = (
-            request.query,
-            request.session,
-            request.source,
-            request.since,
-            request.until,
-            request.person,
-        )
-        if request.id is not None:
-            if any(narrowing):
-                raise InvalidRequest(
-                    "give either an id or filters, not both",
-                    field="id",
-                )
-            memory = self._store.memories.get(request.id)
-            if isinstance(memory, Episode):
-                return self._store.deletion.ids_under(memory.id), []
-            return [memory.id], []
-        if not any(narrowing):
-            raise InvalidRequest(
-                "name what to forget: give an id or a filter (query, session, source, since, until, person)",
-                field="id",
-            )
-        choice = _choice(request)
-        deletion = self._store.deletion
-        return deletion.select(choice), deletion.select_learnings(choice)
-
-    def _preview(self, ids: Sequence[str]) -> list[ForgetPreview]:
-        lines = []
-        for id in ids:
-            with suppress(NotFound):  # forgotten by somebody else meanwhile
-                memory = self._store.memories.get(id)
-                if isinstance(memory, MemoryRecord):
-                    lines.append(_foreseen(memory))
-        return lines
-
     def _receipt(
         self,
         removal: Removal,
@@ -256,8 +208,6 @@ class RetentionService:
         dry_run: bool = False,
         complete: bool = True,
         reason: str = "",
-        lines: Sequence[ForgetPreview] = (),
-        further: int = 0,
     ) -> Forgotten:
         return Forgotten(
             dry_run=dry_run,
@@ -268,9 +218,7 @@ class RetentionService:
             learnings=removal.learnings,
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
-            lines=list(lines),
-            further=further,
-            untold=removal.pruned_losing_summary,
+            pruned_losing_summary=removal.pruned_losing_summary,
             file_bytes=file_bytes(self._about.database) if dry_run else 0,
             complete=complete,
             purge_in_s=None if complete or reason else self.purger.wait_s(),
@@ -278,29 +226,7 @@ class RetentionService:
             backups=known_backups(self._about.database, self._policies.backup.folder),
         )
 
-    # ------------------------------------------------------ pin and restore
-
-    def pin(self, request: Pin) -> Pinned:
-        return self._set_pinned(request.id, pinned=True)
-
-    def unpin(self, request: Unpin) -> Pinned:
-        return self._set_pinned(request.id, pinned=False)
-
-    def _set_pinned(self, id: str, *, pinned: bool) -> Pinned:
-        if not self._store.retention.pin(id, pinned=pinned):
-            memory = self._store.memories.get(id)
-            if isinstance(memory, Episode):
-                raise InvalidRequest(
-                    f"only working memories can be pinned; {id} is an episode",
-                    field="id",
-                )
-            if memory.episode:
-                raise InvalidRequest(
-                    f"only working memories can be pinned; {id} is archived. `restore` brings it "
-                    "back, pinned",
-                    field="id",
-                )
-        return Pinned(id, pinned)
+    # -------------------------------------------------------------- restore
 
     def restore(self, request: Restore) -> Restored:
         memory = self._store.memories.get(request.id)
@@ -324,46 +250,3 @@ class RetentionService:
         return Restored(
             id=memory.id, episode=memory.episode, episode_removed=bool(removal.removed)
         )
-
-
-def _choice(request: Forget) -> ForgetFilter:
-    for name in ("query", "person"):
-        check_text(getattr(request, name), field=name)
-    words = terms(request.query) if request.query else None
-    if words is not None and not words:
-        raise InvalidRequest("query has no word to search for", field="query")
-    if request.person is not None and not request.person.strip():
-        raise InvalidRequest("person is empty", field="person")
-    return ForgetFilter(
-        terms=words,
-        sessions=names(request.session),
-        sources=names(request.source),
-        since=to_utc(request.since, field="since") if request.since else None,
-        until=to_utc(request.until, field="until") if request.until else None,
-        person=request.person,
-    )
-
-
-def _after(ids: list[str], id: str | None) -> list[str]:
-    """The ids that come after one of them; all without one."""
-    if id is None:
-        return ids
-    if id not in ids:
-        raise InvalidRequest(
-            f"none of the memories that would go has the id {id!r}; leave after out to list them "
-            "from the beginning",
-            field="after",
-        )
-    return ids[ids.index(id) + 1 :]
-
-
-def _foreseen(memory: MemoryRecord) -> ForgetPreview:
-    text = " ".join(mask_memory(memory).content.split())
-    return ForgetPreview(
-        id=memory.id,
-        tier=memory.tier,
-        created_at=memory.created_at,
-        session=memory.session,
-        role=memory.role,
-        snippet=snippet(text, Terms((), ()), width=SNIPPET_CHARS),
-    )

@@ -15,6 +15,7 @@ from mnemosyned.storage.sqlite.database.schema import schema_version
 from mnemosyned.storage.sqlite.database.writer import Writer
 from mnemosyned.storage.sqlite.search.frequencies import Frequencies
 from mnemosyned.storage.sqlite.stores.agents import SqliteAgents
+from mnemosyned.storage.sqlite.stores.changes import SqliteChanges
 from mnemosyned.storage.sqlite.stores.clock import SqliteClock
 from mnemosyned.storage.sqlite.stores.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
@@ -62,6 +63,7 @@ class SqliteStore:
         self.sleep = SqliteSleep(*shared)
         self.rollups = SqliteRollups(*shared)
         self.deletion = SqliteDeletion(*shared, self._purge)
+        self.changes = SqliteChanges(*shared)
         self.retention = SqliteRetention(*shared)
         self.undo = SqliteUndo(*shared)
         self.learnings = SqliteLearnings(*shared)

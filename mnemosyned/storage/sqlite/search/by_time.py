@@ -27,7 +27,7 @@ from mnemosyned.domain.search.query import Query
 from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import (
     among,
-    in_force,
+    asked_for,
     memory_filter,
     of_source_names,
 )
@@ -226,7 +226,9 @@ def _said(
 
 def summary_of_period(connection: sqlite3.Connection, query: Query) -> int | None:
     """Return the summary of the one day, week or month that a question asks for."""
-    is_narrowed = query.sessions or query.sources or query.since or query.until
+    is_narrowed = (
+        query.sessions or query.sources or query.tags or query.since or query.until
+    )
     is_over = len(query.spans) == 1 and query.spans[0].until <= _asked_at(query)
     if not is_over or is_narrowed or query.tier not in (None, Tier.EPISODIC):
         return None
@@ -250,5 +252,5 @@ def _within(query: Query) -> tuple[str, Sequence[Any]]:
     clauses, values = among(query.sessions, query.sources)
     named, names = of_source_names(query.source_names)
     clauses, values = clauses + named, values + names
-    holds, moment = in_force(query, seq="seq")
+    holds, moment = asked_for(query, seq="seq")
     return " AND ".join(["1", *clauses]) + holds, [*values, *moment]

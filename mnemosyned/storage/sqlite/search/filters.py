@@ -37,6 +37,22 @@ def in_force(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
     return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
 
 
+def tagged(tags: Sequence[str], seq: str = "seq") -> tuple[list[str], list[Any]]:
+    """Conditions that hold for memories with one of these tags."""
+    if not tags:
+        return [], []
+    marks = ", ".join("?" * len(tags))
+    named = f"t.memory_seq = {seq} AND t.name IN ({marks})"
+    return [f"EXISTS (SELECT 1 FROM tag AS t WHERE {named})"], list(tags)
+
+
+def asked_for(query: Query, seq: str = "f.rowid") -> tuple[str, list[Any]]:
+    """Keep what is in force and has one of the tags asked for."""
+    holds, moment = in_force(query, seq=seq)
+    clauses, tags = tagged(query.tags, seq=seq)
+    return holds + "".join(f" AND {clause}" for clause in clauses), [*moment, *tags]
+
+
 def among(
     sessions: Sequence[str], sources: Sequence[str], *, column: str = "{}"
 ) -> tuple[list[str], list[Any]]:
@@ -102,14 +118,19 @@ def _named_and_dated(
 def narrowed(connection: sqlite3.Connection, query: Query) -> SqlFilter:
     """The filters of a question for the originals, and the rows that pass if those are few.
 
-    Only sessions are known row by row: their index is the one that says what was said before.
+    Only sessions and tags are known row by row: the index of sessions is the one that says what was
+    said before.
     """
     narrow = memory_filter(query)
-    if not query.sessions:
+    if not (query.sessions or query.tags):
         return narrow
     clauses, values = _named_and_dated(
         query, column="+{}", first="created_at", last="created_at"
     )
+    if query.tags:  # few rows, so that the others need not be looked at
+        marks = ", ".join("?" * len(query.tags))
+        clauses.append(f"seq IN (SELECT memory_seq FROM tag WHERE name IN ({marks}))")
+        values += query.tags
     holds, moment = in_force(query, seq="seq")
     where = " AND ".join(clauses) + holds
     rows: list[int] = []
@@ -141,14 +162,16 @@ def memory_filter(query: Query) -> SqlFilter:
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
     where = "".join(f" AND {clause}" for clause in clauses)
-    holds, moment = in_force(query)
+    holds, moment = asked_for(query)
     return SqlFilter(joins if clauses else "", where + holds, [*values, *moment])
 
 
 def episode_filter(query: Query) -> SqlFilter:
-    """The filters of a question, for the indexes over summaries."""
+    """The filters of a question, for the indexes over summaries; these have no tags."""
     clauses, values = _named_and_dated(
         query, column="e.{}", first="e.covers_from", last="e.covers_until"
     )
+    if query.tags:
+        clauses.append("0")
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
     return SqlFilter(joins, "".join(f" AND {clause}" for clause in clauses), values)

@@ -36,8 +36,8 @@ from mnemosyned.storage.sqlite.search.candidates import (
 from mnemosyned.storage.sqlite.search.expressions import any_of
 from mnemosyned.storage.sqlite.search.filters import (
     SqlFilter,
+    asked_for,
     episode_filter,
-    in_force,
     memory_filter,
     narrowed,
 )
@@ -321,7 +321,7 @@ def _around(
         (match.position - REACH, match.position + REACH, match.session)
         for match in matches
     ]
-    holds, moment = in_force(query, seq="seq")
+    holds, moment = asked_for(query, seq="seq")
     since = instant_text(query.since) if query.since else ""
     until = instant_text(query.until) if query.until else "~"
     around: list[list[int]] = [[] for _ in matches]

@@ -12,7 +12,7 @@ from mnemosyned.domain.text.terms import Terms
 from mnemosyned.domain.text.words.accent_variants import accent_variants
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.search.expressions import any_of
-from mnemosyned.storage.sqlite.search.filters import among, within
+from mnemosyned.storage.sqlite.search.filters import among, tagged, within
 
 CHUNK = 500
 _TABLES = {
@@ -21,18 +21,29 @@ _TABLES = {
     "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))",
 }
 """Tables with the text of their memories; what a pruned one has left are its exact values."""
+_EARLIER = (
+    "ifnull((SELECT group_concat(ifnull(r.content, '') || ' ' || ifnull(r.fields ->> 'session', '') "
+    "|| ' ' || ifnull(r.fields ->> 'source', '') || ' ' || ifnull(r.fields ->> 'role', ''), ' ') "
+    "FROM revision AS r WHERE r.memory_seq = {table}.seq), '')"
+)
+"""What a memory was before it was edited."""
 _INDEXES = ("memory_fts", "memory_gram_fts")
 
 
 def chosen(connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
     """The ids of all memories for which everything in the choice holds."""
-    where, values = _conditions(choice)
+    where, values = _conditions(
+        choice, newest=choice.newest.memory if choice.newest else None
+    )
+    tags, tag_values = tagged(choice.tags)
+    where, values = " AND ".join([where, *tags]), [*values, *tag_values]
     having = _having(connection, choice.terms) if choice.terms else None
     named = naming(choice.person) if choice.person else None
     ids: dict[str, None] = {}
     for table, text in _TABLES.items():
         columns = (
-            f"id, role, session_id, ifnull(source, ''), metadata, {text}"
+            f"id, role, session_id, ifnull(source, ''), metadata, {text}, "
+            + _EARLIER.format(table=table)
             if named
             else "id"
         )
@@ -46,12 +57,13 @@ def chosen(connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
     return list(ids)
 
 
-def _conditions(choice: ForgetFilter) -> tuple[str, list[Any]]:
+def _conditions(choice: ForgetFilter, *, newest: int | None) -> tuple[str, list[Any]]:
     named, names = among(choice.sessions, choice.sources)
     dated, moments = within(
         choice.since, choice.until, first="created_at", last="created_at"
     )
-    return " AND ".join(["1", *named, *dated]), [*names, *moments]
+    bounded, bound = ([], []) if newest is None else (["seq <= ?"], [newest])
+    return " AND ".join(["1", *named, *dated, *bounded]), [*names, *moments, *bound]
 
 
 def _narrowed(
@@ -84,8 +96,12 @@ def _having(connection: sqlite3.Connection, terms: Terms) -> set[int]:
 
 
 def chosen_learnings(connection: sqlite3.Connection, choice: ForgetFilter) -> list[str]:
-    """The ids of all learnings for which everything in the choice holds."""
-    where, values = _conditions(choice)
+    """The ids of all learnings for which everything in the choice holds; they have no tags."""
+    if choice.tags:
+        return []
+    where, values = _conditions(
+        choice, newest=choice.newest.learning if choice.newest else None
+    )
     named = naming(choice.person) if choice.person else None
     rows = connection.execute(
         f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "

@@ -9,6 +9,7 @@ from mnemosyned.domain.ports.agents import CAPTURED_PREFIX
 from mnemosyned.domain.ports.deletion import DeletionStore
 from mnemosyned.domain.retention import (
     ForgetFilter,
+    Newest,
     Removal,
 )
 from mnemosyned.storage.sqlite.database.readers import Readers
@@ -32,7 +33,7 @@ from mnemosyned.storage.sqlite.tables.state import (
     leave_secrets,
 )
 
-KEYED_BY_MEMORY = ("memory_state",)
+KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
 
@@ -57,6 +58,15 @@ class SqliteDeletion(Transactional, DeletionStore):
         self, connection: sqlite3.Connection, choice: ForgetFilter
     ) -> list[str]:
         return selection.chosen_learnings(connection, choice)
+
+    @reads
+    def newest(self, connection: sqlite3.Connection) -> Newest:
+        memory, learning = connection.execute(
+            "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
+            "(SELECT ifnull(max(seq), 0) FROM archive)), "
+            "(SELECT ifnull(max(seq), 0) FROM learning)"
+        ).fetchone()
+        return Newest(memory, learning)
 
     @reads
     def ids_under(self, connection: sqlite3.Connection, summary: str) -> list[str]:

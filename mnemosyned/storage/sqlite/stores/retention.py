@@ -1,4 +1,4 @@
-"""Pins, restored originals, and pruned ones that keep no text."""
+"""Restored originals, and pruned ones that keep no text."""
 
 from __future__ import annotations
 
@@ -34,19 +34,6 @@ from mnemosyned.storage.sqlite.tables.state import (
 
 class SqliteRetention(Transactional, RetentionStore):
     """A `RetentionStore` on one SQLite file."""
-
-    @writes
-    def pin(self, connection: sqlite3.Connection, id: str, *, pinned: bool) -> bool:
-        if not pinned:
-            connection.execute(
-                "UPDATE working_state SET held_until = NULL "
-                "WHERE memory_seq = (SELECT seq FROM working_memory WHERE id = ?)",
-                (id,),
-            )
-        update = connection.execute(
-            "UPDATE working_memory SET pinned = ? WHERE id = ?", (int(pinned), id)
-        )
-        return update.rowcount == 1
 
     @writes
     def restore(self, connection: sqlite3.Connection, id: str) -> Removal:

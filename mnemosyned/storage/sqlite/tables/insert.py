@@ -22,6 +22,7 @@ from mnemosyned.storage.sqlite.tables.rows import (
     memory_row,
 )
 from mnemosyned.storage.sqlite.tables.state import set_state, supersede
+from mnemosyned.storage.sqlite.tables.tags import add_tags
 
 T = TypeVar("T")
 Known = tuple[str | None, datetime, int | None]
@@ -118,6 +119,8 @@ class _Rows:
                     "valid_until",
                     instant_text(memory.valid_until),
                 )
+            if memory.tags:
+                add_tags(self._connection, seq, memory.tags)
         self.waiting = []
 
     def index(self) -> None:

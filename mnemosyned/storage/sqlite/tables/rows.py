@@ -27,9 +27,14 @@ _STATE = (
     "FROM memory_state AS s WHERE s.memory_seq = {seq})"
 )
 """NULL for most; one look-up for the few of which there is more to say."""
-MEMORY_FIELDS = f"{_FIELDS}, {_STATE.format(seq='working_memory.seq')}"
+_TAGS = (
+    "(SELECT group_concat(t.name, char(10)) FROM tag AS t WHERE t.memory_seq = {seq})"
+)
+_EDITED = "(SELECT max(r.changed_at) FROM revision AS r WHERE r.memory_seq = {seq})"
+_BESIDE = f"{_STATE}, {_TAGS}, {_EDITED}"
+MEMORY_FIELDS = f"{_FIELDS}, {_BESIDE.format(seq='working_memory.seq')}"
 ARCHIVE_FIELDS = ", ".join(
-    [*(f"a.{name}" for name in _FIELDS.split(", ")), _STATE.format(seq="a.seq")]
+    [*(f"a.{name}" for name in _FIELDS.split(", ")), _BESIDE.format(seq="a.seq")]
 )
 EPISODE_COLUMNS = (
     "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
@@ -98,6 +103,8 @@ def memory_from(
         metadata,
         created_at,
         state,
+        tags,
+        edited_at,
     ) = row
     valid_until, superseded_at, pruned_at, superseded_by = (
         msgspec.json.decode(state) if state else (None,) * 4
@@ -118,6 +125,8 @@ def memory_from(
         superseded_at=optional_instant(superseded_at),
         superseded_by=superseded_by,
         pruned_at=optional_instant(pruned_at),
+        tags=tuple(sorted(tags.split("\n"))) if tags else (),
+        edited_at=optional_instant(edited_at),
     )
 
 

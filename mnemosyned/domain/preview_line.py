@@ -1,4 +1,4 @@
-"""The line of a memory in the preview of `forget`."""
+"""The line of a memory in the preview of a change."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mnemosyned.domain.memory import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetPreview:
-    """A memory that would go, as a preview shows it."""
+class PreviewLine:
+    """A memory that would be changed or deleted, as a preview shows it."""
 
     id: str
     tier: Tier

@@ -1,0 +1,127 @@
+"""Confirmation of what cannot be undone, or concerns many: all of it is shown, then asked for."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from mnemosyned.cli.calls import called
+from mnemosyned.cli.exits import EXIT_NOTHING
+from mnemosyned.cli.render import render
+from mnemosyned.client.connection import Connection
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.terminal import agreed, counted, say
+from mnemosyned.verbs.request import Request
+
+R = TypeVar("R")
+
+DELETES = {"forget": "forgotten", "prune": "pruned"}
+"""Verbs that cannot be undone, and what was not done without a confirmation."""
+CHANGES = {
+    "edit": "edited",
+    "tag": "tagged",
+    "untag": "untagged",
+    "pin": "pinned",
+    "unpin": "unpinned",
+}
+"""Verbs that ask where filters select what they change."""
+PAGES_MAX = 10_000
+
+
+def must_ask(request: Request[Any]) -> bool:
+    """Whether a request is to be confirmed."""
+    if getattr(request, "dry_run", False):
+        return False
+    name = request.verb_name()
+    return name in DELETES or (name in CHANGES and getattr(request, "id", "") is None)
+
+
+def asks(verb: type[Request[Any]]) -> bool:
+    """Whether requests of a verb may have to be confirmed."""
+    return verb.verb_name() in DELETES or verb.verb_name() in CHANGES
+
+
+def confirmed(client: Connection, request: Request[R]) -> object:
+    """Show a preview, ask, and do what it showed; without a terminal --yes is needed.
+
+    An empty preview is the answer. Confirming a preview that says the clock jumped trusts the
+    clock.
+    """
+    preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
+    is_terminal = sys.stdin.isatty()
+    foreseen: Any = client.call(preview)
+    if not (foreseen.memories or getattr(foreseen, "learnings", 0)):
+        believes = getattr(request, "believe_clock", False)
+        return called(client, request) if believes else foreseen
+    name = request.verb_name()
+    if not is_terminal:
+        say(render(foreseen), err=True, styled=True)
+        doing = "delete" if name in DELETES else "change memories"
+        raise InvalidRequest(
+            f"refusing to {doing} without a terminal to confirm; use --yes"
+        )
+    foreseen = whole(client, preview, foreseen)
+    _show(render(foreseen))
+    if not agreed(_question(name, foreseen), default=False):
+        say(f"nothing was {(DELETES | CHANGES)[name]}", err=True)
+        raise click.exceptions.Exit(EXIT_NOTHING)
+    if getattr(foreseen, "doubt", ""):
+        request = msgspec.structs.replace(request, believe_clock=True)
+    if getattr(foreseen, "mark", ""):
+        request = msgspec.structs.replace(request, mark=foreseen.mark)
+    return called(client, request)
+
+
+def whole(client: Connection, preview: Request[Any], first: R) -> R:
+    """Return a preview with the lines of all its pages, of which `first` is the first."""
+    further = getattr(first, "further", 0)
+    if not further:
+        return first
+    lines = list(getattr(first, "lines", ()))
+    for _ in range(PAGES_MAX):
+        if not (further and lines):
+            break
+        page: Any = client.call(
+            msgspec.structs.replace(preview, after=lines[-1].id, **_marked(first))
+        )
+        further = page.further
+        lines += page.lines
+    joined: R = msgspec.structs.replace(first, lines=lines, further=further)  # type: ignore[type-var]
+    return joined
+
+
+def _marked(foreseen: object) -> dict[str, str]:
+    """The mark of a preview, which keeps its further pages to the same memories."""
+    mark = getattr(foreseen, "mark", "")
+    return {"mark": mark} if mark else {}
+
+
+def _show(text: str) -> None:
+    """Show a preview, through the pager where it is longer than the screen."""
+    is_long = text.count("\n") >= shutil.get_terminal_size().lines
+    if is_long and sys.stdout.isatty():
+        click.echo_via_pager(text)
+    else:
+        say(text, err=True, styled=True)
+
+
+def _question(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of any such verb
+    count = foreseen.memories
+    if name == "prune":
+        return (
+            f"Delete the words of {counted(count, 'original')}? This cannot be undone."
+        )
+    selected = [_these(count, "memory")] if count else []
+    learnings = getattr(foreseen, "learnings", 0)
+    if learnings:
+        selected.append(_these(learnings, "learning"))
+    final = " This cannot be undone." if name in DELETES else ""
+    return f"{name.capitalize()} {' and '.join(selected)}?{final}"
+
+
+def _these(count: int, noun: str) -> str:
+    return f"this {noun}" if count == 1 else f"these {counted(count, noun)}"
