@@ -74,6 +74,8 @@ class ListFilter:
     sessions: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Memories with one of these; summaries have none."""
     tier: Tier | None = None
     level: int | None = None
     since: datetime | None = None
@@ -91,7 +93,7 @@ class ListFilter:
     @property
     def selects_summaries(self) -> bool:
         """Whether summaries may match: where asked for, or where an id may be any record's."""
-        if self.roles or self.pinned is not None:
+        if self.roles or self.tags or self.pinned is not None:
             return False
         asked = self.level is not None or self.tier is Tier.EPISODIC
         return asked or (self.tier is None and bool(self.id_prefix))

@@ -14,6 +14,7 @@ from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.domain.secrets.exact_values import mask_episode, without_superseded
 from mnemosyned.domain.secrets.masking import mask_memory
+from mnemosyned.domain.tags import tag_names
 from mnemosyned.service.intake import to_utc
 from mnemosyned.verbs.listing import (
     LEVELS,
@@ -83,6 +84,7 @@ class ListService:
             sessions=names(request.session),
             sources=names(request.source),
             roles=names(request.role),
+            tags=tag_names(names(request.tag), field="tag"),
             tier=request.tier,
             level=LEVELS.index(request.level) if request.level else None,
             since=to_utc(request.since, field="since") if request.since else None,

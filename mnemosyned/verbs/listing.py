@@ -56,6 +56,9 @@ class ListMemories(
     session: Annotated[Names, Meta(description="only this session; repeatable")] = None
     source: Annotated[Names, Meta(description="only this source; repeatable")] = None
     role: Annotated[Names, Meta(description="only this role; repeatable")] = None
+    tag: Annotated[
+        Names, Meta(description="only memories with one of these tags; repeatable")
+    ] = None
     tier: Annotated[Tier | None, Meta(description="only this tier")] = None
     level: Annotated[
         Literal["episode", "day", "week", "month"] | None,

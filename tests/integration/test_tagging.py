@@ -9,6 +9,7 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.changes import Pin, Tag, Untag
+from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -118,3 +119,19 @@ def test_a_selection_that_says_too_little_or_too_much_is_refused(
 
     with pytest.raises(InvalidRequest, match=message):
         service.call(request_)
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_a_list_shows_only_what_has_one_of_the_tags(
+    service: MemoryService, cycle: SleepCycle, *, asleep: bool
+) -> None:
+    for number, tags in enumerate((["sea"], ["hills"], [])):
+        service.call(Remember(f"an ibex {number}", id=f"m{number}", tags=tags))
+    if asleep:
+        run_cycle(cycle)
+
+    listed = service.call(ListMemories(tag=["Sea", "desert"]))
+    prefixed = service.call(ListMemories(tag="hills", id_prefix="m"))
+
+    assert [memory.id for memory in listed.memories] == ["m0"]
+    assert [memory.id for memory in prefixed.memories] == ["m1"]

@@ -23,7 +23,7 @@ from mnemosyned.domain.listing import (
 )
 from mnemosyned.domain.memory import Tier
 from mnemosyned.storage.sqlite.search.expressions import any_of
-from mnemosyned.storage.sqlite.search.filters import among, within
+from mnemosyned.storage.sqlite.search.filters import among, tagged, within
 from mnemosyned.storage.sqlite.search.ids import id_range, spellings
 from mnemosyned.storage.sqlite.tables.rows import SEQ_AMONG, instant, instant_text
 
@@ -116,6 +116,7 @@ def _conditions(
         clauses.append(_one_of("role", wanted.roles))
     if wanted.pinned is not None:
         clauses.append(_Clause("pinned" if wanted.pinned else "NOT pinned", []))
+    clauses += [_Clause(text, wanted.tags) for text in tagged(wanted.tags)[0]]
     if prefixes:
         clauses.append(_begins(prefixes))
     if wanted.valid_at:
@@ -165,6 +166,8 @@ def _few(
     """Return the rows that the narrowest filter with an index leaves; None if they are many."""
     if prefixes:
         clause = _begins(prefixes)
+    elif wanted.tags:
+        return _with_tags(connection, wanted.tags)
     elif wanted.pinned:
         clause = _Clause("pinned", [])
     elif wanted.sessions:
@@ -175,6 +178,16 @@ def _few(
         return None
     rows = connection.execute(
         f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
+        (*clause.values, LIMITS.few + 1),
+    ).fetchall()
+    return None if len(rows) > LIMITS.few else [seq for (seq,) in rows]
+
+
+def _with_tags(connection: sqlite3.Connection, tags: Sequence[str]) -> list[int] | None:
+    """Return the rows with one of these tags; None if they are many."""
+    clause = _one_of("name", tags)
+    rows = connection.execute(
+        f"SELECT memory_seq FROM tag WHERE {clause.text} LIMIT ?",
         (*clause.values, LIMITS.few + 1),
     ).fetchall()
     return None if len(rows) > LIMITS.few else [seq for (seq,) in rows]
