@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from mnemosyned.cli.exits import EXIT_NOTHING, EXIT_OF_KIND
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import escape_invisible
+from mnemosyned.importers.exact import Restorer
 from mnemosyned.importers.importer import Source
 from mnemosyned.importers.journal import Journal
 from mnemosyned.importers.plan import Plan, plan_import
@@ -27,6 +28,15 @@ from mnemosyned.terminal import counted, say, say_json, when
 from mnemosyned.verbs.status import Status
 
 SESSIONS_SHOWN = 10
+RESTORED_NOUNS = {
+    "episode": "summary",
+    "supersession": "supersession",
+    "log": "log entry",
+    "compaction": "compaction",
+    "agent_session": "agent session",
+    "forgotten": "forgotten id",
+}
+Carriers = tuple[Connection, Restorer]
 _FORMATS = "\n".join(f"  {entry.name:<12}{entry.summary}" for entry in FORMATS)
 
 
@@ -81,18 +91,18 @@ def import_command(
     stopped when it is repeated; what is there already is not stored twice.
     """
     sources = [_source(path) for path in paths]
-    with client_of(context) as client:
+    with client_of(context) as client, closing(client.transfers()) as transfers:
         database = client.call(Status()).database
         plan = plan_import(sources, format_name)
         if dry_run:
-            return _show_preview(plan, client, as_json=as_json)
+            return _show_preview(plan, (client, transfers), as_json=as_json)
         if bad == "refuse":
-            checked = _checked(plan, client, sources)
+            checked = _checked(plan, (client, transfers), sources)
             if checked.bad:
                 _print_report(checked, as_json=as_json)
                 return EXIT_OF_KIND[Kind.INVALID]
         journals = _journals(database, sources, format_name or "", restart=restart)
-        run = ImportRun(client, plan, journals)
+        run = ImportRun(client, transfers, plan, journals)
         _run(run, "importing")
     _print_report(run.report, as_json=as_json)
     return _exit_code(run.report)
@@ -119,14 +129,14 @@ def _journals(
     return journals
 
 
-def _checked(plan: Plan, client: Connection, sources: Sequence[Source]) -> ImportReport:
+def _checked(plan: Plan, carriers: Carriers, sources: Sequence[Source]) -> ImportReport:
     """Let the daemon check every record and store none."""
     if any(source.stream for source in sources):
         raise InvalidRequest(
             "standard input can be read only once; use --bad skip, or name a file",
             field="bad",
         )
-    run = ImportRun(client, plan, preview=Preview())
+    run = ImportRun(*carriers, plan, preview=Preview())
     _run(run, "checking")
     return run.report
 
@@ -204,6 +214,19 @@ def _print_report(report: ImportReport, *, as_json: bool) -> None:
         f"{report.stored:,} remembered, {report.known:,} already known, "
         f"{report.learned:,} learned"
     )
+    others = [
+        counted(report.restored[kind], noun)
+        for kind, noun in RESTORED_NOUNS.items()
+        if kind in report.restored
+    ]
+    if others:
+        say(f"restored with them: {', '.join(others)}")
+    if report.left_out:
+        summaries = counted(report.left_out, "summary")
+        say(
+            f"{summaries} left to the next sleep, as their originals are not all here",
+            err=True,
+        )
 
 
 def _print_problems(report: ImportReport) -> None:
@@ -214,10 +237,10 @@ def _print_problems(report: ImportReport) -> None:
         say(f"… and {counted(hidden, 'more bad record')}", err=True)
 
 
-def _show_preview(plan: Plan, client: Connection, *, as_json: bool) -> int:
+def _show_preview(plan: Plan, carriers: Carriers, *, as_json: bool) -> int:
     """Show what would be stored."""
     preview = Preview()
-    run = ImportRun(client, plan, preview=preview)
+    run = ImportRun(*carriers, plan, preview=preview)
     _run(run, "checking")
     _print_problems(run.report)
     if as_json:

@@ -193,6 +193,13 @@ _ROWS = (
         "mnem import ~/notes --dry-run",
     ),
     Command(
+        "export",
+        "files",
+        "Write everything that is kept to a file.",
+        f"{_CLI}.export_file:export_command",
+        "mnem export memory.jsonl",
+    ),
+    Command(
         "backup",
         "keep",
         "Write a complete copy of the database to a file.",

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import struct
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from mnemosyned.client.address import IdleConnections, address_of
 from mnemosyned.client.messages import (
@@ -22,6 +22,9 @@ from mnemosyned.client.messages import (
     unreachable,
 )
 from mnemosyned.verbs.request import Request
+
+if TYPE_CHECKING:
+    from mnemosyned.client.transfer import Transfers
 
 R = TypeVar("R")
 
@@ -66,6 +69,13 @@ class Connection:
         except OSError as error:
             raise unreachable(error, self._address) from error
         return result_of(request, answer)
+
+    def transfers(self) -> Transfers:
+        """Return what carries exports; the caller closes it."""
+        # Loaded here: other calls need no stream.
+        from mnemosyned.client.transfer import Transfers  # noqa: PLC0415
+
+        return Transfers(self._connect, address=self._address)
 
     def _answer(self, call: Call) -> Answer:
         """Send a call over an idle connection, or over a new one where that fails."""

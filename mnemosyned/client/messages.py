@@ -136,10 +136,11 @@ def result_of(request: Request[R], answer: Answer) -> R:
     """The result that an answer holds. Raises what the daemon raised."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
-    raise _error(answer.status, answer.body)
+    raise error_of(answer.status, answer.body)
 
 
-def _error(status: int, answer: bytes) -> MnemosynedError:
+def error_of(status: int, answer: bytes) -> MnemosynedError:
+    """Return the error that an answer with another status than 200 holds."""
     try:
         error = msgspec.json.decode(answer)["error"]
         kind = by_code().get(error["code"], MnemosynedError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from mnemosyned.assembly.build import OpenMemory
+from mnemosyned.daemon.api.exchange import exchange_resources
 from mnemosyned.daemon.api.hooks import hook_resources
 from mnemosyned.daemon.api.metrics import (
     memory_collector,
@@ -27,6 +28,7 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
     collectors = [server_collector(activity), memory_collector(memory)]
     return {
         **verb_resources(memory.service),
+        **exchange_resources(memory.service),
         "/mcp": Resource(_mcp_route(memory), methods=("POST",)),
         **(hook_resources(memory.hooks) if memory.hooks else {}),
         "/openapi.json": Resource(_openapi),

@@ -50,6 +50,21 @@ class Bad:
     size: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Lines of an export that are stored together."""
+
+    data: bytes
+    lines: int
+    place: str
+    position: str = START
+    size: int = 0
+
+
+Record = Item | Bad | Group
+"""What reading a source yields; `Group` of our own exports alone."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A file, a folder, or standard input."""
@@ -120,7 +135,7 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
+    def read(self, source: Source, position: str) -> Iterator[Record]:
         """Yield the records after a position, in the order of each conversation.
 
         Holds one record in memory at a time, or a bounded number. Raises `OSError` where the

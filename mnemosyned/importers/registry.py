@@ -29,6 +29,7 @@ class Entry:
 
 
 FORMATS: tuple[Entry, ...] = (
+    Entry("export", "what `mnem export` wrote, restored exactly", "export:ExportFile"),
     Entry("git", "the commits of a git repository", "personal.commits:GitRepository"),
     Entry(
         "opencode-files",

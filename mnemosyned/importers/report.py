@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from mnemosyned.importers.importer import Bad, Item
+from mnemosyned.domain.exchange import ExportedMemory, Restored
+from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.importers.importer import Bad, Group, Item
+from mnemosyned.verbs.exchange import FOOTER, line_kind, parse_record
 from mnemosyned.verbs.memories import Remember, RememberedMany
 from mnemosyned.verbs.request import instant
 
@@ -32,6 +35,10 @@ class ImportReport:
     files: int = 0
     unknown_files: int = 0
     """Files in folders that have no format that can be imported."""
+    restored: dict[str, int] = field(default_factory=dict)
+    """Records of an export that were restored, by kind."""
+    left_out: int = 0
+    """Summaries of an export that the next sleep writes, as their originals are not all here."""
     continued: bool = False
     """Whether it went on where an earlier import had stopped."""
 
@@ -40,6 +47,18 @@ class ImportReport:
         self.bad += 1
         if len(self.problems) < PROBLEMS_SHOWN_MAX:
             self.problems.append(f"{problem.place}: {problem.reason}")
+
+    def add_restored(self, restored: Restored, place: str) -> None:
+        """Count a part of an export."""
+        for kind, count in restored.stored.items():
+            self.restored[kind] = self.restored.get(kind, 0) + count
+        self.stored += restored.stored.get("memory", 0)
+        self.known += restored.known.get("memory", 0)
+        self.learned += restored.stored.get("learning", 0)
+        self.left_out += restored.left_out
+        for conflict in restored.conflicts:
+            reason = f"the {conflict.kind} {conflict.id}: {conflict.reason}"
+            self.add_problem(Bad(place, reason))
 
 
 @dataclass(slots=True)
@@ -66,7 +85,7 @@ class Preview:
         for item in items:
             self._count(item.memory)
 
-    def _count(self, memory: Remember) -> None:
+    def _count(self, memory: Remember | ExportedMemory) -> None:
         self.roles[memory.role] += 1
         self.sources[memory.source or ""] += 1
         if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:
@@ -78,8 +97,25 @@ class Preview:
         self.earliest = min(self.earliest or moment, moment)
         self.latest = max(self.latest or moment, moment)
 
+    def add_group(self, group: Group, format: str) -> None:
+        """Count lines of an export."""
+        for line in group.data.splitlines():
+            if line_kind(line).record == FOOTER:
+                continue
+            record = parse_record(line)
+            if isinstance(record, ExportedMemory):
+                self.memories += 1
+                self.formats[format] += 1
+                self._count(record)
+            elif isinstance(record, Learning):
+                self._count_learning(record)
+
+    def _count_learning(self, learning: Learning) -> None:
+        self.learned += 1
+        if len(self.learnings) < LEARNINGS_SHOWN_MAX:
+            self.learnings.append(learning.text)
+
     def add_learnings(self, answer: RememberedMany) -> None:
         """Count what a checked batch would teach."""
-        self.learned += len(answer.would_learn)
-        room = LEARNINGS_SHOWN_MAX - len(self.learnings)
-        self.learnings += [learning.text for learning in answer.would_learn[:room]]
+        for learning in answer.would_learn:
+            self._count_learning(learning)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mnemosyned.domain.exchange import Restored
 from mnemosyned.importers.delivery import Delivery
-from mnemosyned.importers.importer import START, Bad, Item
+from mnemosyned.importers.exact import ExactDelivery, Restorer
+from mnemosyned.importers.importer import START, Bad, Group, Item, Record
 from mnemosyned.importers.journal import Entry, Journal
 from mnemosyned.importers.plan import Part, Plan
 from mnemosyned.importers.report import ImportReport, Preview
@@ -22,6 +24,8 @@ class ImportRun:
     """One pass over the parts of a plan."""
 
     caller: Caller
+    restorer: Restorer
+    """Takes the lines of exports."""
     plan: Plan
     journals: dict[str, Journal] = field(default_factory=dict)
     """By the path that was typed; none where nothing is to be kept."""
@@ -67,6 +71,12 @@ class PartReader:
             check_only=run.preview is not None,
         )
 
+        self._exact = ExactDelivery(
+            run.restorer,
+            on_answer=self._note_restored,
+            on_refusal=run.report.add_problem,
+        )
+
     def read(self) -> None:
         """Read and send all records that are left."""
         run, source = self._run, self._part.source
@@ -79,10 +89,11 @@ class PartReader:
         for record in self._records(position):
             self._take(record)
         self._delivery.flush()
+        self._exact.flush()
         if self._journal:
             self._journal.write(source, position, self._bytes, done=True)
 
-    def _records(self, position: str) -> Iterator[Item | Bad]:
+    def _records(self, position: str) -> Iterator[Record]:
         """Yield the records; a source that cannot be read further ends with a bad one."""
         source = self._part.source
         try:
@@ -90,13 +101,17 @@ class PartReader:
         except OSError as error:
             yield Bad(source.name, f"cannot be read: {error.strerror or error}")
 
-    def _take(self, record: Item | Bad) -> None:
+    def _take(self, record: Record) -> None:
         run = self._run
         self._bytes += record.size
         if isinstance(record, Bad):
             run.report.add_problem(record)
-        else:
+        elif isinstance(record, Item):
             self._delivery.add(record)
+        elif run.preview:
+            run.preview.add_group(record, self._part.format.name)
+        else:
+            self._exact.add(record)
         run.progress(record.size, run.report)
 
     def _note_answer(self, items: Sequence[Item], answer: RememberedMany) -> None:
@@ -111,3 +126,8 @@ class PartReader:
         run.report.learned += answer.learned
         if self._journal:
             self._journal.write(self._part.source, items[-1].position, self._bytes)
+
+    def _note_restored(self, groups: Sequence[Group], restored: Restored) -> None:
+        self._run.report.add_restored(restored, groups[0].place)
+        if self._journal:
+            self._journal.write(self._part.source, groups[-1].position, self._bytes)

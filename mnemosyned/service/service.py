@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
+from mnemosyned.domain.exchange import Restored
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
@@ -31,6 +32,7 @@ from mnemosyned.service.changes import ChangeService
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
+from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.forgetting.undo import CycleUndo
 from mnemosyned.service.history import with_history
@@ -43,6 +45,7 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.changes import Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import (
@@ -109,6 +112,13 @@ class MemoryService:
             store=store, clock=self._clock, policies=policies
         )
         self._verbs = self._make_verbs()
+        self._exchange = ExchangeService(
+            store=store.exchange,
+            clock=self._clock,
+            about=about,
+            on_restored=self._after_restoring,
+            postpone_sleep=sleeper.postpone,
+        )
 
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
         """Return the implementation of each verb."""
@@ -169,10 +179,8 @@ class MemoryService:
 
     def call(self, request: Request[R]) -> R:
         """Run one verb. Raises an error of the domain, never half of the work."""
-        if self._stopping and request.writes:
-            raise ShuttingDown(
-                "the daemon is stopping and takes no more writes; start it and send this again"
-            )
+        if request.writes:
+            self._check_running()
         answer = self._verbs[type(request)]
         result: R
         if isinstance(request, Sleep | Undo | Status | Forget):
@@ -182,6 +190,31 @@ class MemoryService:
             with self.sleeper.cycle.gate:
                 result = answer(request)
         return result
+
+    def _check_running(self) -> None:
+        if self._stopping:
+            raise ShuttingDown(
+                "the daemon is stopping and takes no more writes; start it and send this again"
+            )
+
+    # ------------------------------------------------------------- exchange
+
+    def export(self, request: Export) -> Iterator[bytes]:
+        """Return everything that is kept, as lines in chunks; closing it ends the snapshot."""
+        return self._exchange.export(request)
+
+    def restore_lines(self, lines: bytes | bytearray) -> Restored:
+        """Store lines of an export exactly."""
+        self._check_running()
+        with self.sleeper.cycle.gate:
+            return self._exchange.restore(lines)
+
+    def _after_restoring(self) -> None:
+        if self._vectors:
+            self._vectors.remembered()
+        self.sleeper.enforce_cap()
+
+    # ----------------------------------------------------------------- ends
 
     def release(self) -> None:
         """Free what is cached in memory; later requests read it again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -126,6 +127,7 @@ class Sleeper:
             now=cycle.now,
             sleep=self._sleep_in_background,
         )
+        self._postponed_until = 0.0
         self._scheduler = self._make_scheduler() if in_background else None
 
     def __enter__(self) -> Self:
@@ -177,7 +179,7 @@ class Sleeper:
         `working` is its size, if known. A failure is logged: what was remembered stays.
         """
         try:
-            if not self._capacity.exceeded(working):
+            if self._postponed or not self._capacity.exceeded(working):
                 return
             if self._scheduler:
                 self._scheduler.enforce_cap_soon()
@@ -187,6 +189,10 @@ class Sleeper:
             log.debug("cap_not_enforced", reason="the running cycle enforces it too")
         except MnemosynedError:
             log.exception("cap_not_enforced")
+
+    def postpone(self, seconds: float) -> None:
+        """Let no cycle begin by itself for a while; 0 ends that. A caller's own begins."""
+        self._postponed_until = time.monotonic() + seconds
 
     @property
     def next_cycle(self) -> datetime | None:
@@ -226,11 +232,19 @@ class Sleeper:
     def _sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
+        if self._postponed:
+            return None
         report = self._background.sleep(trigger, selection)
         self._after_cycle()
         return report
 
+    @property
+    def _postponed(self) -> bool:
+        return time.monotonic() < self._postponed_until
+
     def _enforce_cap_in_background(self) -> None:
+        if self._postponed:
+            return
         self._capacity.enforce(
             rules_only=bool(self._background.refusal()), wait_s=WAIT_S
         )

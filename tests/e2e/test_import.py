@@ -6,6 +6,7 @@ import json
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 from e2e.daemons import Daemon, kept
@@ -13,10 +14,12 @@ from e2e.daemons import Daemon, kept
 from mnemosyned.domain.errors import StorageFailed
 from mnemosyned.domain.memory import Acknowledged
 from mnemosyned.importers.delivery import BATCH_ITEMS
+from mnemosyned.importers.exact import Restorer
 from mnemosyned.importers.importer import Source
 from mnemosyned.importers.journal import Journal
 from mnemosyned.importers.plan import plan_import
 from mnemosyned.importers.run import ImportRun
+from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import RememberedMany, RememberMany
 from mnemosyned.verbs.request import Request
 
@@ -217,7 +220,8 @@ class StoppingDaemon:
 
 def run_of(daemon: StoppingDaemon, file: Path, journal: Path) -> ImportRun:
     plan = plan_import([Source.named(file)], None)
-    return ImportRun(daemon, plan, {str(file): Journal(journal)})  # type: ignore[arg-type]
+    journals = {str(file): Journal(journal)}
+    return ImportRun(cast("Caller", daemon), cast("Restorer", None), plan, journals)
 
 
 def write_lines(file: Path, count: int) -> None:

@@ -58,6 +58,8 @@ class Walker:
                 "problems": [],
                 "files": 1,
                 "unknown_files": 0,
+                "restored": {},
+                "left_out": 0,
                 "continued": False,
             }
         elif (

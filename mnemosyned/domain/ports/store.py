@@ -9,6 +9,7 @@ from mnemosyned.domain.ports.changes import ChangeStore
 from mnemosyned.domain.ports.clock import ClockStore
 from mnemosyned.domain.ports.compactions import CompactionStore
 from mnemosyned.domain.ports.deletion import DeletionStore
+from mnemosyned.domain.ports.exchange import ExchangeStore
 from mnemosyned.domain.ports.learnings import LearningStore
 from mnemosyned.domain.ports.listing import ListStore
 from mnemosyned.domain.ports.maintenance import MaintenanceStore
@@ -88,6 +89,11 @@ class MemoryStore(Protocol):
     @property
     def agents(self) -> AgentStore:
         """Sessions of agents, and what their hooks did."""
+        ...
+
+    @property
+    def exchange(self) -> ExchangeStore:
+        """Export and exact import."""
         ...
 
     @property

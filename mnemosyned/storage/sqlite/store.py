@@ -19,6 +19,7 @@ from mnemosyned.storage.sqlite.stores.changes import SqliteChanges
 from mnemosyned.storage.sqlite.stores.clock import SqliteClock
 from mnemosyned.storage.sqlite.stores.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.stores.deletion import SqliteDeletion
+from mnemosyned.storage.sqlite.stores.exchange import SqliteExchange
 from mnemosyned.storage.sqlite.stores.learnings import SqliteLearnings
 from mnemosyned.storage.sqlite.stores.listing import SqliteLists
 from mnemosyned.storage.sqlite.stores.maintenance import SqliteMaintenance
@@ -71,6 +72,7 @@ class SqliteStore:
         self.vectors = SqliteVectors(*shared)
         self.clock = SqliteClock(*shared)
         self.agents = SqliteAgents(*shared)
+        self.exchange = SqliteExchange(*shared)
         self.maintenance = SqliteMaintenance(
             *shared,
             custody=self._custody,

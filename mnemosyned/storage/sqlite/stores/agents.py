@@ -16,6 +16,12 @@ from mnemosyned.storage.sqlite.database.transactions import (
     reads,
     writes_lazily,
 )
+from mnemosyned.storage.sqlite.tables.agents import (
+    SESSION_COLUMNS,
+    SHOWN_MAX,
+    session_from,
+    session_row,
+)
 from mnemosyned.storage.sqlite.tables.rows import (
     ARCHIVE_FIELDS,
     EPISODE_COLUMNS,
@@ -31,13 +37,8 @@ SESSIONS_MAX = 10_000
 """The sessions that are kept, the last seen ones."""
 CLIENTS_MAX = 200
 """The rows of activity that are kept."""
-SHOWN_MAX = 500
 FAILURE_CHARS_MAX = 200
 
-_SESSION = (
-    "session_id, client, conversation, project, directory, transcript, file, position, "
-    "started_at, seen_at, informed_at, shown"
-)
 _ACTIVITY = (
     "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
     "stored_at, informed_at, failed_at, failure"
@@ -55,21 +56,22 @@ class SqliteAgents(Transactional, AgentStore):
         self, connection: sqlite3.Connection, session: str
     ) -> AgentSession | None:
         row = connection.execute(
-            f"SELECT {_SESSION} FROM agent_session WHERE session_id = ?", (session,)
+            f"SELECT {SESSION_COLUMNS} FROM agent_session WHERE session_id = ?",
+            (session,),
         ).fetchone()
-        return _session_from(row) if row else None
+        return session_from(row) if row else None
 
     @writes_lazily
     def keep_session(
         self, connection: sqlite3.Connection, session: AgentSession
     ) -> None:
         connection.execute(
-            f"INSERT INTO agent_session ({_SESSION}) "
+            f"INSERT INTO agent_session ({SESSION_COLUMNS}) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (session_id) DO UPDATE SET project = excluded.project, "
             "directory = excluded.directory, transcript = excluded.transcript, "
             "seen_at = excluded.seen_at",
-            _session_row(session),
+            session_row(session),
         )
         connection.execute(
             "DELETE FROM agent_session WHERE session_id IN (SELECT session_id "
@@ -174,11 +176,11 @@ class SqliteAgents(Transactional, AgentStore):
     @reads
     def recent(self, connection: sqlite3.Connection, limit: int) -> list[AgentSession]:
         rows = connection.execute(
-            f"SELECT {_SESSION} FROM agent_session WHERE transcript != '' "
+            f"SELECT {SESSION_COLUMNS} FROM agent_session WHERE transcript != '' "
             "ORDER BY seen_at DESC LIMIT ?",
             (limit,),
         )
-        return [_session_from(row) for row in rows]
+        return [session_from(row) for row in rows]
 
     @reads
     def unknown(self, connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
@@ -239,43 +241,6 @@ def _count(connection: sqlite3.Connection, call: AgentCall) -> None:
         "DELETE FROM agent_activity WHERE (client, event) IN (SELECT client, event "
         "FROM agent_activity ORDER BY called_at DESC LIMIT -1 OFFSET ?)",
         (CLIENTS_MAX,),
-    )
-
-
-def _session_row(session: AgentSession) -> tuple[Any, ...]:
-    informed = session.informed_at
-    return (
-        session.session,
-        session.client,
-        session.conversation,
-        session.project,
-        session.directory,
-        session.transcript,
-        session.file,
-        session.position,
-        instant_text(session.started_at),
-        instant_text(session.seen_at),
-        instant_text(informed) if informed else None,
-        json.dumps(session.shown[-SHOWN_MAX:]),
-    )
-
-
-def _session_from(row: Sequence[Any]) -> AgentSession:
-    *texts, position, started_at, seen_at, informed_at, shown = row
-    session, client, conversation, project, directory, transcript, file = texts
-    return AgentSession(
-        session=session,
-        client=client,
-        conversation=conversation,
-        project=project,
-        directory=directory,
-        transcript=transcript,
-        file=file,
-        position=position,
-        started_at=instant(started_at),
-        seen_at=instant(seen_at),
-        informed_at=optional_instant(informed_at),
-        shown=tuple(json.loads(shown)),
     )
 
 

@@ -65,7 +65,7 @@ _HAVING_ID = {count: _having_id(count) for count in (1, TOGETHER)}
 def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembered:
     """Insert and index the drafts that are not known yet. Raises `IdTaken` and `NotFound`."""
     given = [draft.memory.id for draft in drafts if not draft.has_new_id]
-    known = _known(connection, given)
+    known = known_records(connection, given)
     rows = _Rows(connection)
     keeper = learnings.Keeper(connection)
     acknowledged: list[Acknowledged] = []
@@ -133,7 +133,9 @@ class _Rows:
         index_memories(self._connection, texts)
 
 
-def _known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Known]:
+def known_records(
+    connection: sqlite3.Connection, ids: Sequence[str]
+) -> dict[str, Known]:
     """Return existing records with these ids."""
     known: dict[str, Known] = {}
     for chunk in _shares(ids):

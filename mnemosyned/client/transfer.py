@@ -1,0 +1,82 @@
+"""Exports as they stream in, and parts of exports sent back."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from urllib.parse import urlencode
+
+import msgspec
+
+from mnemosyned.client.messages import LONG_TIMEOUT_S, error_of, unreachable
+from mnemosyned.domain.exchange import Restored
+from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
+
+LINE_BYTES_MAX = 64 << 20
+
+
+class _Transfer(HTTPConnection):
+    """HTTP over a socket of ours, which was checked."""
+
+    def __init__(self, opened: Callable[[float], socket.socket]) -> None:
+        super().__init__("localhost", timeout=LONG_TIMEOUT_S)
+        self._opened = opened
+
+    def connect(self) -> None:
+        self.sock = self._opened(LONG_TIMEOUT_S)
+
+
+class Transfers:
+    """Carries exports from a daemon and back to one."""
+
+    def __init__(
+        self, opened: Callable[[float], socket.socket], *, address: object
+    ) -> None:
+        """Open a connection with a time limit by `opened`; errors name the address."""
+        self._connection = _Transfer(opened)
+        self._address = address
+
+    @contextmanager
+    def export(self, request: Export) -> Iterator[Iterator[bytes]]:
+        """Give the lines of an export while the block runs. Raises what the daemon raised."""
+        query = urlencode(msgspec.to_builtins(request), doseq=True)
+        with closing(self._connection):
+            yield _lines(self._response("GET", f"{EXPORT_PATH}?{query}"))
+
+    def restore(self, lines: bytes) -> Restored:
+        """Have the daemon store lines of an export. Raises what the daemon raised."""
+        response = self._response("POST", RESTORE_PATH, lines)
+        return msgspec.json.decode(response.read(), type=Restored)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _response(
+        self, method: str, path: str, body: bytes | None = None
+    ) -> HTTPResponse:
+        try:
+            self._connection.request(method, path, body)
+            response = self._connection.getresponse()
+        except (OSError, HTTPException) as error:
+            self._connection.close()
+            failure = error if isinstance(error, OSError) else OSError(str(error))
+            raise unreachable(failure, self._address) from error
+        _check(response)
+        return response
+
+
+def _check(response: HTTPResponse) -> None:
+    if response.status != 200:
+        raise error_of(response.status, response.read())
+
+
+def _lines(response: HTTPResponse) -> Iterator[bytes]:
+    """Yield the lines; a connection that ends early is an export without a footer."""
+    try:
+        while line := response.readline(LINE_BYTES_MAX):
+            yield line
+    except (HTTPException, OSError):
+        return

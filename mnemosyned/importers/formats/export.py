@@ -1,0 +1,177 @@
+"""Our own exports: lines that are restored exactly, each episode together with its originals."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import msgspec
+
+from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.importers.importer import Bad, Format, Group, Source
+from mnemosyned.verbs.exchange import (
+    CUT_OFF,
+    FOOTER,
+    FORMAT,
+    HEADER,
+    VERSION,
+    Footer,
+    LineKind,
+    line_kind,
+)
+
+LINE_BYTES_MAX = 64 << 20
+"""A month's summary names what it was made of; a memory has a megabyte and its metadata."""
+GROUP_LINES_MAX = 10_000
+"""An episode with more originals is restored in parts."""
+
+
+@dataclass(slots=True)
+class _Line:
+    number: int
+    data: bytes
+    end: int
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the lines so far add up to, to be compared with the footer."""
+
+    digest: Any = field(default_factory=hashlib.sha256)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, line: _Line, kind: str) -> None:
+        self.digest.update(line.data)
+        self.counts[kind] += 1
+
+    def problem_of(self, footer: bytes) -> str:
+        """Return what a footer says against the lines before it."""
+        try:
+            expected = msgspec.json.decode(footer, type=Footer)
+        except msgspec.DecodeError as error:
+            return f"the last line is damaged: {error}"
+        if expected.counts != dict(self.counts):
+            return "lines are missing or were added: the counts in the last line differ"
+        if expected.sha256 != self.digest.hexdigest():
+            return "lines were changed since the export: its hash differs"
+        return ""
+
+
+class ExportFile(Format):
+    """The file that `mnem export` writes."""
+
+    name = "export"
+
+    def recognizes(self, source: Source) -> bool:
+        first = source.head.partition(b"\n")[0]
+        try:
+            kind = line_kind(first)
+        except MnemosynedError:
+            return False
+        return kind.record == HEADER and kind.format == FORMAT
+
+    def read(self, source: Source, position: str) -> Iterator[Group | Bad]:
+        """Yield an episode with its originals, or any other line, each as one group.
+
+        The lines before the position are read again, for the hash in the last line.
+        """
+        reader = _Reader(source, start=int(position or 0))
+        with source.open() as opened:
+            yield from reader.read(opened)
+
+
+class _Reader:
+    """Reads the lines of one export, and puts them into groups."""
+
+    def __init__(self, source: Source, *, start: int) -> None:
+        self._source = source
+        self._start = start
+        self._seen = _Seen()
+        self._group: list[_Line] = []
+        self._missing = 0
+        """Originals that the group still lacks."""
+
+    def read(self, file: BinaryIO) -> Iterator[Group | Bad]:
+        """Yield the groups, and what is wrong with the file."""
+        ended = ""
+        for line in _lines(file):
+            try:
+                kind = line_kind(line.data)
+            except MnemosynedError as error:
+                yield self._bad(line, error.message)
+                continue
+            if kind.record in (FOOTER, CUT_OFF):
+                ended = kind.record
+                yield from self._end(line, kind)
+                continue
+            self._seen.add(line, kind.record)
+            if kind.record == HEADER:
+                yield from self._check_version(line)
+            elif line.end > self._start:
+                yield from self._grouped(line, kind)
+        if ended != FOOTER:
+            yield from self._cut_group()
+            reason = "the export was cut off here: it has no last line"
+            yield Bad(self._source.name, reason)
+
+    def _grouped(self, line: _Line, kind: LineKind) -> Iterator[Group | Bad]:
+        """Add a line to the group, and yield the group if it is complete."""
+        if self._missing and kind.record != "memory":
+            yield from self._cut_group()
+        self._group.append(line)
+        if kind.record == "episode":
+            self._missing = kind.originals
+        elif self._missing:
+            self._missing -= 1
+        if not self._missing or len(self._group) >= GROUP_LINES_MAX:
+            yield self._take()
+
+    def _take(self) -> Group:
+        group, self._group = self._group, []
+        data = b"".join(line.data.rstrip(b"\n") + b"\n" for line in group)
+        end = group[-1].end
+        size = sum(len(line.data) for line in group)
+        place = f"{self._source.name}:{group[0].number}"
+        return Group(data, len(group), place, str(end), size)
+
+    def _cut_group(self) -> Iterator[Group | Bad]:
+        """Yield the originals of an episode that lacks others, without the episode."""
+        self._missing = 0
+        group = self._group
+        if not group:
+            return
+        episode, *originals = group
+        yield self._bad(episode, "the summary lacks originals and is left out")
+        self._group = originals
+        if originals:
+            yield self._take()
+
+    def _end(self, line: _Line, kind: LineKind) -> Iterator[Group | Bad]:
+        yield from self._cut_group()
+        if kind.record == CUT_OFF:
+            yield self._bad(line, "the export was ended early by the daemon")
+            return
+        if problem := self._seen.problem_of(line.data):
+            yield self._bad(line, problem)
+        self._group = [line]
+        yield self._take()
+
+    def _check_version(self, line: _Line) -> Iterator[Bad]:
+        version = msgspec.json.decode(line.data).get("version")
+        if version != VERSION:
+            reason = f"the export is of version {version}; this program reads {VERSION}"
+            yield self._bad(line, reason)
+
+    def _bad(self, line: _Line, reason: str) -> Bad:
+        return Bad(f"{self._source.name}:{line.number}", reason)
+
+
+def _lines(file: BinaryIO) -> Iterator[_Line]:
+    number = end = 0
+    while data := file.readline(LINE_BYTES_MAX):
+        number += 1
+        end += len(data)
+        yield _Line(number, data, end)

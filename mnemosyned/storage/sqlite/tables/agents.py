@@ -1,0 +1,60 @@
+"""Agents' sessions as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mnemosyned.domain.ports.agents import AgentSession
+from mnemosyned.storage.sqlite.tables.rows import (
+    instant,
+    instant_text,
+    optional_instant,
+)
+
+SHOWN_MAX = 500
+
+SESSION_COLUMNS = (
+    "session_id, client, conversation, project, directory, transcript, file, position, "
+    "started_at, seen_at, informed_at, shown"
+)
+
+
+def session_row(session: AgentSession) -> tuple[Any, ...]:
+    """Values for SESSION_COLUMNS."""
+    informed = session.informed_at
+    return (
+        session.session,
+        session.client,
+        session.conversation,
+        session.project,
+        session.directory,
+        session.transcript,
+        session.file,
+        session.position,
+        instant_text(session.started_at),
+        instant_text(session.seen_at),
+        instant_text(informed) if informed else None,
+        json.dumps(session.shown[-SHOWN_MAX:]),
+    )
+
+
+def session_from(row: Sequence[Any]) -> AgentSession:
+    """A session from SESSION_COLUMNS."""
+    *texts, position, started_at, seen_at, informed_at, shown = row
+    session, client, conversation, project, directory, transcript, file = texts
+    return AgentSession(
+        session=session,
+        client=client,
+        conversation=conversation,
+        project=project,
+        directory=directory,
+        transcript=transcript,
+        file=file,
+        position=position,
+        started_at=instant(started_at),
+        seen_at=instant(seen_at),
+        informed_at=optional_instant(informed_at),
+        shown=tuple(json.loads(shown)),
+    )

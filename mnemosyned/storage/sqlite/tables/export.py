@@ -1,0 +1,331 @@
+"""Everything that is kept, read from one snapshot as records of an export."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from mnemosyned.domain.exchange import (
+    ExportedCompaction,
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedRevision,
+    ExportedSupersession,
+    ExportFilter,
+    ForgottenCapture,
+)
+from mnemosyned.domain.ports.agents import AgentSession
+from mnemosyned.domain.ports.exchange import Record
+from mnemosyned.storage.sqlite.tables.agents import SESSION_COLUMNS, session_from
+from mnemosyned.storage.sqlite.tables.learnings import (
+    FIELDS as LEARNING_FIELDS,
+    learning_from,
+)
+from mnemosyned.storage.sqlite.tables.rows import (
+    LOG_FIELDS,
+    instant,
+    instant_text,
+    log_entry_from,
+    optional_instant,
+)
+
+_EPISODE = (
+    "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
+    "e.covers_until, e.summarizer, e.created_at, e.period_from, e.index_terms, e.stale, "
+    "EXISTS (SELECT 1 FROM emptied_episode AS w WHERE w.episode_seq = e.seq)"
+)
+_STATE = (
+    "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at) "
+    "FROM memory_state AS s WHERE s.memory_seq = m.seq)"
+)
+_HELD = (
+    "(SELECT json_array(h.held_until, h.future_since) "
+    "FROM working_state AS h WHERE h.memory_seq = m.seq)"
+)
+_DETAILS = (
+    "(SELECT json_group_array(json_array(k.name, d.value, d.sensitive)) FROM detail AS d "
+    "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = m.seq)"
+)
+_TAGS = "(SELECT json_group_array(t.name) FROM tag AS t WHERE t.memory_seq = m.seq)"
+_REVISED = "EXISTS (SELECT 1 FROM revision AS r WHERE r.memory_seq = m.seq)"
+_MEMORY = (
+    "m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
+    f"m.pinned, m.metadata, m.created_at, {_STATE}, {_TAGS}, {_REVISED}"
+)
+_WORKING = f"SELECT {_MEMORY}, {_HELD}, NULL, NULL FROM working_memory AS m"
+_ARCHIVED = f"SELECT {_MEMORY}, NULL, {_DETAILS}, e.id FROM archive AS m"
+_NO_TRIPLE = (None, None, None)
+
+
+class Exported:
+    """The records of one snapshot."""
+
+    def __init__(self, connection: sqlite3.Connection, chosen: ExportFilter) -> None:
+        self._connection = connection
+        self._chosen = chosen
+
+    def expected(self) -> dict[str, int]:
+        """Count the memories and episodes."""
+        where, values = _condition(self._chosen, "m")
+        counts = [
+            self._number(f"SELECT count(*) FROM {table} AS m WHERE {where}", values)
+            for table in ("working_memory", "archive")
+        ]
+        episodes = self._number("SELECT count(*) FROM episodic_memory", ())
+        return {"memory": sum(counts), "episode": episodes}
+
+    def records(self) -> Iterator[Record]:
+        """Read all records, each as it is asked for."""
+        yield from self._episodes()
+        yield from self._loose_originals()
+        yield from self._working()
+        if not self._chosen.is_of_memories:
+            yield from self._rollups()
+        yield from self._supersessions()
+        if not self._chosen.tags:
+            yield from self._learnings()
+            yield from self._log()
+        if self._chosen.is_whole:
+            yield from self._compactions()
+            yield from self._agent_sessions()
+            yield from self._forgotten()
+
+    def _memory(self, row: Sequence[Any]) -> ExportedMemory:
+        memory = _memory(row)
+        if not row[13]:
+            return memory
+        rows = self._connection.execute(
+            "SELECT changed_at, content, content_hash, fields FROM revision "
+            "WHERE memory_seq = ? ORDER BY seq",
+            (memory.seq,),
+        )
+        return replace(memory, revisions=tuple(map(_revision, rows)))
+
+    def _number(self, statement: str, values: Sequence[Any]) -> int:
+        number: int = self._connection.execute(statement, values).fetchone()[0]
+        return number
+
+    def _episodes(self) -> Iterator[Record]:
+        """Episodes whose originals are all exported, each followed by them."""
+        where, values = _condition(self._chosen, "m")
+        whole = "1"
+        if not self._chosen.is_whole:
+            whole = (
+                "NOT EXISTS (SELECT 1 FROM archive AS m "
+                f"WHERE m.episode_seq = e.seq AND NOT ({where}))"
+            )
+        episodes = self._connection.execute(
+            f"SELECT {_EPISODE} FROM episodic_memory AS e "
+            f"WHERE e.level = 0 AND {whole} ORDER BY e.seq",
+            () if self._chosen.is_whole else values,
+        )
+        for row in episodes:
+            originals = self._connection.execute(
+                f"{_ARCHIVED} JOIN episodic_memory AS e ON e.seq = m.episode_seq "
+                "WHERE m.episode_seq = ? ORDER BY m.seq",
+                (row[1],),
+            ).fetchall()
+            yield _episode(row, originals=len(originals))
+            yield from map(self._memory, originals)
+
+    def _loose_originals(self) -> Iterator[Record]:
+        """Originals whose episode is left out, as a filter leaves others of its originals out."""
+        if self._chosen.is_whole:
+            return
+        where, values = _condition(self._chosen, "m")
+        others, _ = _condition(self._chosen, "o")
+        rows = self._connection.execute(
+            f"{_ARCHIVED} JOIN episodic_memory AS e ON e.seq = m.episode_seq "
+            f"WHERE {where} AND m.content != '' AND EXISTS (SELECT 1 FROM archive AS o "
+            f"WHERE o.episode_seq = e.seq AND NOT ({others})) ORDER BY m.seq",
+            (*values, *values),
+        )
+        yield from map(self._memory, rows)
+
+    def _working(self) -> Iterator[Record]:
+        where, values = _condition(self._chosen, "m")
+        rows = self._connection.execute(
+            f"{_WORKING} WHERE {where} ORDER BY m.seq", values
+        )
+        yield from map(self._memory, rows)
+
+    def _rollups(self) -> Iterator[Record]:
+        """Days, weeks and months, after all that they were made of."""
+        since, until = self._chosen.since, self._chosen.until
+        rows = self._connection.execute(
+            f"SELECT {_EPISODE} FROM episodic_memory AS e WHERE e.level > 0 "
+            "AND (?1 IS NULL OR e.covers_until >= ?1) AND (?2 IS NULL OR e.covers_from < ?2) "
+            "ORDER BY e.level, e.seq",
+            (since and instant_text(since), until and instant_text(until)),
+        )
+        for row in rows:
+            below = self._connection.execute(
+                "SELECT id FROM episodic_memory WHERE parent_id = ? ORDER BY seq",
+                (row[0],),
+            ).fetchall()
+            yield _episode(row, summary_of=tuple(id for (id,) in below))
+
+    def _supersessions(self) -> Iterator[Record]:
+        where, values = _condition(self._chosen, "m")
+        for table in ("working_memory", "archive"):
+            for other in ("working_memory", "archive"):
+                rows = self._connection.execute(
+                    f"SELECT m.id, n.id FROM memory_state AS s "
+                    f"JOIN {table} AS m ON m.seq = s.memory_seq "
+                    f"JOIN {other} AS n ON n.seq = s.superseded_by "
+                    f"WHERE s.superseded_by IS NOT NULL AND {where} ORDER BY m.seq",
+                    values,
+                )
+                for memory, newer in rows:
+                    yield ExportedSupersession(memory=memory, superseded_by=newer)
+
+    def _learnings(self) -> Iterator[Record]:
+        where, values = _condition(self._chosen, "learning")
+        rows = self._connection.execute(
+            f"SELECT {LEARNING_FIELDS} FROM learning WHERE {where} ORDER BY seq", values
+        )
+        yield from map(learning_from, rows)
+
+    def _log(self) -> Iterator[Record]:
+        where, values = _condition(self._chosen, "consolidation_log")
+        rows = self._connection.execute(
+            f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE {where} ORDER BY id",
+            values,
+        )
+        yield from map(log_entry_from, rows)
+
+    def _compactions(self) -> Iterator[Record]:
+        rows = self._connection.execute(
+            "SELECT id, session_id, source, policy, text_hash, created_at FROM compaction "
+            "ORDER BY created_at, id"
+        )
+        for id, session, source, policy, text_hash, created_at in rows:
+            parts = self._connection.execute(
+                "SELECT part FROM compacted WHERE compaction = ? ORDER BY position",
+                (id,),
+            )
+            yield ExportedCompaction(
+                id=id,
+                session=session,
+                source=source,
+                policy=policy,
+                text_hash=text_hash,
+                created_at=instant(created_at),
+                parts=tuple(part for (part,) in parts),
+            )
+
+    def _agent_sessions(self) -> Iterator[AgentSession]:
+        rows = self._connection.execute(
+            f"SELECT {SESSION_COLUMNS} FROM agent_session ORDER BY session_id"
+        )
+        return map(session_from, rows)
+
+    def _forgotten(self) -> Iterator[Record]:
+        for (id,) in self._connection.execute(
+            "SELECT id FROM agent_forgotten ORDER BY id"
+        ):
+            yield ForgottenCapture(id=id)
+
+
+def _condition(chosen: ExportFilter, alias: str) -> tuple[str, list[Any]]:
+    """Return the condition that holds for what was chosen."""
+    clauses: list[str] = ["1"]
+    values: list[Any] = []
+    for column, wanted in (
+        ("session_id", chosen.sessions),
+        ("source", chosen.sources),
+    ):
+        if wanted:
+            marks = ", ".join("?" * len(wanted))
+            clauses.append(f"ifnull({alias}.{column}, '') IN ({marks})")
+            values.extend(wanted)
+    if chosen.tags:
+        marks = ", ".join("?" * len(chosen.tags))
+        clauses.append(
+            f"{alias}.seq IN (SELECT memory_seq FROM tag WHERE name IN ({marks}))"
+        )
+        values.extend(chosen.tags)
+    for operator, moment in ((">=", chosen.since), ("<", chosen.until)):
+        if moment:
+            clauses.append(f"{alias}.created_at {operator} ?")
+            values.append(instant_text(moment))
+    return " AND ".join(clauses), values
+
+
+def _episode(
+    row: Sequence[Any], *, originals: int = 0, summary_of: tuple[str, ...] = ()
+) -> ExportedEpisode:
+    """Return an episode from _EPISODE."""
+    id, seq, session, source, level, content, item_count, since, until = row[:9]
+    summarizer, created_at, period_from, index_terms, stale, emptied = row[9:]
+    return ExportedEpisode(
+        id=id,
+        seq=seq,
+        session=session,
+        source=source,
+        level=level,
+        content=content,
+        item_count=item_count,
+        covers_from=instant(since),
+        covers_until=instant(until),
+        summarizer=summarizer,
+        created_at=instant(created_at),
+        period_from=optional_instant(period_from),
+        index_terms=index_terms,
+        stale=bool(stale),
+        emptied=bool(emptied),
+        originals=originals,
+        summary_of=summary_of,
+    )
+
+
+def _memory(row: Sequence[Any]) -> ExportedMemory:
+    """Return a memory from _WORKING or _ARCHIVED."""
+    id, seq, session, source, role, content, content_hash, importance = row[:8]
+    pinned, metadata, created_at, state, tags, _, held, details, episode = row[8:]
+    valid_until, superseded_at, pruned_at = _decoded(state, _NO_TRIPLE)
+    held_until, future_since = _decoded(held, _NO_TRIPLE[:2])
+    return ExportedMemory(
+        id=id,
+        seq=seq,
+        session=session,
+        source=source,
+        role=role,
+        content=content,
+        content_hash=None if content else content_hash,
+        importance=importance,
+        pinned=bool(pinned),
+        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
+        tags=tuple(_decoded(tags, ())),
+        created_at=instant(created_at),
+        episode=episode,
+        valid_until=optional_instant(valid_until),
+        superseded_at=optional_instant(superseded_at),
+        pruned_at=optional_instant(pruned_at),
+        held_until=optional_instant(held_until),
+        future_since=optional_instant(future_since),
+        details=tuple(
+            (kind, value, bool(sensitive))
+            for kind, value, sensitive in _decoded(details, ())
+        ),
+    )
+
+
+def _revision(row: Sequence[Any]) -> ExportedRevision:
+    changed_at, content, content_hash, fields = row
+    return ExportedRevision(
+        changed_at=instant(changed_at),
+        content=content,
+        content_hash=content_hash,
+        fields=msgspec.json.decode(fields),
+    )
+
+
+def _decoded(text: str | None, otherwise: Sequence[Any]) -> Sequence[Any]:
+    """Return the values of a JSON list that SQLite made."""
+    values: Sequence[Any] = msgspec.json.decode(text) if text else otherwise
+    return values

@@ -1,0 +1,367 @@
+"""Records of an export stored again: each once, and no summary without what it was made of."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.cycles import LogEntry
+from mnemosyned.domain.exchange import (
+    ExportedCompaction,
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedSupersession,
+    ForgottenCapture,
+    RestoreConflict,
+    Restored,
+)
+from mnemosyned.domain.learnings.learning import Learning
+from mnemosyned.domain.ports.agents import AgentSession
+from mnemosyned.domain.ports.exchange import Record
+from mnemosyned.storage.sqlite.fulltext.indexing import (
+    index_episode_grams,
+    index_memories,
+)
+from mnemosyned.storage.sqlite.tables.insert import known_records
+from mnemosyned.storage.sqlite.tables.restore_single import (
+    OTHER_WORDS,
+    SINGLE,
+    Outcome,
+)
+from mnemosyned.storage.sqlite.tables.rows import (
+    MEMORY_COLUMNS,
+    instant_text,
+)
+from mnemosyned.storage.sqlite.tables.tags import add_tags
+
+KIND_NAMES = {
+    ExportedEpisode: "episode",
+    ExportedMemory: "memory",
+    ExportedSupersession: "supersession",
+    Learning: "learning",
+    LogEntry: "log",
+    ExportedCompaction: "compaction",
+    AgentSession: "agent_session",
+    ForgottenCapture: "forgotten",
+}
+_EPISODE_COLUMNS = (
+    "seq, id, session_id, source, level, content, item_count, covers_from, covers_until, "
+    "summarizer, created_at, period_from, index_terms, stale"
+)
+
+
+class Restoring:
+    """The restoring of records in one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._outcome = Restored()
+        self._kinds: dict[str, int] = {}
+
+    def restore(self, records: Sequence[Record]) -> Restored:
+        """Store what is not here yet."""
+        sorted_records: dict[type[Any], list[Any]] = defaultdict(list)
+        for record in records:
+            sorted_records[type(record)].append(record)
+        episodes = sorted_records[ExportedEpisode]
+        self._restore_groups(
+            [episode for episode in episodes if episode.level == 0],
+            sorted_records[ExportedMemory],
+        )
+        rollups = [episode for episode in episodes if episode.level > 0]
+        self._each(sorted(rollups, key=lambda rollup: rollup.level), self._rollup)
+        self._each(sorted_records[ExportedSupersession], self._supersession)
+        for kind, store in SINGLE.items():
+            self._each(sorted_records[kind], partial(store, self._connection))
+        return self._outcome
+
+    def _each(self, records: Iterable[Any], store: Callable[[Any], Outcome]) -> None:
+        """Store records one by one, and count what became of them."""
+        for record in records:
+            kind = KIND_NAMES[type(record)]
+            outcome = store(record)
+            if isinstance(outcome, str):
+                id = getattr(record, "id", "")
+                conflict = RestoreConflict(kind=kind, id=str(id), reason=outcome)
+                self._outcome.conflicts.append(conflict)
+            elif outcome is not None:
+                counts = self._outcome.stored if outcome else self._outcome.known
+                counts[kind] = counts.get(kind, 0) + 1
+
+    # ------------------------------------------------- episodes and memories
+
+    def _restore_groups(
+        self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
+    ) -> None:
+        ids = [episode.id for episode in episodes]
+        ids += [memory.id for memory in memories]
+        known = {id: row[0] for id, row in known_records(self._connection, ids).items()}
+        unknown = {memory.id for memory in memories if memory.id not in known}
+        by_episode: dict[str | None, list[ExportedMemory]] = defaultdict(list)
+        for memory in memories:
+            by_episode[memory.episode].append(memory)
+
+        def restore_episode(episode: ExportedEpisode) -> Outcome:
+            originals = by_episode[episode.id]
+            complete = bool(originals) and all(
+                memory.id in unknown for memory in originals
+            )
+            return self._episode(episode, known=known, complete=complete)
+
+        self._each(episodes, restore_episode)
+        homes = self._homes(set(by_episode) - {None})
+        kept: list[tuple[int, ExportedMemory]] = []
+
+        def restore_memory(memory: ExportedMemory) -> Outcome:
+            if memory.id in known:
+                return self._known_memory(memory, known[memory.id])
+            known[memory.id] = memory.content
+            home = homes.get(memory.episode)
+            if memory.episode and home is None and not memory.content:
+                return "its words were pruned, and the summary of them is not here"
+            kept.append((self._memory(memory, home), memory))
+            return True
+
+        self._each(memories, restore_memory)
+        texts = [(seq, memory.content, memory.role) for seq, memory in kept]
+        index_memories(self._connection, [text for text in texts if text[1]])
+
+    def _homes(self, episodes: set[str | None]) -> dict[str | None, int]:
+        """Return the rows of those episodes that are here, by id."""
+        rows = self._connection.execute(
+            "SELECT id, seq FROM episodic_memory WHERE level = 0 "
+            "AND id IN (SELECT value FROM json_each(?))",
+            (msgspec.json.encode(sorted(filter(None, episodes))).decode(),),
+        )
+        return dict(rows.fetchall())
+
+    def _known_memory(self, memory: ExportedMemory, content: str | None) -> Outcome:
+        """Tell whether it is the memory that is here; one of both may have been pruned."""
+        if content == memory.content or (
+            content is not None and "" in (content, memory.content)
+        ):
+            return False
+        return OTHER_WORDS
+
+    def _episode(
+        self, episode: ExportedEpisode, *, known: dict[str, str | None], complete: bool
+    ) -> Outcome:
+        if episode.id in known:
+            if (
+                known[episode.id] is None
+            ):  # an episode; its words may have been written again
+                return False
+            return OTHER_WORDS
+        if not complete:
+            self._outcome.left_out += 1
+            return None
+        self._insert_episode(episode)
+        return True
+
+    def _insert_episode(self, episode: ExportedEpisode) -> None:
+        seq = self._free_seq(episode.seq, "episodic_memory")
+        row = self._connection.execute(
+            f"INSERT INTO episodic_memory ({_EPISODE_COLUMNS}) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            _episode_values(episode, seq),
+        )
+        number = row.lastrowid
+        index_episode_grams(
+            self._connection, number, episode.content, episode.index_terms
+        )
+        if episode.emptied:
+            self._connection.execute(
+                "INSERT INTO emptied_episode (episode_seq) VALUES (?)", (number,)
+            )
+
+    def _free_seq(self, seq: int, *tables: str) -> int | None:
+        """Return a row's number if it is free in these tables."""
+        for table in tables:
+            if self._connection.execute(
+                f"SELECT 1 FROM {table} WHERE seq = ?", (seq,)
+            ).fetchone():
+                return None
+        return seq
+
+    def _memory(self, memory: ExportedMemory, home: int | None) -> int:
+        """Insert a memory, and evict it where its episode is here."""
+        seq = self._free_seq(memory.seq, "working_memory", "archive")
+        number = self._connection.execute(
+            f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            _memory_values(memory, seq),
+        ).lastrowid
+        if number is None:
+            raise AssertionError
+        self._insert_state(memory, number)
+        self._insert_changes(memory, number)
+        if home is not None:
+            self._evict(memory, number, home)
+        elif memory.episode:
+            self._outcome.working += 1
+        return number
+
+    def _insert_state(self, memory: ExportedMemory, seq: int) -> None:
+        state = [
+            moment and instant_text(moment)
+            for moment in (memory.valid_until, memory.superseded_at, memory.pruned_at)
+        ]
+        if any(state):
+            self._connection.execute(
+                "INSERT INTO memory_state (memory_seq, valid_until, superseded_at, pruned_at) "
+                "VALUES (?, ?, ?, ?)",
+                (seq, *state),
+            )
+        held = [
+            moment and instant_text(moment)
+            for moment in (memory.held_until, memory.future_since)
+        ]
+        if any(held):
+            self._connection.execute(
+                "INSERT INTO working_state (memory_seq, held_until, future_since) "
+                "VALUES (?, ?, ?)",
+                (seq, *held),
+            )
+
+    def _insert_changes(self, memory: ExportedMemory, seq: int) -> None:
+        """Insert the tags of a memory and what it was before it was edited."""
+        if memory.tags:
+            add_tags(self._connection, seq, memory.tags)
+        self._connection.executemany(
+            "INSERT INTO revision (memory_seq, changed_at, content, content_hash, fields) "
+            "VALUES (?, ?, ?, ?, ?)",
+            [
+                (
+                    seq,
+                    instant_text(revision.changed_at),
+                    revision.content,
+                    revision.content_hash,
+                    msgspec.json.encode(revision.fields).decode(),
+                )
+                for revision in memory.revisions
+            ],
+        )
+
+    def _evict(self, memory: ExportedMemory, seq: int, home: int) -> None:
+        """Move an original to the archive, with its exact values."""
+        self._connection.execute(
+            f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+            f"SELECT seq, {MEMORY_COLUMNS}, ? FROM working_memory WHERE seq = ?",
+            (home, seq),
+        )
+        self._connection.execute("DELETE FROM working_memory WHERE seq = ?", (seq,))
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
+            "VALUES (?, ?, ?, ?)",
+            [
+                (seq, self._kind(kind), value, sensitive)
+                for kind, value, sensitive in memory.details
+            ],
+        )
+
+    def _kind(self, name: str) -> int:
+        """Return the number of a kind of exact value."""
+        if name not in self._kinds:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)", (name,)
+            )
+            self._kinds = dict(
+                self._connection.execute("SELECT name, number FROM detail_kind")
+            )
+        return self._kinds[name]
+
+    def _rollup(self, rollup: ExportedEpisode) -> Outcome:
+        """Store a day, week or month, if all it was made of is here and belongs to no other."""
+        known = known_records(self._connection, [rollup.id])
+        if rollup.id in known:
+            if known[rollup.id][0] is None:
+                return False
+            return OTHER_WORDS
+        below = msgspec.json.encode(rollup.summary_of).decode()
+        (free,) = self._connection.execute(
+            "SELECT count(*) FROM episodic_memory "
+            "WHERE parent_id IS NULL AND id IN (SELECT value FROM json_each(?))",
+            (below,),
+        ).fetchone()
+        taken = self._connection.execute(
+            "SELECT 1 FROM episodic_memory WHERE level = ? AND period_from = ?",
+            (rollup.level, rollup.period_from and instant_text(rollup.period_from)),
+        ).fetchone()
+        if taken or free != len(rollup.summary_of):
+            self._outcome.left_out += 1
+            return None
+        self._insert_episode(rollup)
+        self._connection.execute(
+            "UPDATE episodic_memory SET parent_id = ? "
+            "WHERE id IN (SELECT value FROM json_each(?))",
+            (rollup.id, below),
+        )
+        return True
+
+    def _supersession(self, link: ExportedSupersession) -> Outcome:
+        """Link a superseded memory to the newer one, where both are here."""
+        seqs = [self._seq_of(id) for id in (link.memory, link.superseded_by)]
+        if None in seqs:
+            return None
+        changed = self._connection.execute(
+            "UPDATE memory_state SET superseded_by = ?2 WHERE memory_seq = ?1 "
+            "AND superseded_at IS NOT NULL AND superseded_by IS NULL",
+            seqs,
+        ).rowcount
+        return bool(changed)
+
+    def _seq_of(self, id: str) -> int | None:
+        row = self._connection.execute(
+            "SELECT seq FROM working_memory WHERE id = ?1 "
+            "UNION ALL SELECT seq FROM archive WHERE id = ?1",
+            (id,),
+        ).fetchone()
+        return row[0] if row else None
+
+
+def _memory_values(memory: ExportedMemory, seq: int | None) -> tuple[Any, ...]:
+    """Return the values for seq and MEMORY_COLUMNS."""
+    metadata = (
+        msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
+    )
+    fingerprint = memory.content_hash
+    return (
+        seq,
+        memory.id,
+        memory.session,
+        memory.source,
+        memory.role,
+        memory.content,
+        memory.importance,
+        int(memory.pinned),
+        metadata,
+        instant_text(memory.created_at),
+        content_hash(memory.content) if fingerprint is None else fingerprint,
+    )
+
+
+def _episode_values(episode: ExportedEpisode, seq: int | None) -> tuple[Any, ...]:
+    """Return the values for _EPISODE_COLUMNS."""
+    period = episode.period_from
+    return (
+        seq,
+        episode.id,
+        episode.session,
+        episode.source,
+        episode.level,
+        episode.content,
+        episode.item_count,
+        instant_text(episode.covers_from),
+        instant_text(episode.covers_until),
+        episode.summarizer,
+        instant_text(episode.created_at),
+        instant_text(period) if period else None,
+        episode.index_terms,
+        int(episode.stale),
+    )

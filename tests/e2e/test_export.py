@@ -1,0 +1,244 @@
+"""`mnem export`, and the exact import of what it wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.daemons import Daemon, kept, rows, running
+from support.compare_databases import count_rows, differences
+from support.mixed_memory import QUESTIONS, fill
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with something of everything."""
+    database = tmp_path_factory.mktemp("filled") / "memory.db"
+    fill(database)
+    return database
+
+
+@pytest.fixture
+def full(filled: Path, tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon on a copy of it."""
+    home = tmp_path / "full"
+    home.mkdir()
+    database = shutil.copy(filled, home / "memory.db")
+    with running(home, database=Path(database)) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Daemon]:
+    home = tmp_path / "empty"
+    home.mkdir()
+    with running(home) as daemon:
+        yield daemon
+
+
+def exported(daemon: Daemon, file: Path, *options: str) -> list[dict[str, Any]]:
+    done = daemon.mnem("export", *options, str(file))
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+
+def imported(
+    daemon: Daemon, file: Path, *options: str
+) -> subprocess.CompletedProcess[bytes]:
+    return daemon.mnem("import", *options, str(file), "--json")
+
+
+def answers(daemon: Daemon) -> list[object]:
+    """The hits of the questions, without the snippets' places."""
+    return [daemon.post("recall", query=question).body for question in QUESTIONS]
+
+
+def test_an_export_is_restored_exactly_into_an_empty_database(
+    full: Daemon, empty: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    before = answers(full)
+    records = exported(full, file)
+
+    done = imported(empty, file)
+
+    assert done.returncode == 0, done.stderr
+    after = answers(empty)
+    full.stop()
+    empty.stop()
+    assert differences(full.database, empty.database) == []
+    assert after == before
+    kinds = Counter(record["record"] for record in records)
+    assert set(kinds) >= {"episode", "memory", "supersession", "learning", "log"}
+    assert kinds["compaction"] == 1
+    assert count_rows(full.database)["working_memory"] > 0
+
+
+def test_an_export_is_private_and_says_when_it_is_whole(
+    full: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+
+    header, *records, footer = exported(full, file)
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert header["format"] == "mnemosyned-export"
+    counts = Counter(record["record"] for record in [header, *records])
+    assert footer["counts"] == dict(counts)
+    assert full.mnem("export", str(file)).returncode == 2, "it exists"
+    assert full.mnem("export", str(file), "--force").returncode == 0
+
+
+def test_importing_an_export_again_adds_nothing(full: Daemon, tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    exported(full, file)
+    before = count_rows(full.database)
+
+    done = imported(full, file)
+
+    report = json.loads(done.stdout)
+    assert (report["stored"], report["restored"], report["bad"]) == (0, {}, 0)
+    assert report["known"] == before["working_memory"] + before["archive"]
+    assert count_rows(full.database) == before
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_cut_export_leaves_no_summary_without_its_originals(
+    full: Daemon, empty: Daemon, tmp_path: Path, share: float
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    exported(full, file)
+    whole = file.read_bytes()
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(whole[: int(len(whole) * share)])
+
+    done = imported(empty, cut)
+
+    assert done.returncode == 1
+    assert b"the export was cut off here" in done.stderr
+    assert 0 < len(kept(empty.database)) < len(kept(full.database))
+    lonely = rows(
+        empty.database,
+        "SELECT e.id FROM episodic_memory AS e WHERE level = 0 AND item_count != "
+        "(SELECT count(*) FROM archive WHERE episode_seq = e.seq)",
+    )
+    assert lonely == []
+
+    done = imported(empty, file)
+
+    assert json.loads(done.stdout)["stored"] > 0
+    assert kept(empty.database) == kept(full.database)
+
+
+def test_what_differs_is_reported_and_kept(
+    full: Daemon, empty: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    exported(full, file)
+    empty.post("remember", id="pin", content="My own words")
+
+    done = imported(empty, file)
+
+    assert done.returncode == 1
+    assert b"the memory pin: something else has its id here" in done.stderr
+    assert empty.post("get", id="pin").body["memory"]["content"] == "My own words"
+    assert kept(empty.database) == kept(full.database)
+
+
+def test_a_changed_line_is_noticed(full: Daemon, empty: Daemon, tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    exported(full, file)
+    file.write_bytes(file.read_bytes().replace(b"Ada drinks tea", b"Ada drinks rum"))
+
+    done = imported(empty, file)
+
+    assert done.returncode == 1
+    assert b"its hash differs" in done.stderr
+
+
+def test_a_dry_run_of_an_export_counts_it(
+    full: Daemon, empty: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    records = exported(full, file)
+
+    done = imported(empty, file, "--dry-run")
+
+    preview = json.loads(done.stdout)
+    kinds = Counter(record["record"] for record in records)
+    assert preview["memories"] == kinds["memory"]
+    assert preview["learned"] == kinds["learning"]
+    assert kept(empty.database) == []
+
+
+def test_filters_choose_what_is_exported(
+    full: Daemon, empty: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+
+    records = exported(full, file, "--session", "work-1", "--source", "codex")
+
+    memories = [record for record in records if record["record"] == "memory"]
+    assert memories
+    assert {(each["session"], each["source"]) for each in memories} == {
+        ("work-1", "codex")
+    }
+    assert imported(empty, file).returncode == 0
+    assert kept(empty.database) == sorted(memory["id"] for memory in memories)
+
+
+def test_days_are_written_as_markdown(full: Daemon, tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+
+    done = full.mnem("export", "--format", "markdown", str(folder))
+
+    assert done.returncode == 0, done.stderr
+    files = sorted(folder.iterdir())
+    assert len(files) > 40
+    day = files[30].read_text()
+    assert day.startswith(f"---\ndate: {files[30].stem}\nmemories: 6\nsessions: [")
+    assert f"# {files[30].stem}\n\n> " in day, "the summary of the day is on top"
+    assert "· work-0 · user" in day
+    assert "the boiler of cabin 0 was serviced" in day
+    today = files[-1].read_text()
+    assert "[secret:github_token]" in today
+    assert "ghp_" not in today
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_a_copy_of_the_database_is_an_export_too(full: Daemon, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+
+    done = full.mnem("export", str(copy))
+
+    assert done.returncode == 0, done.stderr
+    assert kept(copy) == kept(full.database)
+
+
+def test_an_export_can_be_piped(full: Daemon, empty: Daemon) -> None:
+    done = full.mnem("export")
+
+    assert done.returncode == 0
+    assert empty.mnem("import", "-", stdin=done.stdout).returncode == 0
+    assert kept(empty.database) == kept(full.database)
+
+
+def test_nothing_is_left_of_an_export_that_broke_off(
+    full: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    full.kill()
+
+    done = full.mnem("export", str(file))
+
+    assert done.returncode == 3
+    assert list(tmp_path.glob("memory.jsonl*")) == []

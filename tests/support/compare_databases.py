@@ -1,0 +1,84 @@
+"""Two database files compared row by row, by SQLite alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import zip_longest
+from pathlib import Path
+
+OWN_OF_A_FILE = frozenset(
+    {
+        "_sqlite_migrations",
+        "agent_activity",  # what hooks did on this machine
+        "clock_seen",
+        "detail",  # compared by the view detail_of, without the numbers of kinds
+        "detail_kind",
+        "embedding",
+        "embedding_model",
+        "scrub_due",
+    }
+)
+"""Tables that an export leaves out."""
+NUMBERS = frozenset({("emptied_episode", "mark"), ("revision", "seq")})
+"""Columns that count how often something happened in a file."""
+INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
+
+
+def differences(one: Path, other: Path, *, limit: int = 5) -> list[str]:
+    """Name the first rows of each table and index that only one of both files has."""
+    found: list[str] = []
+    with _opened(one) as left, _opened(other) as right:
+        tables = _tables(left)
+        assert tables == _tables(right)
+        assert "working_memory" in tables
+        for table in (*tables, "detail_of"):
+            query = _rows_of(left, table)
+            found += _differing(table, left, right, query)[:limit]
+        for index in INDEXES:
+            query = f"SELECT term, doc, col, offset FROM temp.{index}_terms ORDER BY 2, 3, 4, 1"
+            for connection in (left, right):
+                connection.execute(
+                    f"CREATE VIRTUAL TABLE temp.{index}_terms "
+                    f"USING fts5vocab (main, {index}, instance)"
+                )
+            found += _differing(index, left, right, query)[:limit]
+    return found
+
+
+def count_rows(file: Path) -> dict[str, int]:
+    """Return how many rows each table has."""
+    with _opened(file) as connection:
+        return {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in _tables(connection)
+        }
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+        yield connection
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    names = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' "
+        "AND name NOT LIKE '%fts%' AND name NOT LIKE 'sqlite%' ORDER BY name"
+    )
+    return [name for (name,) in names if name not in OWN_OF_A_FILE]
+
+
+def _rows_of(connection: sqlite3.Connection, table: str) -> str:
+    info = connection.execute(f"PRAGMA table_info({table})")
+    columns = [f'"{row[1]}"' for row in info if (table, row[1]) not in NUMBERS]
+    names = ", ".join(columns)
+    return f"SELECT {names} FROM {table} ORDER BY {names}"
+
+
+def _differing(
+    name: str, left: sqlite3.Connection, right: sqlite3.Connection, query: str
+) -> list[str]:
+    pairs = zip_longest(left.execute(query), right.execute(query))
+    return [f"{name}: {a} is {b}" for a, b in pairs if a != b]
