@@ -1,19 +1,20 @@
-"""Calls of the shell client: progress bar, and the message at Ctrl-C."""
+"""Calls of the shell client, with a progress bar where they take long."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mnemosyned.cli.configured_socket import configured_socket
+from mnemosyned.cli.interruption import interrupted_call, on_interrupt
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import MnemosynedError
-from mnemosyned.terminal import say
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ def called(client: Connection, request: Request[R]) -> R:
 
     Ctrl-C ends the wait at once; the daemon does not notice, and finishes the request.
     """
-    long = _is_sleep(request) and not getattr(request, "dry_run", False)
-    with on_interrupt(_interruption_note(request)):
-        if long and sys.stderr.isatty():
+    with on_interrupt(partial(interrupted_call, request)):
+        if _is_cycle(request) and sys.stderr.isatty():
             return _with_bar(client, request)
         if request.verb_name() == "backup" and sys.stderr.isatty():
             # Loaded here: only a person at a terminal watches.
@@ -47,28 +47,10 @@ def called(client: Connection, request: Request[R]) -> R:
         return client.call(request)
 
 
-@contextmanager
-def on_interrupt(words: str) -> Iterator[None]:
-    """Print these words at Ctrl-C, before it ends the command."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if words:
-            say(f"\nmnem: {words}", err=True)
-        raise
-
-
-def _interruption_note(request: Request[Any]) -> str:
-    """A note on a call that was interrupted; empty if it writes nothing."""
-    if not request.writes or getattr(request, "dry_run", False):
-        return ""
-    if _is_sleep(request):
-        return "the cycle continues in the daemon; mnem status shows its progress, mnem log its result"
-    return "the daemon finishes this request"
-
-
-def _is_sleep(request: Request[Any]) -> bool:
-    return request.verb_name() == "sleep"
+def _is_cycle(request: Request[Any]) -> bool:
+    """Whether a call runs a cycle, and does not merely plan or stop one."""
+    other = getattr(request, "dry_run", False) or getattr(request, "stop", False)
+    return request.verb_name() == "sleep" and not other
 
 
 def _with_bar(client: Connection, request: Request[R]) -> R:

@@ -53,7 +53,7 @@ def confirmed(client: Connection, request: Request[R]) -> object:
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     is_terminal = sys.stdin.isatty()
-    foreseen: Any = client.call(preview)
+    foreseen: Any = called(client, preview)
     if not (foreseen.memories or getattr(foreseen, "learnings", 0)):
         believes = getattr(request, "believe_clock", False)
         return called(client, request) if believes else foreseen

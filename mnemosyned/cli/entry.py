@@ -12,7 +12,9 @@ def main() -> None:
         from mnemosyned.mcp.pump import run  # noqa: PLC0415
 
         run()
-    else:
+        return
+    try:
         from mnemosyned.cli.main import main as shell  # noqa: PLC0415
-
-        shell()
+    except KeyboardInterrupt:  # so early that nothing was asked
+        sys.exit(130)
+    shell()

@@ -14,6 +14,7 @@ import msgspec
 
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_NOTHING, EXIT_OF_KIND
+from mnemosyned.cli.interruption import NOTHING, Interrupted, interrupted_import
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import escape_invisible
@@ -155,20 +156,17 @@ def _run(run: ImportRun, label: str) -> None:
     try:
         with _progress(run.plan.size, label) as run.progress:
             run.run()
-    except KeyboardInterrupt:
-        if run.preview is None:
-            say(f"\nmnem: {_kept(run.report)}", err=True)
-        raise
+    except KeyboardInterrupt as error:
+        kept = run.report.stored + run.report.known
+        raise Interrupted(
+            NOTHING if run.preview else interrupted_import(kept)
+        ) from error
     except MnemosynedError as error:
         if run.preview is not None or not run.report.stored + run.report.known:
             raise
-        message = f"{_kept(run.report)}. The next batch failed: {error.message}"
+        stored = interrupted_import(run.report.stored + run.report.known)
+        message = f"{stored}. The next batch failed: {error.message}"
         raise type(error)(message, field=error.field) from error
-
-
-def _kept(report: ImportReport) -> str:
-    kept = counted(report.stored + report.known, "memory")
-    return f"{kept} of this import are stored; repeat the command to go on from there"
 
 
 @contextmanager

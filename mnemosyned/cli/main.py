@@ -40,7 +40,8 @@ def main() -> None:
     except click.ClickException as error:
         _print_usage(error)
         code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        _print_interruption(error)
         code = EXIT_INTERRUPTED
     except MnemosynedError as error:
         _print_error(error)
@@ -58,6 +59,14 @@ def _print_usage(error: click.ClickException) -> None:
     shown = StringIO()
     error.show(file=shown)
     say(shown.getvalue().removesuffix("\n"), err=True)
+
+
+def _print_interruption(error: BaseException) -> None:
+    from mnemosyned.cli.interruption import words_of  # noqa: PLC0415 the same
+    from mnemosyned.terminal import say  # noqa: PLC0415 the same
+
+    if words := words_of(error):
+        say(f"mnem: {words}", err=True)
 
 
 def _print_error(error: MnemosynedError) -> None:

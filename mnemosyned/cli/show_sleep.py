@@ -43,6 +43,8 @@ def cycle(report: CycleReport) -> str:
             "nothing to do: no memory is old enough and neither pinned nor held back by an undo "
             "(--force ignores age and undo)"
         )
+    if report.status is CycleStatus.NOT_RUNNING:
+        return f"no sleep cycle is running; {report.problem}".removesuffix("; ")
     if _is_undo(report):
         return _undone(report)
     lines = [_planned(report) if report.dry_run else _done(report), _groups(report)]
@@ -147,7 +149,8 @@ def _done(report: CycleReport) -> str:
         failed = counted(report.failed, "group")
         head += click.style(f"; {failed} failed and will be tried again", fg="red")
     if fallbacks := sum(bool(group.fallback_reason) for group in report.groups):
-        head += f"; {fallbacks} by the fallback (mnem log says why)"
+        summaries = counted(fallbacks, "summary")
+        head += f"; {summaries} written by rule because the model failed (mnem log says why)"
     return head
 
 
@@ -269,7 +272,7 @@ def _fallbacks(result: Logged) -> list[str]:
     """Reasons why rules wrote in place of the model, each once."""
     reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
     return [
-        wrapped(f"{count} by the fallback: {reason}")
+        wrapped(f"{counted(count, 'summary')} written by rule: {reason}")
         for reason, count in reasons.most_common()
     ]
 

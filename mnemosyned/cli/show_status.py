@@ -83,7 +83,7 @@ def _summaries(status: SummarizerStatus) -> str:
         return ""
     counts = (
         f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
-        f"{status.rejected:,} of its own refused, {status.fallbacks:,} by the fallback"
+        f"{status.rejected:,} of its own refused, {status.fallbacks:,} by rule instead"
     )
     if not status.sentences:
         return counts

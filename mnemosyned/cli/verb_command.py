@@ -18,7 +18,9 @@ from mnemosyned.verbs.request import Request, parse_text
 
 _IS_NOTHING: dict[str, Callable[[Any], bool]] = {
     "Recalled": lambda recalled: not recalled.hits,
-    "CycleReport": lambda report: bool(report.failed or report.problem),
+    "CycleReport": lambda report: bool(
+        report.failed or report.problem or report.status == "not_running"
+    ),
 }
 """By the name of a result's class: whether nothing was found, or part of it failed."""
 

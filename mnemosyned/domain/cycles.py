@@ -41,6 +41,10 @@ class CycleStatus(StrEnum):
     DONE = "done"
     NOTHING_TO_DO = "nothing_to_do"
     UNDONE = "undone"
+    STOPPED = "stopped"
+    """Somebody stopped it; the rest waits for the next cycle."""
+    NOT_RUNNING = "not_running"
+    """Somebody wanted to stop a cycle, and none ran."""
     PARTIAL = "partial"
     """Some groups failed or the deadline came; the rest waits for the next cycle. Of an undo:
     not all could be put back."""

@@ -28,7 +28,7 @@ ASK_ROOTS = b'{"jsonrpc":"2.0","id":' + ROOTS_ID + b',"method":"roots/list"}'
 TELLS_ROOTS = (b'"notifications/initialized"', b'"notifications/roots/list_changed"')
 TOO_LONG = (
     b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,'
-    b'"message":"a message is longer than 64 MiB; part it"}}'
+    b'"message":"a message is longer than 64 MiB; split it"}}'
 )
 
 

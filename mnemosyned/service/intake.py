@@ -103,7 +103,7 @@ class Intake:
         if size > self.content_bytes_max:
             raise ContentTooLarge(
                 f"content has {size:,} bytes, the limit is {self.content_bytes_max:,}; "
-                "part it, or raise limits.content_bytes_max",
+                "split it, or raise limits.content_bytes_max",
                 field=field,
             )
 

@@ -76,6 +76,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+STOP_WAIT_S = 3_000.0
+"""How long somebody who stops a cycle waits for its present batch, which a model may write."""
+
 
 class SystemClock:
     """The machine's clock."""
@@ -310,12 +313,22 @@ class MemoryService:
     # ---------------------------------------------------------------- sleep
 
     def sleep(self, request: Sleep) -> CycleReport:
+        if request.stop:
+            return self._stop_sleep(request)
         asked = CycleRequest(
             trigger=Trigger.EXPLICIT, session=request.session, force=request.force
         )
         if request.dry_run:
             return self.sleeper.cycle.preview(asked)
         return self.sleeper.sleep(asked)
+
+    def _stop_sleep(self, request: Sleep) -> CycleReport:
+        if request != Sleep(stop=True):
+            raise InvalidRequest(
+                "stop ends the running cycle, whatever it was started with; give nothing else",
+                field="stop",
+            )
+        return self.sleeper.cycle.stopper.stop(STOP_WAIT_S)
 
     def log(self, request: Log) -> Logged:
         return Logged(

@@ -55,6 +55,11 @@ class Background:
 
         Memories past it are consolidated by rule: they must not wait any longer.
         """
+        if until := self._cycle.stopper.held_until():
+            self._note(
+                f"it was stopped, and waits until {_clock(until, self._zone)}", trigger
+            )
+            return None
         activity = self.activity()
         reason = self.refusal(activity)
         self._note(reason, trigger)
@@ -80,3 +85,7 @@ class Background:
         if reason and reason != self.waits_for:
             log.info("cycle_put_off", trigger=trigger.value, reason=reason)
         self.waits_for = reason
+
+
+def _clock(moment: datetime, zone: tzinfo) -> str:
+    return f"{in_zone(moment, zone):%H:%M}"

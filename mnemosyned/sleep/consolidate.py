@@ -329,9 +329,10 @@ def cycle_report(
     for group in groups:
         tally.add(group)
     remaining = max(0, candidates - tally.evicted)
+    status = _status(groups, incomplete=bool(tally.failed or problem or remaining))
     return CycleReport(
         cycle=context.id,
-        status=_status(groups, incomplete=bool(tally.failed or problem or remaining)),
+        status=CycleStatus.STOPPED if context.stop.asked else status,
         trigger=context.trigger,
         dry_run=False,
         candidates=candidates,

@@ -17,6 +17,7 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.text.token_estimate import CHARS_PER_TOKEN
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import Budget, SleepPolicy
+from mnemosyned.sleep.stopping import CycleStop
 from mnemosyned.sleep.throttle import ForegroundGate
 
 CANDIDATES_MAX = 200_000
@@ -118,6 +119,7 @@ class CycleContext:
     policy: SleepPolicy
     gate: ForegroundGate
     meter: Meter
+    stop: CycleStop
 
     @property
     def trigger(self) -> Trigger:
@@ -147,8 +149,10 @@ class CycleContext:
 
     def may_continue(self) -> bool:
         """Return whether another group may begin."""
-        interrupted = self.lease.interrupted and not self.request.final
-        return self.meter.left and not interrupted and self.request.keep_going()
+        ended = self.lease.interrupted or self.stop.asked
+        if ended and not self.request.final:
+            return False
+        return self.meter.left and self.request.keep_going()
 
     def yield_to_requests(self) -> None:
         """Wait a moment while requests are in flight."""

@@ -20,6 +20,7 @@ from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import SleepPolicies, SleepPolicy
 from mnemosyned.sleep.preview import preview_report
 from mnemosyned.sleep.rollup import RollupRun
+from mnemosyned.sleep.stopping import CycleStop, CycleStopper
 from mnemosyned.sleep.throttle import ForegroundGate
 
 log = logger()
@@ -43,6 +44,7 @@ class SleepCycle:
         self.gate = gate or ForegroundGate()
         self.last_finished: datetime | None = None
         self.clock = clock
+        self.stopper = CycleStopper(clock)
         self._store = store
         self._policies = policies
         self._age_clock = age_clock or clock
@@ -71,35 +73,51 @@ class SleepCycle:
         Raises `SleepInProgress`: for a final request only after waiting for the running cycle
         until the deadline.
         """
-        now = self.now()
         with self.lease.exclusive(wait_s=request.lease_wait_s) as summarizer:
-            before = summarizer.status()
-            context = self._context(
-                request,
-                summarizer.rule_based() if request.rules_only else summarizer,
-                now=now,
-            )
+            stop = self.stopper.begin()
             try:
-                report = self._work(
-                    context, rollup_cutoff=self.policy.rollup_cutoff(now)
-                )
-            except Exception:
-                self.outcomes[request.trigger.value, "error"] += 1
+                stop.report = self._run_with(summarizer, request, stop)
+            except BaseException:
+                stop.finish()
                 raise
-            finally:
-                summarizer.release_workers()
-            self.outcomes[request.trigger.value, report.status.value] += 1
+        stop.finish()  # when another cycle may begin
+        return stop.report
+
+    def _run_with(
+        self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
+    ) -> CycleReport:
+        now = self.now()
+        before = summarizer.status()
+        context = self._context(
+            request,
+            summarizer.rule_based() if request.rules_only else summarizer,
+            now=now,
+            stop=stop,
+        )
+        try:
+            report = self._work(context, rollup_cutoff=self.policy.rollup_cutoff(now))
+        except Exception:
+            self.outcomes[request.trigger.value, "error"] += 1
+            raise
+        finally:
+            summarizer.release_workers()
+        self.outcomes[request.trigger.value, report.status.value] += 1
         _log_finished(report, before, summarizer.status())
         return report
 
     def preview(self, request: CycleRequest) -> CycleReport:
         """Return what `run` would do, without writing anything or asking a model."""
         now = self.now()
-        context = self._context(request, self.lease.current, now=now)
+        context = self._context(request, self.lease.current, now=now, stop=CycleStop())
         return preview_report(context, rollup_cutoff=self.policy.rollup_cutoff(now))
 
     def _context(
-        self, request: CycleRequest, summarizer: Summarizer, *, now: datetime
+        self,
+        request: CycleRequest,
+        summarizer: Summarizer,
+        *,
+        now: datetime,
+        stop: CycleStop,
     ) -> CycleContext:
         policy = self.policy
         has_model = summarizer.status().state is not SummarizerState.RULES
@@ -114,6 +132,7 @@ class SleepCycle:
             clock=self.clock,
             policy=policy,
             gate=self.gate,
+            stop=stop,
             meter=Meter(
                 request.budget(policy), deadline_s=request.deadline_s, model=has_model
             ),

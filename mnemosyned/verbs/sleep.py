@@ -24,9 +24,10 @@ class Sleep(
     """Run a sleep cycle now.
 
     Old memories are summarized into episodes; the originals move to the archive. `log` shows the
-    result, `undo` takes it back.
+    result, `undo` takes it back. `stop` ends the running cycle after its present batch and
+    reports what it did.
 
-    Raises `SleepInProgress`.
+    Raises `SleepInProgress`, and `InvalidRequest` for `stop` with other fields.
     """
 
     writes = True
@@ -38,6 +39,9 @@ class Sleep(
     ] = False
     dry_run: Annotated[
         bool, Meta(description="show the plan; write nothing, call no model")
+    ] = False
+    stop: Annotated[
+        bool, Meta(description="stop the running cycle after its present batch")
     ] = False
 
 

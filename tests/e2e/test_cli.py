@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -366,38 +365,6 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
             _, said = asking.communicate(timeout=WAIT_S)
 
     assert (asking.returncode, said) == (6, b"mnem: unexpected\n")
-
-
-@pytest.mark.parametrize(
-    ("words", "goes_on"),
-    [
-        (["recall", "tea"], b""),
-        (["sleep", "--dry-run"], b""),
-        (["sleep"], b"mnem: the cycle continues in the daemon; "),
-        (
-            ["forget", "tea", "--yes"],
-            b"mnem: the daemon finishes this request",
-        ),
-    ],
-)
-def test_an_interrupt_says_no_more_than_what_goes_on(
-    tmp_path: Path, words: list[str], goes_on: bytes
-) -> None:
-    with short_room() as room, socket.socket(socket.AF_UNIX) as silent:
-        silent.settimeout(WAIT_S)
-        silent.bind(str(room / "s"))
-        silent.listen()
-        asking = popen(room / "s", *words, home=tmp_path)
-        connection, _ = silent.accept()
-        with connection:
-            connection.recv(65536)
-
-            asking.send_signal(signal.SIGINT)
-            out, said = asking.communicate(timeout=WAIT_S)
-
-    assert (asking.returncode, out) == (130, b"")
-    assert said.strip().startswith(goes_on)
-    assert len(said.strip().splitlines()) == bool(goes_on)
 
 
 def test_the_socket_is_found_by_option_variable_file_or_habit(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +20,25 @@ from support.endpoints import Behavior, Exchange, serving
 pytestmark = pytest.mark.e2e
 
 CTRL_C = b"\x03"
+STOP_TAKEN_S = 0.3
 AT_ONCE_S = 5.0
 """On a machine under load; the model would take for as long as the test lets it."""
+NOTHING = "interrupted; nothing was changed"
+HANGING = {
+    ("status",): NOTHING,
+    ("recall", "tea"): NOTHING,
+    ("context", "tea"): NOTHING,
+    ("list",): NOTHING,
+    ("remember", "tea"): "the daemon goes on with this remember until it is done",
+    ("forget", "--session", "x", "--yes"): "the daemon goes on with this forget",
+    ("forget", "--session", "x"): NOTHING,
+    ("backup", "copy.db"): "the daemon goes on with this backup until it is done",
+    ("sleep",): "stop it with `mnem sleep --stop`",
+    ("sleep", "--dry-run"): NOTHING,
+    ("sleep", "--stop"): "the sleep cycle ends after its present batch",
+    ("import", "-"): "interrupted",
+}
+"""What is said of a call to a daemon that does not answer, by its words."""
 LONG = "We moved the printer to rack 4 and told Ines. " * 20
 
 
@@ -69,7 +89,8 @@ def test_the_key_ends_a_sleep_at_a_terminal_and_the_cycle_goes_on(
 
     assert (code, took_s < AT_ONCE_S) == (130, True)
     assert "sleeping" in said
-    assert "the cycle continues in the daemon; mnem status shows its progress" in said
+    assert said.count("mnem: ") == 1
+    assert "the sleep cycle goes on in the daemon; watch it with `mnem status`" in said
     assert "Traceback" not in said
     assert daemon.post("status").body["sleep"]["running"]
     model.go_on.set()
@@ -88,8 +109,70 @@ def test_the_signal_ends_one_that_is_piped(daemon: Daemon, model: Held) -> None:
 
     assert (asking.returncode, out) == (130, b"")
     assert time.monotonic() - began < AT_ONCE_S
-    assert b"continues in the daemon" in said
+    assert b"goes on in the daemon" in said
     model.go_on.set()
     eventually(
         lambda: cycles(daemon.database) == [("explicit", 3)], "the cycle is in the log"
     )
+
+
+def waits_for_the_daemon(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a client has sent its request: it sleeps, and has a socket."""
+    links = Path(f"/proc/{process.pid}/fd").iterdir()
+    connected = any(str(link.readlink()).startswith("socket:") for link in links)
+    state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2][0]
+    return connected and state == "S"
+
+
+def test_the_signal_ends_every_call_at_once_however_long_the_daemon_hangs(
+    start: Start,
+) -> None:
+    daemon = start()
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    try:
+        asking = {
+            words: popen(daemon.socket, *words, home=daemon.home) for words in HANGING
+        }
+        for words, process in asking.items():
+            eventually(partial(waits_for_the_daemon, process), f"{words} waits")
+        began = time.monotonic()
+        for process in asking.values():
+            process.send_signal(signal.SIGINT)
+        answers = {
+            words: (*process.communicate(timeout=WAIT_S), process.returncode)
+            for words, process in asking.items()
+        }
+        took_s = time.monotonic() - began
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+
+    assert took_s < AT_ONCE_S
+    for words, (out, said, code) in answers.items():
+        (line,) = said.decode().strip().splitlines()
+        assert (out, code) == (b"", 130), words
+        assert line.startswith(f"mnem: {HANGING[words]}") or HANGING[words] in line
+
+
+def test_a_cycle_is_stopped_after_its_present_batch(
+    daemon: Daemon, model: Held
+) -> None:
+    daemon.post("remember", content=f"another {LONG}", session="other")
+    asking = popen(daemon.socket, "sleep", "--force", home=daemon.home)
+    assert model.asked.wait(WAIT_S)
+
+    stopping = popen(daemon.socket, "sleep", "--stop", home=daemon.home)
+    eventually(partial(waits_for_the_daemon, stopping), "it waits for the batch")
+    time.sleep(STOP_TAKEN_S)
+    model.go_on.set()
+    out, _ = stopping.communicate(timeout=WAIT_S)
+    asked_out, _ = asking.communicate(timeout=WAIT_S)
+
+    assert (stopping.returncode, asking.returncode) == (0, 0)
+    assert out.startswith(b"stopped in")
+    assert b"1 wait for the next cycle" in out
+    assert out == asked_out
+    assert not daemon.post("status").body["sleep"]["running"]
+    left = rows(daemon.database, "SELECT substr(content, 1, 7) FROM working_memory")
+    assert left == [("another",)]
+    again = daemon.mnem("sleep", "--stop")
+    assert (again.returncode, again.stdout) == (1, b"no sleep cycle is running\n")

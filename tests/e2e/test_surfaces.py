@@ -212,6 +212,7 @@ def walk(call: Walker, room: Path) -> None:
     )
     call("sleep", dry_run=True, force=False)
     call("sleep", session="kitchen", force=True, dry_run=False)
+    call("sleep", stop=True)
     call(
         "remember",
         id="late",
@@ -219,6 +220,7 @@ def walk(call: Walker, room: Path) -> None:
         session="hall",
         created_at=LONG_AGO,
     )
+    call("consolidate", stop=True)
     call("consolidate", session="hall", force=False, dry_run=False)
     episode = call("recall", query="stew", limit=5)["hits"][0]["id"]
     call("recall", query="nothing of this kind")

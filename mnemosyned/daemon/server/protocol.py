@@ -263,6 +263,6 @@ def _refuse_head(what: str, most: int) -> NoReturn:
 
 def _refuse_body(most: int) -> NoReturn:
     too_large = ContentTooLarge(
-        f"the body exceeds {most:,} bytes; part it, or raise limits.body_bytes_max"
+        f"the body exceeds {most:,} bytes; split it, or raise limits.body_bytes_max"
     )
     raise RequestRefused(too_large, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

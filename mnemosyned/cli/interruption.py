@@ -1,0 +1,57 @@
+"""What is said at Ctrl-C: what goes on in the daemon, how to watch it and how to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from mnemosyned.terminal import counted
+from mnemosyned.verbs.request import Request
+
+NOTHING = "interrupted; nothing was changed"
+WATCH = "watch it with `mnem status` or `mnem tail -f`"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what to say of the call that it ended."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+@contextmanager
+def on_interrupt(words: Callable[[], str]) -> Iterator[None]:
+    """Let Ctrl-C end the command with these words."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Interrupted(words()) from error
+
+
+def words_of(error: BaseException) -> str:
+    """What to say of a command that ended by Ctrl-C; empty where it ended by an answer."""
+    if isinstance(error, click.Abort):
+        cause = error.__cause__
+        return words_of(cause) if isinstance(cause, KeyboardInterrupt) else ""
+    return error.words if isinstance(error, Interrupted) else "interrupted"
+
+
+def interrupted_call(request: Request[Any]) -> str:
+    """What to say of a call that was waited for: the daemon does not notice that nobody waits."""
+    if not request.writes or getattr(request, "dry_run", False):
+        return NOTHING
+    name = request.verb_name()
+    if name == "sleep" and getattr(request, "stop", False):
+        return f"the sleep cycle ends after its present batch; {WATCH}"
+    if name == "sleep":
+        return f"the sleep cycle goes on in the daemon; {WATCH}, stop it with `mnem sleep --stop`"
+    return f"the daemon goes on with this {name.replace('_', '-')} until it is done; {WATCH}"
+
+
+def interrupted_import(kept: int) -> str:
+    """What to say of an import of which this many memories were acknowledged."""
+    return f"{counted(kept, 'memory')} of this import are stored; repeat the command to go on from there"

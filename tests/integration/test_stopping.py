@@ -1,0 +1,135 @@
+"""A cycle that somebody stops: its present group is finished, and no other is begun."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC
+
+import pytest
+from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio, working_ids
+
+from mnemosyned.domain.cycles import CycleReport, CycleStatus, Trigger
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.memory import MemoryRecord
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.background import Background
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.stopping import HOLD
+from mnemosyned.sleep.triggers import Machine
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.sleep import Sleep
+
+WAIT_S = 10.0
+
+
+class StoppingReader:
+    """Somebody who stops the cycle as soon as the model has read its first group."""
+
+    def __init__(self, service: MemoryService, cycle: SleepCycle) -> None:
+        self.answers: list[CycleReport] = []
+        self._service = service
+        self._cycle = cycle
+        self._thread = threading.Thread(target=self._stop)
+
+    def __call__(self, _: Sequence[MemoryRecord]) -> None:
+        if not self._thread.ident:
+            self._thread.start()
+            deadline = time.monotonic() + WAIT_S
+            while not self._cycle.stopper.asked and time.monotonic() < deadline:
+                time.sleep(0.001)
+
+    def _stop(self) -> None:
+        self.answers.append(self._service.call(Sleep(stop=True)))
+
+    def answer(self) -> CycleReport:
+        self._thread.join(WAIT_S)
+        (answer,) = self.answers
+        return answer
+
+
+def test_the_present_group_is_finished_and_no_other_begun(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+) -> None:
+    remember_batch(
+        store, *trio("a", session="a", hours_ago=30), *trio("b", session="b")
+    )
+    reader = StoppingReader(service, cycle)
+    summarizer.meanwhile = reader
+
+    report = service.call(Sleep(force=True))
+
+    assert report.status is CycleStatus.STOPPED
+    assert (report.evicted, report.promoted, report.remaining) == (3, 1, 3)
+    assert reader.answer() == report
+    assert working_ids(store) == ["b0", "b1", "b2"]
+    assert not cycle.lease.busy
+
+
+def test_the_next_cycle_takes_the_rest(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+) -> None:
+    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
+    summarizer.meanwhile = StoppingReader(service, cycle)
+    service.call(Sleep(force=True))
+
+    rest = service.call(Sleep(force=True))
+
+    assert (rest.status, rest.evicted) == (CycleStatus.DONE, 3)
+
+
+def test_without_a_cycle_there_is_nothing_to_stop(service: MemoryService) -> None:
+    report = service.call(Sleep(stop=True))
+
+    assert (report.status, report.cycle) == (CycleStatus.NOT_RUNNING, "")
+
+
+def test_one_that_failed_says_so_to_who_stopped_it(
+    service: MemoryService, cycle: SleepCycle
+) -> None:
+    stop = cycle.stopper.begin()
+    threading.Timer(0.05, stop.finish).start()
+
+    report = service.call(Sleep(stop=True))
+
+    assert report.status is CycleStatus.NOT_RUNNING
+    assert "failed" in report.problem
+
+
+def test_a_stop_takes_no_other_field(service: MemoryService) -> None:
+    with pytest.raises(InvalidRequest, match="give nothing else"):
+        service.call(Sleep(stop=True, force=True))
+
+
+def test_nothing_starts_in_the_background_for_a_while(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+    clock: FakeClock,
+) -> None:
+    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
+    background = Background(
+        store=store,
+        cycle=cycle,
+        zone=UTC,
+        machine=lambda: Machine(on_battery=False, load=0),
+    )
+    reader = StoppingReader(service, cycle)
+    summarizer.meanwhile = reader
+    cycle.run(CycleRequest(trigger=Trigger.SCHEDULE, force=True))
+    reader.answer()
+
+    assert background.sleep(Trigger.AGE) is None
+    assert "stopped" in background.waits_for
+    clock.advance(seconds=HOLD.total_seconds())
+    assert background.sleep(Trigger.AGE) is not None
+    assert background.waits_for == ""
