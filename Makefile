@@ -48,7 +48,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens vectors soak plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-fault test-backup test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
+.PHONY: help demo test test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -81,6 +81,9 @@ test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 f
 
 test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills amid backups and restores; BACKUPS=100 KILLS=25 (slow)
 	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup
+
+doctor-table: $(READY) ## what `mnem doctor` says of installations broken for real, and what repair does
+	@$(BIN)/python tests/support/doctor_table.py
 
 test-lifetime: $(COMPILED) ## many long lives of a store against a plain model (slow)
 	$(PYTEST) -m lifetime

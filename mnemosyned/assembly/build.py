@@ -18,6 +18,8 @@ from mnemosyned.config import (
     Config,
     EmbeddingConfig,
     LlmConfig,
+    changed_keys,
+    needs_restart,
 )
 from mnemosyned.domain.ports.agents import AgentStore
 from mnemosyned.domain.ports.clock import Clock
@@ -62,6 +64,8 @@ class OpenMemory:
     hooks: HookService | None
     """The hooks of agents' tools; only where a socket is served."""
     config: Config
+    """The settings as they were read last."""
+    started_with: Config
 
     def reconfigure(self, config: Config) -> None:
         """Apply the settings that need no restart. Raises `ConfigInvalid`."""
@@ -73,6 +77,8 @@ class OpenMemory:
         self.sleeper.reschedule()
         if summarizer:
             cycle.lease.replace(summarizer)
+        changed = changed_keys(self.started_with, config)
+        self.policies.restart_needed = tuple(filter(needs_restart, changed))
         self.config = config
 
     def _needs_summarizer(self, config: Config) -> bool:
@@ -158,7 +164,7 @@ def open_memory(
                 _make_hooks(service, store, cycle.clock, policies)
             )
         yield OpenMemory(
-            service, sleeper, retention, policies, store.agents, hooks, config
+            service, sleeper, retention, policies, store.agents, hooks, config, config
         )
 
 

@@ -214,6 +214,13 @@ _ROWS = (
         "mnem restore-db ~/memory.db --restart",
     ),
     Command(
+        "doctor",
+        "keep",
+        "Check the installation, and say what mends each fault.",
+        f"{_MAINTENANCE}.doctor_command:doctor",
+        "mnem doctor --repair",
+    ),
+    Command(
         "start",
         "keep",
         "Start the daemon, and wait until it answers.",

@@ -51,6 +51,7 @@ def stats(stats: Stats) -> str:
         ("daemon", f"{stats.version}, process {stats.pid}, up {span(stats.uptime_s)}"),
         ("schema", str(stats.schema_version)),
         ("backups", _backups(stats)),
+        ("restart", _restart(stats)),
         (
             "forgotten",
             "words are still to be purged from the file" if stats.purge_due else "",
@@ -59,6 +60,12 @@ def stats(stats: Stats) -> str:
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]
     return f"{tiers}\n\n{pairs(rows)}"
+
+
+def _restart(stats: Stats) -> str:
+    """Settings that were changed and wait for a restart."""
+    keys = ", ".join(stats.restart_needed)
+    return f"needed for {keys}: mnem restart" if keys else ""
 
 
 def _backups(stats: Stats) -> str:

@@ -88,6 +88,8 @@ class PolicyHolder:
 
     def __init__(self, policies: Policies) -> None:
         self.current = policies
+        self.restart_needed: tuple[str, ...] = ()
+        """Settings that were changed, and are in force only after a restart."""
 
     @property
     def intake(self) -> Intake:

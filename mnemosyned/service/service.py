@@ -374,6 +374,7 @@ class MemoryService:
             purge_due=self._store.deletion.purge_due(),
             agents=self._store.agents.activity(),
             backup=self._keeper.status(),
+            restart_needed=list(self._policies.restart_needed),
             problems=self._store.maintenance.problems(),
             warnings=[*self._store.maintenance.warnings(), *self._keeper.warnings()],
         )

@@ -69,6 +69,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     agents: list[AgentActivity] = msgspec.field(default_factory=list)
     """What the hooks of each agent's tool did, by client and event."""
     backup: BackupStatus = BackupStatus()
+    restart_needed: list[str] = msgspec.field(default_factory=list)
+    """Settings that were changed, and are in force only after a restart."""
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
 

@@ -92,6 +92,11 @@ ORPHANS = (
         "emptied_episode",
         "episode_seq NOT IN (SELECT seq FROM episodic_memory)",
     ),
+    Orphans(
+        "rows of the log",
+        "consolidation_log",
+        "episode_id NOT IN (SELECT id FROM episodic_memory)",
+    ),
     Orphans("tags", "memory_tag", f"memory_seq NOT IN {_ORIGINALS}"),
 )
 _INDEXED = {
@@ -167,7 +172,7 @@ def orphan_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fau
             continue
         rows = f"SELECT count(*) FROM {orphans.table} WHERE {orphans.where}"
         if count := _number(connection, rows):
-            text = f"{count:,} {orphans.words} belong to nothing"
+            text = f"rows that belong to nothing: {count:,} ({orphans.words})"
             problems.append(Fault(FaultKind.ORPHAN, orphans.table, text))
     return problems
 
@@ -200,7 +205,7 @@ def _foreign_key_faults(connection: sqlite3.Connection) -> list[Fault]:
         Fault(
             FaultKind.FOREIGN_KEY,
             table,
-            f"{count:,} rows of {table} refer to a summary that does not exist",
+            f"rows of {table} that refer to a summary which does not exist: {count:,}",
         )
         for table, count in broken.items()
     ]
@@ -214,7 +219,9 @@ def _total_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fau
     for tier, table in _TOTALS.items():
         count = _number(connection, f"SELECT count(*) FROM {table}")
         if stored.get(tier) != count:
-            text = f"{tier}: {stored.get(tier)} counted, {count} there"
+            text = (
+                f"the {tier} tier holds {count:,}, but {stored.get(tier)} are counted"
+            )
             problems.append(Fault(FaultKind.TOTALS, tier, text))
     if count := _number(connection, _BOTH_HOMES):
         text = f"{count:,} memories are in working memory and in the archive"
@@ -229,9 +236,9 @@ def _index_faults(connection: sqlite3.Connection, present: set[str]) -> list[Fau
             problems.append(_missing(index))
             continue
         indexed = f"SELECT id FROM {index}_docsize"
-        comparisons = [(f"{indexed} EXCEPT {texts}", "entries of nothing")]
+        comparisons = [(f"{indexed} EXCEPT {texts}", "entries without a text")]
         if index in _INDEXED:
-            comparisons.append((f"{texts} EXCEPT {indexed}", "texts are not in it"))
+            comparisons.append((f"{texts} EXCEPT {indexed}", "texts without an entry"))
         problems += _compared(connection, index, comparisons)
     return problems
 
@@ -242,7 +249,7 @@ def _compared(
     problems = []
     for rows, words in comparisons:
         if count := _number(connection, f"SELECT count(*) FROM ({rows})"):
-            text = f"the full-text index {index}: {count:,} {words}"
+            text = f"the full-text index {index} has {words}: {count:,}"
             problems.append(Fault(FaultKind.INDEX, index, text))
     return problems
 

@@ -15,6 +15,12 @@ TEXTS = {
     "episode_gram_fts": "SELECT seq, content || char(10) || index_terms FROM episodic_memory",
 }
 """For an index without content of its own: where the texts are that it is refilled from."""
+_ROWS = {
+    "memory_fts": "SELECT seq FROM memory_text",
+    "episode_fts": "SELECT seq FROM episodic_memory",
+    "memory_gram_fts": "SELECT seq FROM memory_text",
+    "episode_gram_fts": "SELECT seq FROM episodic_memory",
+}
 MERGE_PAGES = 500
 """Pages that one step of a purge merges: some 60 ms, for which writers wait."""
 MERGE_STEPS_MAX = 10_000
@@ -81,15 +87,46 @@ def heal_indexes(database: Path) -> list[str]:
         connection.execute("BEGIN")
         unsafe = _unsafe_indexes(connection)
         connection.execute("ROLLBACK")
-    if unsafe:
-        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            for index in unsafe:
-                connection.execute("BEGIN IMMEDIATE")
-                _empty_tables(connection, index)
-                rebuild_index(connection, index)
-                connection.execute("COMMIT")
+    _rebuild_from_nothing(database, unsafe)
     return unsafe
+
+
+def rebuild_indexes(database: Path) -> list[str]:
+    """Rebuild those indexes that cannot be read or do not match their texts; their names.
+
+    FTS5's own check compares them; one that fails counts as a mismatch.
+    """
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        wrong = [index for index in INDEXES if not _matches(connection, index)]
+    _rebuild_from_nothing(database, wrong)
+    return wrong
+
+
+def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
+    """Rebuild indexes, each in one transaction, by a connection that has opened none of them."""
+    if not indexes:
+        return
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        for index in indexes:
+            connection.execute("BEGIN IMMEDIATE")
+            _empty_tables(connection, index)
+            rebuild_index(connection, index)
+            connection.execute("COMMIT")
+
+
+def _matches(connection: sqlite3.Connection, index: str) -> bool:
+    """Whether an index is sound and has the rows of its texts, and no other."""
+    compared = int(index not in TEXTS)
+    check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
+    extra = (
+        f"SELECT count(*) FROM (SELECT id FROM {index}_docsize EXCEPT {_ROWS[index]})"
+    )
+    try:
+        connection.execute(check, (compared,))
+        return bool(connection.execute(extra).fetchone() == (0,))
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:

@@ -1,0 +1,116 @@
+"""What `mnem doctor` finds, and what it looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from mnemosyned.config import Config
+from mnemosyned.maintenance.daemon_process import DaemonProcess
+from mnemosyned.verbs.status import Stats
+
+
+class Severity(StrEnum):
+    """How grave a finding is."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; nothing is wrong."""
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether something should be done."""
+        return self in (Severity.WARNING, Severity.PROBLEM)
+
+
+class Remedy(StrEnum):
+    """A repair that `mnem doctor --repair` can make."""
+
+    PERMISSIONS = "permissions"
+    SOCKET = "socket"
+    LEFTOVER = "leftover"
+    RESTORE = "restore"
+    DATABASE = "database"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the report."""
+
+    check: str
+    severity: Severity
+    text: str
+    command: str = ""
+    """The command that mends it; empty if there is none."""
+    remedy: Remedy | None = None
+    path: Path | None = None
+    """What the remedy is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What is looked at; all of it as it is, also where it is broken."""
+
+    config: Config
+    """The settings, or the defaults where they cannot be read."""
+    config_file: Path
+    config_problem: str = ""
+    database: Path
+    socket: Path
+    state: Path
+    process: DaemonProcess | None = None
+    status: Stats | None = None
+    """What the daemon says of itself; None if it does not answer."""
+    unreachable: str = ""
+    """Why it does not answer."""
+    deep: bool = False
+    """Whether checks may take long."""
+
+
+def ok(check: str, text: str) -> Finding:
+    """A check that found nothing wrong."""
+    return Finding(check=check, severity=Severity.OK, text=text)
+
+
+def note(check: str, text: str, command: str = "") -> Finding:
+    """Something worth knowing."""
+    return Finding(check=check, severity=Severity.NOTE, text=text, command=command)
+
+
+def warning(
+    check: str,
+    text: str,
+    command: str = "",
+    remedy: Remedy | None = None,
+    path: Path | None = None,
+) -> Finding:
+    """Something that should be mended."""
+    return Finding(
+        check=check,
+        severity=Severity.WARNING,
+        text=text,
+        command=command,
+        remedy=remedy,
+        path=path,
+    )
+
+
+def problem(
+    check: str,
+    text: str,
+    command: str = "",
+    remedy: Remedy | None = None,
+    path: Path | None = None,
+) -> Finding:
+    """Something that keeps the memory from working, or endangers it."""
+    return Finding(
+        check=check,
+        severity=Severity.PROBLEM,
+        text=text,
+        command=command,
+        remedy=remedy,
+        path=path,
+    )

@@ -1,0 +1,149 @@
+"""`mnem doctor` on broken installations: each fault is found, named, and mended where that is safe."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+from e2e.consistency import damage, dangling, half_done
+from e2e.daemons import kept, short_room
+from support.broken_installations import (
+    CASES,
+    Case,
+    Home,
+    fill,
+    make_home,
+    outcome,
+)
+
+from mnemosyned import Memory
+from mnemosyned.maintenance.doctor import examine, present_installation
+from mnemosyned.maintenance.findings import Severity
+from mnemosyned.maintenance.repair import repair
+from mnemosyned.maintenance.restore import restore_database
+
+IDS = ["fresh", "m0", "m1", "m2", "m3", "m4", "m5"]
+
+
+QUICK = (
+    "unknown setting",
+    "damaged page",
+    "unindexed memory",
+    "orphaned details",
+    "lost summary",
+    "dead socket",
+    "open database",
+    "interrupted restore",
+)
+"""The cases of `make test`; `make test-e2e` runs all."""
+
+
+def each_case() -> list[ParameterSet]:
+    marks = dict.fromkeys(QUICK, ())
+    return [
+        pytest.param(
+            case, id=case.name, marks=marks.get(case.name, (pytest.mark.thorough,))
+        )
+        for case in CASES
+    ]
+
+
+@pytest.fixture(scope="module")
+def filled(blank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    database = tmp_path_factory.mktemp("filled") / "memory.db"
+    shutil.copy(blank, database)
+    fill(database)
+    return database
+
+
+@pytest.fixture
+def home(filled: Path) -> Iterator[Home]:
+    with short_room() as room:
+        yield make_home(room / "home", filled)
+
+
+@pytest.mark.parametrize("case", each_case())
+def test_a_fault_is_found_and_mended_where_that_is_safe(case: Case, home: Home) -> None:
+    seen = outcome(case, home)
+
+    assert seen.finding, [finding.text for finding in seen.findings]
+    assert seen.finding.severity.is_bad
+    assert seen.finding.command.startswith(case.command)
+    if case.repairs:
+        assert any(case.repairs in line for line in seen.repairs), seen.repairs
+        assert seen.left is None
+        assert kept(home.database) == IDS
+        assert (damage(home.database), dangling(home.database)) == ([], {})
+        assert half_done(home.database) == {}
+    else:
+        assert seen.left is not None
+
+
+def test_a_repair_of_the_database_makes_a_backup_first(
+    home: Home, tmp_path: Path
+) -> None:
+    case = next(case for case in CASES if case.name == "orphaned details")
+
+    done = outcome(case, home).repairs
+
+    backup = Path(done[0].removeprefix("backed up the database to "))
+    assert kept(backup) == IDS
+    assert list(dangling(backup)) == ["exact values of nothing"]
+    restore_database(backup, tmp_path / "again.db")
+
+
+def test_looking_changes_nothing(home: Home) -> None:
+    def files() -> dict[Path, tuple[int, bytes]]:
+        return {
+            path: (path.stat().st_mode, path.read_bytes())
+            for path in home.path.rglob("*")
+            if path.is_file()
+        }
+
+    before = files()
+
+    with home.lived_in():
+        examine(present_installation(deep=True))
+
+    assert files() == before
+
+
+def test_nothing_is_wrong_with_a_whole_installation_but_that_no_daemon_runs(
+    home: Home,
+) -> None:
+    with home.lived_in():
+        findings = examine(present_installation(deep=True))
+
+    bad = [finding.text for finding in findings if finding.severity.is_bad]
+    assert bad == ["no daemon runs"]
+    assert {"settings", "database", "permissions", "disk", "programs"} <= {
+        finding.check for finding in findings if finding.severity is Severity.OK
+    }
+
+
+def test_a_database_in_use_is_not_repaired(home: Home) -> None:
+    home.sql("INSERT INTO detail VALUES (999, 1, '7.50 EUR', 0)")
+    with home.lived_in(), Memory(home.database):
+        findings = examine(present_installation())
+        done = list(repair(findings, present_installation()))
+
+    assert len(done) == 1
+    assert "not done" in done[0]
+    assert "mnem stop" in done[0]
+    assert list(dangling(home.database)) == ["exact values of nothing"]
+
+
+def test_no_database_at_all_is_nothing_wrong(home: Home) -> None:
+    home.database.unlink()
+
+    with home.lived_in():
+        findings = examine(present_installation())
+
+    texts = [finding.text for finding in findings]
+    assert any(text.startswith("there is no database yet") for text in texts)
+    assert [each.text for each in findings if each.severity.is_bad] == [
+        "no daemon runs"
+    ]
