@@ -1,37 +1,41 @@
-"""Text for terminals: paragraphs, pairs and tables, cut to the width, and printed.
-
-Only `say` prints, so that no memory reaches a terminal with control characters in it.
-"""
+"""Printing: only `say` does it, so that no memory reaches a terminal with control characters in it."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
-import shutil
 import sys
-import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from enum import Enum
-from typing import Any, TypeVar
+from typing import Protocol, TextIO
 
 import click
 import msgspec
 
 from mnemosyned.domain.instants import in_zone
+from mnemosyned.domain.text.cells import cell_count, fitting, wrap
 from mnemosyned.domain.text.invisible import escape_invisible, escape_invisible_json
 
-T = TypeVar("T")
-
 WIDTH_MAX = 120
+"""Columns that running text fills at most."""
+COLUMNS = 80
+"""Columns of a terminal that does not know its own."""
+ENDLESS = 1_000_000
 LINE_CHARS = 400
-DEPTH_MAX = 50
-"""Values nested deeper are shown as JSON."""
-TEXTS = frozenset({"content", "snippet", "text", "system"})
-"""Fields that may have several lines; names, ids and the like have one."""
-_STYLE = re.compile("(\x1b\\[(?:0|1|2|31)m)")
-"""Sequences that `click.style` writes here: reset, bold, dim, red."""
+CELLS_MIN = 8
+"""Cells that a column of text keeps at least, if it has as many."""
+TAB_CELLS = 4
+INDENT = " " * 3
+GAP = "  "
+_NUMBER = re.compile(r"(?:about )?[-+]?[\d,.]+%?")
+_STYLED = re.compile("((?:\x1b\\[\\d+m)+)(.*?)((?:\x1b\\[0m)+)", re.DOTALL)
+_STYLE = re.compile("(\x1b\\[(?:0|1|2|4|31)m)")
+"""Sequences that `click.style` writes here: reset, bold, dim, underlined, red."""
+_IN_ASCII = str.maketrans(
+    {"…": "...", "“": '"', "”": '"', "„": '"', "’": "'", "–": "-", "—": "-", "→": "->"}
+    | {"×": "x", "·": "-", "✓": "v", "✗": "x", "▁": "_", "█": "#", "░": "."}
+)
 
 
 def say(text: str, *, err: bool = False, styled: bool = False) -> None:
@@ -57,82 +61,199 @@ def ask(question: str) -> None:
 
 def agreed(question: str, *, default: bool) -> bool:
     """Ask a question on standard error; the answer."""
-    shown = escape_invisible(question, one_line=True)
+    shown = _encodable(escape_invisible(question, one_line=True), sys.stderr)
     return click.confirm(shown, default=default, err=True)
 
 
-def _print(text: str | bytes, *, err: bool) -> None:
+class Sink(Protocol):
+    """A pager, or another place for what goes to standard output."""
+
+    def write(self, text: str) -> None:
+        """Take a piece of text."""
+        ...
+
+
+_sinks: list[Sink] = []
+"""Where standard output goes instead, the last first; see `printing_to`."""
+
+
+@contextmanager
+def printing_to(sink: Sink) -> Iterator[None]:
+    """Hand over what is printed on standard output meanwhile."""
+    _sinks.append(sink)
     try:
-        click.echo(text, err=err)
-    except BrokenPipeError:
-        stream = sys.stderr if err else sys.stdout
+        yield
+    finally:
+        _sinks.pop()
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person looks at a stream; a closed one has no reader."""
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def has_styles(stream: TextIO) -> bool:
+    """Whether styles are shown: at a terminal that knows them, or where FORCE_COLOR is set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return is_terminal(stream) or os.environ.get("FORCE_COLOR", "0") not in ("", "0")
+
+
+def _print(text: str | bytes, *, err: bool) -> None:
+    stream = sys.stderr if err else sys.stdout
+    styled = has_styles(stream)
+    if isinstance(text, str):
+        text = _encodable(text if styled else click.unstyle(text), stream)
+        if _sinks and not err:
+            _sinks[-1].write(f"{text}\n")
+            return
+    _write(text, stream, end=True)
+
+
+def print_as_is(text: str) -> None:
+    """Print what a sink was given, which `say` has made safe."""
+    _write(text, sys.stdout, end=False)
+
+
+def _write(text: str | bytes, stream: TextIO, *, end: bool) -> None:
+    try:
+        click.echo(text, file=stream, nl=end, color=True)
+    except OSError as error:
+        _drop(stream)
+        if not isinstance(error, BrokenPipeError):
+            problem = f"the answer could not be written: {error.strerror}"
+            raise OSError(error.errno, problem) from error
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere, so that the end of the program succeeds."""
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def seen(value: T) -> T:
-    """A result with every string in it as a person may see it, names and ids on one line."""
-    clean: T = _seen(value, "", 0)
-    return clean
+def _encodable(text: str, stream: TextIO) -> str:
+    """A text in the characters that a stream has; our own signs have ASCII in their place."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        plain = text.translate(_IN_ASCII)
+        return plain.encode(encoding, "replace").decode(encoding)
+    except LookupError:
+        pass
+    return text
 
 
-def _seen(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
-    if isinstance(value, Enum):
-        return value
-    if isinstance(value, str):
-        return escape_invisible(value, one_line=name not in TEXTS)
-    if isinstance(value, Mapping | list | tuple):
-        return _seen_members(value, name, depth)
-    if isinstance(value, msgspec.Struct):
-        changed = _changed(value, value.__struct_fields__, depth)
-        return msgspec.structs.replace(value, **changed)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value)]
-        return dataclasses.replace(value, **_changed(value, names, depth))
-    return value
+def ellipsis() -> str:
+    """The sign for what is left out, in the characters of standard output."""
+    return _encodable("…", sys.stdout)
 
 
-def _seen_members(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401
-    if depth > DEPTH_MAX:
-        return escape_invisible(msgspec.json.encode(value).decode())
-    if isinstance(value, Mapping):
-        return {
-            _seen(key, "", depth): _seen(member, str(key), depth + 1)
-            for key, member in value.items()
-        }
-    return type(value)([_seen(member, name, depth + 1) for member in value])
-
-
-def _changed(value: object, names: Iterable[str], depth: int) -> dict[str, Any]:
-    """The fields of a value that look otherwise to a person."""
-    changed: dict[str, Any] = {}
-    for name in names:
-        member = getattr(value, name)
-        clean = _seen(member, name, depth + 1)
-        if clean is not member:
-            changed[name] = clean
-    return changed
+# --------------------------------------------------------------------- layout
 
 
 def width() -> int:
-    """The number of columns to fill."""
-    return min(shutil.get_terminal_size((100, 24)).columns, WIDTH_MAX)
+    """The number of columns there are; without a terminal, lines have no end.
+
+    COLUMNS names another number, as everywhere.
+    """
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    if not is_terminal(sys.stdout):
+        return ENDLESS
+    with suppress(OSError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns or COLUMNS
+    return COLUMNS
+
+
+def prose_width() -> int:
+    """The number of columns that running text fills: long lines are hard to read."""
+    columns = width()
+    return columns if columns == ENDLESS else min(columns, WIDTH_MAX)
 
 
 def table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Rows under their headers, columns aligned."""
-    # Loaded here: most answers are no tables.
-    from tabulate import tabulate  # noqa: PLC0415
+    """Rows under their headers, columns aligned; the widest columns are cut to what fits.
 
-    return tabulate(
-        list(rows), headers=list(headers), tablefmt="simple", disable_numparse=True
-    )
+    Where even that does not fit, each row is a block with a line for each column.
+    """
+    names = list(headers)
+    cells = [[str(cell) for cell in row] for row in rows]
+    columns = list(zip(names, *cells, strict=True))
+    wanted = [max(map(_cells, column)) for column in columns]
+    sizes = _fitted(wanted, [min(_cells(name), CELLS_MIN) for name in names])
+    if sizes is None:
+        return "\n\n".join(pairs(zip(names, row, strict=True)) for row in cells)
+    right = [_is_numeric(column[1:]) for column in columns]
+    lines = [
+        [cut(cell, size) for cell, size in zip(row, sizes, strict=True)]
+        for row in (names, *cells)
+    ]
+    lines.insert(1, ["-" * size for size in sizes])
+    return "\n".join(_aligned(line, sizes, right) for line in lines)
+
+
+def _fitted(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
+    """The columns' sizes, the widest cut first; None where the table does not fit."""
+    sizes = list(wanted)
+    surplus = sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
+    for _ in range(max(surplus, 0) if sizes else 0):
+        widest = max(range(len(sizes)), key=sizes.__getitem__)
+        if sizes[widest] <= max(CELLS_MIN, headers[widest]):
+            return None
+        sizes[widest] -= 1
+    return sizes
+
+
+def _aligned(cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> str:
+    parts = [
+        _padded(cell, size, right=is_right)
+        for cell, size, is_right in zip(cells, sizes, right, strict=True)
+    ]
+    return GAP.join(parts).rstrip()
+
+
+def _is_numeric(cells: Sequence[str]) -> bool:
+    """Whether a column has numbers alone, which are easier to compare at the right."""
+    return any(cells) and all(_NUMBER.fullmatch(cell) for cell in cells if cell)
+
+
+def _cells(text: str) -> int:
+    return cell_count(click.unstyle(text) if "\x1b" in text else text)
+
+
+def _padded(text: str, cells: int, *, right: bool) -> str:
+    blanks = " " * max(cells - _cells(text), 0)
+    return blanks + text if right else text + blanks
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
-    """A line for each key that has a value."""
+    """A line for each key that has a value; a long value goes on under itself."""
     return "\n".join(
-        f"{click.style(f'{key:<12}', dim=True)}{value}" for key, value in rows if value
+        _hanging(click.style(f"{key:<12}", dim=True), value, 12)
+        for key, value in rows
+        if value
     )
+
+
+def _hanging(head: str, text: str, indent: int) -> str:
+    """A text next to its head, with further lines under its first."""
+    room = max(width() - indent, CELLS_MIN)
+    before, inner, after = _styles_of(text)
+    if cell_count(inner) <= room or " " not in inner.strip():
+        return head + text
+    lines = [f"{before}{line}{after}" for line in wrap(inner, room, room)]
+    return head + f"\n{' ' * indent}".join(lines)
+
+
+def _styles_of(text: str) -> tuple[str, str, str]:
+    """The style that a text begins with, the text, and the end of the style."""
+    match = _STYLED.fullmatch(text)
+    return (match[1], match[2], match[3]) if match else ("", text, "")
 
 
 def when(moment: datetime | None) -> str:
@@ -158,26 +279,42 @@ def counted(number: int, noun: str) -> str:
 
 
 def cut(text: str, room: int) -> str:
-    """A text on one line, cut to the room there is."""
-    line = " ".join(text.split())
-    return line if len(line) <= room else line[: room - 1] + "…"
+    """A text on one line, cut to the cells there are; a style that covers all of it stays."""
+    before, inner, after = _styles_of(text)
+    return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
+
+
+def cut_line(line: str, room: int) -> str:
+    """A line with its blanks, cut to the cells there are."""
+    if len(line) * 2 <= room or cell_count(line) <= room:
+        return line
+    sign = ellipsis()
+    return line[: fitting(line, max(room - len(sign), 0))] + sign[:room]
 
 
 def wrapped(text: str) -> str:
     """A text as an indented paragraph."""
-    indent = " " * 3
-    return textwrap.fill(
-        text,
-        width(),
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-    )
+    room = max(prose_width() - len(INDENT), CELLS_MIN)
+    return "\n".join(f"{INDENT}{line}" for line in wrap(text, room, room))
+
+
+def wrapped_lines(text: str) -> str:
+    """A text with its own line breaks and indents, each line wrapped where it is too long."""
+    room = max(prose_width() - len(INDENT), CELLS_MIN)
+    lines: list[str] = []
+    for line in text.expandtabs(TAB_CELLS).splitlines() or [""]:
+        lead = line[: len(line) - len(line.lstrip())][: room // 2]
+        if cell_count(line) <= room:
+            lines.append(line.rstrip())
+            continue
+        space = room - len(lead)
+        lines += [lead + part for part in wrap(line, space, space)]
+    return "\n".join(f"{INDENT}{line}".rstrip() for line in lines)
 
 
 def indented(text: str) -> str:
     """A text with its line breaks, indented."""
-    return "\n".join(f"   {line}" for line in text.splitlines() or [""])
+    return "\n".join(f"{INDENT}{line}" for line in text.splitlines() or [""])
 
 
 def level_name(level: int) -> str:

@@ -11,10 +11,11 @@ import msgspec
 
 from mnemosyned.cli.calls import called
 from mnemosyned.cli.exits import EXIT_NOTHING
+from mnemosyned.cli.output import paged
 from mnemosyned.cli.render import render
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest
-from mnemosyned.terminal import agreed, counted, say
+from mnemosyned.terminal import agreed, counted, is_terminal, say
 from mnemosyned.verbs.request import Request
 
 R = TypeVar("R")
@@ -52,13 +53,13 @@ def confirmed(client: Connection, request: Request[R]) -> object:
     clock.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
-    is_terminal = sys.stdin.isatty()
+    can_ask = sys.stdin.isatty()
     foreseen: Any = called(client, preview)
     if not (foreseen.memories or getattr(foreseen, "learnings", 0)):
         believes = getattr(request, "believe_clock", False)
         return called(client, request) if believes else foreseen
     name = request.verb_name()
-    if not is_terminal:
+    if not can_ask:
         say(render(foreseen), err=True, styled=True)
         doing = "delete" if name in DELETES else "change memories"
         raise InvalidRequest(
@@ -103,8 +104,9 @@ def _marked(foreseen: object) -> dict[str, str]:
 def _show(text: str) -> None:
     """Show a preview, through the pager where it is longer than the screen."""
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
-    if is_long and sys.stdout.isatty():
-        click.echo_via_pager(text)
+    if is_long and is_terminal(sys.stdout):
+        with paged():
+            say(text, styled=True)
     else:
         say(text, err=True, styled=True)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mnemosyned.cli.formats import understand_json_format
 from mnemosyned.cli.registry import COMMANDS, TITLES, Command
 
 
@@ -64,10 +65,11 @@ def load(entry: Command) -> click.Command:
 
 
 def _add_everywhere(command: click.Command) -> None:
-    """Let `--socket` also follow a command's name."""
+    """Let `--socket` and the options of printing also follow a command's name."""
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     if not any("--socket" in parameter.opts for parameter in command.params):
         command.params.append(socket_option())
+    understand_json_format(command)
     if isinstance(command, click.Group):
         for member in command.commands.values():
             _add_everywhere(member)

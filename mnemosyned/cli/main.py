@@ -7,7 +7,13 @@ from io import StringIO
 
 import click
 
-from mnemosyned.cli.exits import EXIT_CODES, EXIT_INTERRUPTED, EXIT_OF_KIND
+from mnemosyned.cli.exits import (
+    EXIT_CODES,
+    EXIT_INTERRUPTED,
+    EXIT_NOTHING,
+    EXIT_OF_KIND,
+)
+from mnemosyned.cli.formats import asks_for_json, format_options
 from mnemosyned.cli.group import CommandTable
 from mnemosyned.domain.errors import InvalidRequest, InvalidTime, MnemosynedError
 from mnemosyned.version import __version__
@@ -33,6 +39,9 @@ def mnem(context: click.Context, socket: str | None) -> None:
     context.obj = socket
 
 
+mnem.params += format_options(hidden=True)
+
+
 def main() -> None:
     """Run the shell client; every failure is one sentence and an exit code."""
     try:
@@ -46,15 +55,26 @@ def main() -> None:
     except MnemosynedError as error:
         _print_error(error)
         code = EXIT_OF_KIND[error.kind]
+    except OSError as error:
+        _print_failure(error)
+        code = EXIT_NOTHING
     sys.exit(code)
+
+
+def _print_failure(error: OSError) -> None:
+    """Print what the system refused, such as the answer on a full disk."""
+    from mnemosyned.terminal import say  # noqa: PLC0415 a help page needs no messages
+
+    file = f"{error.filename}: " if error.filename else ""
+    say(f"mnem: {file}{error.strerror or error}", err=True)
 
 
 def _print_usage(error: click.ClickException) -> None:
     """Print a mistake on the command line as click shows it."""
-    if "--json" in sys.argv:
+    if asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
-    from mnemosyned.terminal import say  # noqa: PLC0415 a help page needs no messages
+    from mnemosyned.terminal import say  # noqa: PLC0415 the same
 
     shown = StringIO()
     error.show(file=shown)
@@ -73,7 +93,7 @@ def _print_error(error: MnemosynedError) -> None:
     """Print an error as words, or with --json in the form of the HTTP API."""
     from mnemosyned.terminal import say, say_json  # noqa: PLC0415 the same
 
-    if "--json" in sys.argv:
+    if asks_for_json(sys.argv):
         shown = {"code": error.code, "message": error.message, "field": error.field}
         say_json({"error": shown}, err=True)
     else:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from mnemosyned.terminal import seen
+from mnemosyned.cli.visible import seen
 
 
-def render(result: object) -> str:
-    """A result in words, with nothing in it that steers a terminal but our own styles."""
-    return _function(RENDERERS[type(result).__name__])(seen(result))
+def render(result: object, *, first: int = 1) -> str:
+    """A result in words, with nothing in it that steers a terminal but our own styles.
+
+    `first` is the number of a list's first entry, where it is a further page.
+    """
+    name = type(result).__name__
+    function = _function(RENDERERS[name])
+    return function(seen(result), first) if name in NUMBERED else function(seen(result))
 
 
 def remarks(result: object) -> str:
@@ -19,9 +24,9 @@ def remarks(result: object) -> str:
     return _function(target)(result) if target else ""
 
 
-def _function(target: str) -> Callable[[object], str]:
+def _function(target: str) -> Callable[..., str]:
     module, _, name = target.partition(":")
-    function: Callable[[object], str] = getattr(
+    function: Callable[..., str] = getattr(
         import_module(f"mnemosyned.cli.{module}"), name
     )
     return function
@@ -52,6 +57,8 @@ RENDERERS = {
     "Stats": "show_status:stats",
 }
 """By the name of a result's class: `module:function` of this package."""
+NUMBERED = {"Listed", "Recalled"}
+"""Lists whose renderers take the number of their first entry."""
 REMARKS = {
     "Acknowledged": "show_memories:on_acknowledged",
     "Recalled": "show_memories:on_recalled",

@@ -18,14 +18,16 @@ NAME_CHARS = 28
 TEXT_CHARS_MIN = 20
 
 
-def listed(result: Listed) -> str:
+def listed(result: Listed, first: int = 1) -> str:
     """Memories under their days, a line each; summaries with their times."""
-    return "\n".join([*_by_day(result.memories), *_summaries(result.episodes)])
+    memories = _by_day(result.memories, first)
+    summaries = _summaries(result.episodes, first + len(result.memories))
+    return "\n".join([*memories, *summaries])
 
 
-def _by_day(memories: Sequence[MemoryRecord]) -> Iterator[str]:
+def _by_day(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
     day = ""
-    for number, memory in enumerate(memories, 1):
+    for number, memory in enumerate(memories, first):
         moment = in_zone(memory.created_at, None)
         title = f"{moment:%A} {moment.day} {moment:%B %Y}"
         if title != day:
@@ -52,8 +54,8 @@ def _mark(memory: MemoryRecord) -> str:
     return "(pinned) " if memory.pinned else ""
 
 
-def _summaries(episodes: Sequence[Episode]) -> Iterator[str]:
-    for number, episode in enumerate(episodes, 1):
+def _summaries(episodes: Sequence[Episode], first: int) -> Iterator[str]:
+    for number, episode in enumerate(episodes, first):
         head = f"{number:>3}  {level_name(episode.level):<7}  {period(episode)}"
         yield click.style(head, bold=True)
         yield f"     {cut(episode.content, max(width() - 5, TEXT_CHARS_MIN))}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import click
 
+from mnemosyned.cli.highlight import highlighted
 from mnemosyned.domain.memory import (
     Acknowledged,
     Detail,
@@ -16,19 +17,24 @@ from mnemosyned.domain.memory import (
     MemoryRecord,
     Tier,
 )
-from mnemosyned.domain.search.results import Hit
+from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.terminal import (
     LINE_CHARS,
     cut,
+    cut_line,
+    ellipsis,
     indented,
     level_name,
     pairs,
     when,
     width,
     wrapped,
+    wrapped_lines,
 )
 from mnemosyned.verbs.memories import Expanded, Got, Recalled
 
+TITLE_CHARS = 100
+"""Characters of a first line that counts as a title."""
 SUMMARY_LINES_MAX = 12
 """Lines shown of a summary that answers by itself, such as a day."""
 
@@ -46,9 +52,12 @@ def on_acknowledged(result: Acknowledged) -> str:
     return "; ".join(notes)
 
 
-def recalled(result: Recalled) -> str:
+def recalled(result: Recalled, first: int = 1) -> str:
     """The hits, numbered."""
-    return "\n\n".join(_hit(number, hit) for number, hit in enumerate(result.hits, 1))
+    return "\n\n".join(
+        _hit(number, hit, result.matching)
+        for number, hit in enumerate(result.hits, first)
+    )
 
 
 def on_recalled(result: Recalled) -> str:
@@ -58,7 +67,7 @@ def on_recalled(result: Recalled) -> str:
     )
 
 
-def _hit(number: int, hit: Hit) -> str:
+def _hit(number: int, hit: Hit, matching: Sequence[str]) -> str:
     where = "  ".join(
         part for part in (hit.session, hit.source or "", hit.role) if part
     )
@@ -68,7 +77,8 @@ def _hit(number: int, hit: Hit) -> str:
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseded(hit.superseded_at)}")
-    lines += _hit_text(hit)
+    lines += [highlighted(line, matching) for line in _hit_text(hit)]
+    lines += _more(hit)
     lines += [
         click.style(
             wrapped(
@@ -84,31 +94,56 @@ def _hit(number: int, hit: Hit) -> str:
 def _hit_text(hit: Hit) -> list[str]:
     """Text of a hit: originals that matched, the lines of a summary, or the part that matches."""
     if hit.tier is not Tier.EPISODIC:
-        return [wrapped(hit.snippet)]
+        return [*_title(hit), wrapped_lines(hit.snippet)]
     if hit.lines:
-        return _hit_lines(hit)
+        return [_quote(hit, line) for line in hit.lines]
     summary = hit.content.split("\n")
     if len(summary) == 1:
         return [wrapped(hit.snippet)]
-    shown = [wrapped(cut(line, LINE_CHARS)) for line in summary[:SUMMARY_LINES_MAX]]
-    left_out = len(summary) - len(shown)
-    more = f"   {left_out} more lines: " if left_out else "   made of others: "
-    return [*shown, click.style(f"{more}mnem expand {hit.id} --depth 1", dim=True)]
+    return [wrapped(cut(line, LINE_CHARS)) for line in summary[:SUMMARY_LINES_MAX]]
 
 
-def _hit_lines(hit: Hit) -> list[str]:
-    lines = []
-    for line in hit.lines:
-        who = f"{line.role}: " if line.role else ""
-        stamp = "" if len(hit.summary_of) == 1 else f"{when(line.created_at)}  "
-        stamp += "superseded  " if line.superseded_at else ""
-        lines.append(wrapped(f"{stamp}{who}“{cut(line.content, LINE_CHARS)}”"))
-    if len(hit.summary_of) > 1:
-        more = f"   one of {len(hit.summary_of)} originals: mnem expand {hit.id}"
-        if len(hit.lines) > 1:
-            more = more.replace("one of", f"{len(hit.lines)} of")
-        lines.append(click.style(more, dim=True))
-    return lines
+def _title(hit: Hit) -> list[str]:
+    """The first line of a long text, where the part that matches begins behind it."""
+    title, _, further = hit.content.partition("\n")
+    is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
+    is_shown = not hit.snippet.startswith("…") or title in hit.snippet
+    return [wrapped(title)] if is_title and not is_shown else []
+
+
+def _quote(hit: Hit, line: Line) -> str:
+    """An original that matched: who said it when, and its words, code with its line breaks."""
+    who = f"{line.role}: " if line.role else ""
+    stamp = "" if len(hit.summary_of) == 1 else f"{when(line.created_at)}  "
+    stamp += "superseded  " if line.superseded_at else ""
+    if "\n" not in line.content.strip():
+        return wrapped(f"{stamp}{who}“{cut(line.content, LINE_CHARS)}”")
+    lines = line.content.strip("\n").split("\n")
+    shown = [cut_line(text, LINE_CHARS) for text in lines[:SUMMARY_LINES_MAX]]
+    if len(lines) > len(shown):
+        shown.append(ellipsis())
+    head = [wrapped(f"{stamp}{who}".rstrip())] if stamp or who else []
+    return "\n".join([*head, wrapped_lines("\n".join(shown))])
+
+
+def _more(hit: Hit) -> list[str]:
+    """What to call for all of a summary, where the text above is not all of it."""
+    if hit.tier is not Tier.EPISODIC:
+        return []
+    if not hit.lines:
+        left_out = hit.content.count("\n") + 1 - SUMMARY_LINES_MAX
+        more = f"{left_out} more lines" if left_out > 0 else "made of others"
+        is_whole = "\n" not in hit.content
+        return [] if is_whole else [_dim(f"{more}: mnem expand {hit.id} --depth 1")]
+    if len(hit.summary_of) <= 1:
+        return []
+    count = "one" if len(hit.lines) == 1 else f"{len(hit.lines)}"
+    originals = len(hit.summary_of)
+    return [_dim(f"{count} of {originals} originals: mnem expand {hit.id}")]
+
+
+def _dim(note: str) -> str:
+    return click.style(f"   {note}", dim=True)
 
 
 def _notes(hit: Hit) -> list[str]:

@@ -6,10 +6,11 @@ import textwrap
 
 import click
 
+from mnemosyned.cli.visible import seen
 from mnemosyned.setup.check import Activity, ToolCheck
 from mnemosyned.setup.plan import FileChange
 from mnemosyned.setup.tools import ToolPlan, summary
-from mnemosyned.terminal import counted, cut, seen, table, when, width
+from mnemosyned.terminal import counted, cut, prose_width, table, when, width
 
 INDENT = "  "
 DIFF_LINES_MAX = 60
@@ -76,7 +77,7 @@ def next_steps(plan: ToolPlan, confirmed: str) -> str:
 def _paragraph(line: str, indent: str = INDENT) -> str:
     return textwrap.fill(
         seen(line),
-        width(),
+        prose_width(),
         initial_indent=indent,
         subsequent_indent=indent + INDENT,
         break_on_hyphens=False,

@@ -10,10 +10,10 @@ import click
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.confirm import asks, confirmed, must_ask, whole
 from mnemosyned.cli.exits import EXIT_NOTHING
+from mnemosyned.cli.formats import AnswerCommand
 from mnemosyned.cli.inputs import fields_typed
+from mnemosyned.cli.output import show
 from mnemosyned.cli.parameters import in_order, parameter
-from mnemosyned.cli.render import remarks, render
-from mnemosyned.terminal import say, say_json
 from mnemosyned.verbs.request import Request, parse_text
 
 _IS_NOTHING: dict[str, Callable[[Any], bool]] = {
@@ -28,12 +28,11 @@ _IS_NOTHING: dict[str, Callable[[Any], bool]] = {
 def command_of(name: str, verb: type[Request[Any]]) -> click.Command:
     """A shell command with the verb's fields as its arguments and options."""
     params = [parameter(verb, field) for field in in_order(verb)]
-    params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
     if asks(verb):
         params.append(
             click.Option(["--yes"], is_flag=True, help="Do it without asking.")
         )
-    return click.Command(
+    return AnswerCommand(
         name,
         params=params,
         callback=click.pass_context(_runner(verb)),
@@ -52,7 +51,6 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
         context: click.Context,
         /,
         *,
-        as_json: bool,
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
@@ -64,7 +62,7 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
             result = call(client, request)
             if getattr(request, "dry_run", False) and not given.get("after"):
                 result = whole(client, request, result)
-        _show(result, as_json=as_json)
+        show(result)
         return _exit_code(result)
 
     return run
@@ -74,14 +72,3 @@ def _exit_code(result: object) -> int:
     """The exit code of a call that was answered."""
     nothing = _IS_NOTHING.get(type(result).__name__)
     return EXIT_NOTHING if nothing and nothing(result) else 0
-
-
-def _show(result: object, *, as_json: bool) -> None:
-    """Print a result on standard output, and remarks about it on standard error."""
-    if as_json:
-        say_json(result)
-        return
-    if text := render(result):
-        say(text, styled=True)
-    if remark := remarks(result):
-        say(click.style(remark, dim=True), err=True, styled=True)

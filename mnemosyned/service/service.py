@@ -27,6 +27,7 @@ from mnemosyned.domain.secrets.exact_values import (
 )
 from mnemosyned.domain.secrets.masking import mask_memory
 from mnemosyned.domain.statuses import EmbedderStatus
+from mnemosyned.domain.text.snippets import beginnings
 from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.changes import ChangeService
 from mnemosyned.service.compact import CompactService
@@ -276,7 +277,7 @@ class MemoryService:
         if misses_time(query, places, candidates):
             missing = missing_time_note(query, has_hits=bool(answer))
             note = f"{note}; {missing}" if note else missing
-        return Recalled(answer, note)
+        return Recalled(answer, note, beginnings(query.terms))
 
     def get(self, request: Get) -> Got:
         record = self._store.memories.get(request.id)

@@ -146,6 +146,8 @@ class Recalled(msgspec.Struct, frozen=True):
     hits: list[Hit]
     note: str = ""
     """What the answer lacks: a time without a match, or an embedding model that was not ready."""
+    matching: tuple[str, ...] = ()
+    """How the words that were searched for begin, to highlight them in a text."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

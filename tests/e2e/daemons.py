@@ -58,7 +58,7 @@ def environment(home: Path, **settings: str | None) -> dict[str, str]:
         "HOME": str(home),
         "PYTHONPYCACHEPREFIX": str(BYTECODE),
         "MNEMOSYNE_AUTO_SLEEP": "false",
-        "PAGER": "cat",
+        "PAGER": "cat",  # less would wait for a key
     }
     wanted = bare | usual | settings
     return {name: value for name, value in wanted.items() if value is not None}

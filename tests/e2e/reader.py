@@ -30,7 +30,11 @@ class Reader:
         """The ids on the page, and those that were printed in their place."""
         path = f"{BIN}:{os.environ['PATH']}"
         self.environment = environment(
-            home, XDG_RUNTIME_DIR=str(home), PATH=path, COLUMNS="100"
+            home,
+            XDG_RUNTIME_DIR=str(home),
+            PATH=path,
+            COLUMNS="100",
+            MNEM_FORMAT="table",
         )
 
     def read(self, block: Block) -> None:

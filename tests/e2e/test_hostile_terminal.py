@@ -17,7 +17,7 @@ EVIL = (
     "\x9b31m\x08\x08\x7f\x0b\x0c\x85\u2028\u2029\u202eevil\u2066\u200b\ufeff\u061c\U000e0041"
 )
 NAME = f"n{EVIL}\nforged line"
-OURS = re.compile(r"\x1b\[(?:0|1|2|31)m|\x1b\[\?25[lh]|\x1b\[K")
+OURS = re.compile(r"\x1b\[(?:0|1|2|4|31)m|\x1b\[\?25[lh]|\x1b\[K")
 """Styles, and what click's progress bar needs."""
 STEERING = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import mnemosyned
-from mnemosyned.terminal import DEPTH_MAX, say, say_json, seen
+from mnemosyned.cli.visible import DEPTH_MAX, seen
+from mnemosyned.terminal import say, say_json
 
 ROOT = Path(mnemosyned.__file__).parent
 PRINTING = {

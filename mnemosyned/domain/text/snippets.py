@@ -27,6 +27,14 @@ def _pattern(terms: Terms) -> re.Pattern[str] | None:
     return re.compile("|".join(prefixes)) if prefixes else None
 
 
+def beginnings(terms: Terms) -> tuple[str, ...]:
+    """Return how the words that match begin, in lower case and the longest first."""
+    forms = (form for word in terms.words for form in terms.forms(word))
+    words = {match_prefix(form).lower() for form in forms}
+    words.update(gram.lower() for gram in terms.grams)
+    return tuple(sorted(words, key=len, reverse=True))
+
+
 def snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
     """Return the part of a text with the most distinct matches, cut at word boundaries."""
     if len(content) <= width:

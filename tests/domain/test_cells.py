@@ -1,0 +1,60 @@
+"""Text takes the cells of a terminal that its characters take, and is cut and wrapped by them."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given, strategies as st
+
+from mnemosyned.domain.text.cells import cell_count, fitting, wrap
+
+TEXTS = st.text(alphabet="ab -é日本語한\u0301👍", max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("Tür", 3),
+        ("e\u0301", 1),
+        ("日本語", 6),
+        ("ｱ", 1),
+        ("Ａ", 2),
+        ("👨\u200d👩\u200d👧", 2),
+        ("❤\ufe0f", 2),
+        ("", 0),
+    ],
+)
+def test_a_character_takes_as_many_cells_as_it_is_wide(text: str, cells: int) -> None:
+    assert cell_count(text) == cells
+
+
+@given(TEXTS, st.integers(0, 40))
+def test_what_fits_is_the_longest_beginning(text: str, cells: int) -> None:
+    size = fitting(text, cells)
+
+    assert cell_count(text[:size]) <= cells
+    assert size == len(text) or cell_count(text[: size + 1]) > cells
+
+
+@given(TEXTS, st.integers(2, 30))
+def test_wrapped_lines_fit_and_lose_nothing(text: str, cells: int) -> None:
+    lines = wrap(text, cells, cells)
+
+    assert max(map(cell_count, lines)) <= cells
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+@given(st.text(alphabet="abc d", max_size=80), st.integers(6, 30))
+def test_latin_text_is_wrapped_as_textwrap_does(text: str, cells: int) -> None:
+    expected = textwrap.wrap(text.strip(), cells) or [""]
+
+    assert wrap(text.strip(), cells, cells) == expected
+
+
+def test_japanese_is_broken_where_a_line_ends() -> None:
+    assert wrap("橋は火曜日まで通行止めです", 10, 10) == [
+        "橋は火曜日",
+        "まで通行止",
+        "めです",
+    ]

@@ -1,0 +1,173 @@
+"""Answers in the form that was chosen, within the columns there are."""
+
+from __future__ import annotations
+
+import io
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from mnemosyned.cli.highlight import highlighted
+from mnemosyned.cli.last_list import id_in_last_list, keep_list, number_of
+from mnemosyned.cli.output import Answers
+from mnemosyned.cli.render import render
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.memory import Acknowledged, Tier
+from mnemosyned.domain.search.results import Hit
+from mnemosyned.terminal import cut, say, table, wrapped_lines
+from mnemosyned.verbs.memories import Recalled
+
+NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
+HEADERS = ("session", "what", "memories")
+ROWS = [
+    ("haushalt", "Die Brücke über die Straße ist bis Dienstag gesperrt" * 2, "1,204"),
+    ("東京出張", "新幹線は火曜日の朝九時に東京駅を出発します" * 2, "7"),
+]
+
+
+def hit(id: str, content: str, snippet: str = "") -> Hit:
+    return Hit(
+        id=id,
+        tier=Tier.WORKING,
+        score=1.0,
+        snippet=snippet or content,
+        content=content,
+        created_at=NOON,
+        session="work",
+        source="notes",
+        role="user",
+    )
+
+
+def printed(capsys: pytest.CaptureFixture[str], form: str, result: object) -> list[str]:
+    Answers(form).show(result)
+    return capsys.readouterr().out.splitlines()
+
+
+TWO = Recalled([hit("01AB", "one\n\ttwo"), hit("01CD", "tea at four")])
+
+
+def test_a_pipe_gets_a_record_on_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = printed(capsys, "tsv", TWO)
+
+    id, time, *origin, text = first.split("\t")
+    assert (id, origin, text) == (
+        "01AB",
+        ["working", "work", "notes", "user"],
+        r"one\n\ttwo",
+    )
+    assert datetime.fromisoformat(time) == NOON
+    assert second.endswith("\ttea at four")
+
+
+def test_json_lines_are_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "jsonl", TWO)
+
+    assert [msgspec.json.decode(line)["id"] for line in lines] == ["01AB", "01CD"]
+
+
+@pytest.mark.parametrize(
+    ("result", "ids"),
+    [
+        (TWO, ["01AB", "01CD"]),
+        (Acknowledged(id="01EF", created_at=NOON, stored=True), ["01EF"]),
+    ],
+)
+def test_ids_are_printed_alone(
+    capsys: pytest.CaptureFixture[str], result: object, ids: list[str]
+) -> None:
+    assert printed(capsys, "ids", result) == ids
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_table_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    snapshot = Path(__file__).with_name("snapshots") / f"table-{columns}.txt"
+    assert f"{table(HEADERS, ROWS)}\n" == snapshot.read_text("utf-8")
+
+
+def test_a_table_too_wide_for_the_terminal_becomes_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    names = [f"name-{number}" for number in range(6)]
+
+    shown = click.unstyle(table(names, [["a long value of a cell"] * 6]))
+
+    assert shown.splitlines()[0] == "name-0      a long value of a"
+
+
+def test_lines_have_no_end_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    assert cut("word " * 500, 10_000) == ("word " * 500).strip()
+    assert "\n" not in wrapped_lines("word " * 500)
+
+
+def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
+    code = "def f():\n    return 1"
+    notes = "# Deploys\n" + "filler words " * 40 + "we deploy on Tuesdays"
+    found = Recalled([hit("a", code), hit("b", notes, "…we deploy on Tuesdays")])
+
+    lines = click.unstyle(render(found)).splitlines()
+
+    assert lines[2:4] == ["   def f():", "       return 1"]
+    assert lines[-2:] == ["   # Deploys", "   …we deploy on Tuesdays"]
+
+
+@pytest.mark.parametrize(
+    ("text", "matching", "marked"),
+    [
+        ("We deployed it; redeploy?", ["deploy"], ["deployed"]),
+        ("tea for the team, teas", ["tea"], ["tea", "teas"]),
+        ("Die STRASSE, Brücken", ["bruck"], ["Brücken"]),
+        ("火曜日に出発", ["火曜"], ["火曜"]),
+        ("code QX-48213 and QX-482139", ["qx-48213"], ["QX-48213"]),
+        ("nothing", [], []),
+    ],
+)
+def test_the_words_that_match_stand_out(
+    text: str, matching: list[str], marked: list[str]
+) -> None:
+    parts = highlighted(text, matching).split("\x1b[1m\x1b[4m")
+
+    assert [part.split("\x1b[0m")[0] for part in parts[1:]] == marked
+    assert click.unstyle(highlighted(text, matching)) == text
+
+
+def test_without_characters_of_its_own_a_terminal_gets_ascii(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+
+    say("“Brücke” → cut…")
+
+    assert stream.buffer.getvalue() == b'"Br?cke" -> cut...\n'
+
+
+def test_entries_of_the_last_list_have_numbers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    with pytest.raises(InvalidRequest, match="has shown no list yet"):
+        id_in_last_list(1)
+
+    keep_list(["01AB", "01CD"])
+
+    assert id_in_last_list(2) == "01CD"
+    assert [number_of(word) for word in ("#2", "@2", "%2", "2", "2026", "01AB")] == [
+        2, 2, 2, 2, None, None,
+    ]  # fmt: skip
+    with pytest.raises(InvalidRequest, match="the numbers 1 to 2"):
+        id_in_last_list(3)
+    assert [file.stat().st_mode & 0o777 for file in (tmp_path / "lists").iterdir()] == [
+        0o600
+    ]
