@@ -126,6 +126,11 @@ if TYPE_CHECKING:
         Assembled as Assembled,
         Shortened as Shortened,
     )
+    from mnemosyned.verbs.events import (
+        Event as Event,
+        EventKind as EventKind,
+        EventMemory as EventMemory,
+    )
     from mnemosyned.verbs.learnings import (
         EditedLearning as EditedLearning,
         Learned as Learned,

@@ -30,6 +30,7 @@ from mnemosyned.logs import logger
 from mnemosyned.paths import shipped
 from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.clock_guard import ClockGuard
+from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.service import MemoryService, SystemClock
@@ -148,6 +149,8 @@ def open_memory(
             in_background=in_background,
             chores=[keeper.run_scheduled],
         )
+        events = EventBus(clock=cycle.clock)
+        cycle.observer = events
         service = MemoryService(
             store=store,
             sleeper=sleeper,
@@ -156,6 +159,7 @@ def open_memory(
             about=about,
             keeper=keeper,
             vectors=vectors,
+            events=events,
         )
         stack.enter_context(sleeper)
         hooks = None

@@ -6,10 +6,17 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections.abc import AsyncGenerator
 from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from mnemosyned.client.address import Address, IdleConnections, address_of
+from mnemosyned.client.events import (
+    LAST,
+    SILENCE_S,
+    EventReader,
+    request_for,
+)
 from mnemosyned.client.messages import (
     ATTEMPTS,
     RECEIVED_BYTES,
@@ -22,6 +29,7 @@ from mnemosyned.client.messages import (
     result_of,
     unreachable,
 )
+from mnemosyned.verbs.events import Event
 from mnemosyned.verbs.facade import AsyncVerbs
 from mnemosyned.verbs.request import Request
 
@@ -82,6 +90,34 @@ class AsyncClient(AsyncVerbs):
         except OSError as error:
             raise unreachable(error, self._address) from error
         return result_of(request, answer)
+
+    async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
+        """Yield what happens in the daemon, as `Client.events` does."""
+        goes_on = True
+        while goes_on:  # a stream has a time limit; the next one takes over
+            reader = EventReader()
+            async with contextlib.aclosing(self._stream(reader, after)) as stream:
+                async for event in stream:
+                    goes_on = event.kind not in LAST
+                    yield event
+            after = reader.last_id or after
+
+    async def _stream(
+        self, reader: EventReader, after: int | None
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of one connection, to its end."""
+        loop = asyncio.get_running_loop()
+        try:
+            with await self._connect() as connection:
+                request = request_for(after, self._address.headers)
+                await loop.sock_sendall(connection, request)
+                while not reader.ended:
+                    async with asyncio.timeout(SILENCE_S):
+                        data = await loop.sock_recv(connection, RECEIVED_BYTES)
+                    for event in reader.feed(data):
+                        yield event
+        except OSError as error:
+            raise unreachable(error, self._address) from error
 
     def _turn(self) -> asyncio.Semaphore:
         """The running loop's limit on connections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from mnemosyned.assembly.build import OpenMemory
+from mnemosyned.daemon.api.events import EVENTS_PATH, events_route
 from mnemosyned.daemon.api.exchange import exchange_resources
 from mnemosyned.daemon.api.hooks import hook_resources
 from mnemosyned.daemon.api.metrics import (
@@ -29,12 +30,18 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
     return {
         **verb_resources(memory.service),
         **exchange_resources(memory.service),
+        EVENTS_PATH: Resource(_events_route(memory)),
         "/mcp": Resource(_mcp_route(memory), methods=("POST",)),
         **(hook_resources(memory.hooks) if memory.hooks else {}),
         "/openapi.json": Resource(_openapi),
         "/docs": Resource(_docs),
         "/metrics": Resource(metrics_route(collectors)),
     }
+
+
+def _events_route(memory: OpenMemory) -> Route:
+    cycle = memory.sleeper.cycle
+    return events_route(memory.service.events, lambda: cycle.progress)
 
 
 def _openapi(_: HttpRequest) -> Response:

@@ -78,6 +78,7 @@ class HookService:
         self._clock = clock
         self._policies = policies
         self._home = home
+        self._events = service.events
         self._briefing = Briefing(agents=agents, learnings=learnings)
         self._reminder = Reminder(service=service, agents=agents)
         self.capture = Capture(
@@ -235,3 +236,9 @@ class HookService:
             )
         except MnemosynedError as error:
             log.warning("hook_not_counted", code=error.code)
+        self._events.captured(
+            client=call.client,
+            hook=call.event.value,
+            count=outcome.stored,
+            failure=outcome.failure,
+        )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.domain.cycles import CycleReport, Trigger
-from mnemosyned.domain.errors import InvalidRequest, ShuttingDown
+from mnemosyned.domain.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.domain.exchange import Restored
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.records import Draft
@@ -33,6 +33,7 @@ from mnemosyned.service.changes import ChangeService
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
+from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.forgetting.undo import CycleUndo
@@ -46,6 +47,7 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.changes import Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
+from mnemosyned.verbs.events import EventKind
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
@@ -101,6 +103,7 @@ class MemoryService:
         about: About,
         keeper: BackupKeeper,
         vectors: Vectors | None = None,
+        events: EventBus | None = None,
     ) -> None:
         self._store = store
         self._keeper = keeper
@@ -110,6 +113,7 @@ class MemoryService:
         self._about = about
         self._vectors = vectors
         self._clock = sleeper.cycle.clock
+        self.events = events or EventBus(clock=self._clock)
         self._started = time.monotonic()
         self._stopping = False
         self._archive = CompactionArchive(
@@ -185,6 +189,17 @@ class MemoryService:
         """Run one verb. Raises an error of the domain, never half of the work."""
         if request.writes:
             self._check_running()
+        try:
+            result = self._answer(request)
+        except MnemosynedError as error:
+            if self.events.listening:
+                self.events.refused(request, error)
+            raise
+        if self.events.listening:
+            self.events.answered(request, result)
+        return result
+
+    def _answer(self, request: Request[R]) -> R:
         answer = self._verbs[type(request)]
         result: R
         if isinstance(request, Sleep | Undo | Status | Forget):
@@ -227,6 +242,7 @@ class MemoryService:
     def stop_writes(self) -> None:
         """From now on, refuse every verb that changes the store."""
         self._stopping = True
+        self.events.publish(EventKind.STOPPING)
 
     # ------------------------------------------------------------- remember
 

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from mnemosyned.domain.consolidation import Pending, Selection
-from mnemosyned.domain.cycles import Trigger
+from mnemosyned.domain.cycles import CycleReport, Trigger
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.models import Summarizer
@@ -26,6 +27,22 @@ CANDIDATES_MAX = 200_000
 
 def _always() -> bool:
     return True
+
+
+class CycleObserver(Protocol):
+    """Hears of each cycle."""
+
+    def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
+        """Take note that a cycle began."""
+        ...
+
+    def cycle_ended(self, report: CycleReport) -> None:
+        """Take note of how a cycle ended."""
+        ...
+
+    def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
+        """Take note that a cycle ended with an error."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,12 @@ from mnemosyned.domain.ports.store import MemoryStore
 from mnemosyned.domain.statuses import SummarizerState, SummarizerStatus
 from mnemosyned.logs import logger
 from mnemosyned.sleep.consolidate import ConsolidationRun, cycle_report
-from mnemosyned.sleep.context import CycleContext, CycleRequest, Meter
+from mnemosyned.sleep.context import (
+    CycleContext,
+    CycleObserver,
+    CycleRequest,
+    Meter,
+)
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.policy import SleepPolicies, SleepPolicy
 from mnemosyned.sleep.preview import preview_report
@@ -49,6 +54,7 @@ class SleepCycle:
         self._policies = policies
         self._age_clock = age_clock or clock
         self._run: tuple[ConsolidationRun, int] | None = None
+        self.observer: CycleObserver | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """Cycles since the start, by trigger and outcome."""
 
@@ -94,14 +100,20 @@ class SleepCycle:
             now=now,
             stop=stop,
         )
+        if self.observer:
+            self.observer.cycle_begun(context.id, request.trigger)
         try:
             report = self._work(context, rollup_cutoff=self.policy.rollup_cutoff(now))
         except Exception:
             self.outcomes[request.trigger.value, "error"] += 1
+            if self.observer:
+                self.observer.cycle_failed(context.id, request.trigger)
             raise
         finally:
             summarizer.release_workers()
         self.outcomes[request.trigger.value, report.status.value] += 1
+        if self.observer:
+            self.observer.cycle_ended(report)
         _log_finished(report, before, summarizer.status())
         return report
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from mnemosyned.daemon.api.events import EVENT_STREAM
 from mnemosyned.daemon.server.refusals import STATUS_OF_KIND
 from mnemosyned.daemon.server.serving import VERB_PREFIX
 from mnemosyned.domain.errors import (
@@ -181,6 +182,7 @@ def _operation(name: str, verb: type[Request[Any]]) -> Schema:
 def _other_paths() -> dict[str, Schema]:
     """The routes that describe the daemon."""
     return {
+        "/v1/events": _page("events", "Show what happens, as it happens", EVENT_STREAM),
         "/v1/health": _page("health", "Tell that the daemon answers", JSON),
         "/metrics": _page("metrics", "Show figures for Prometheus", CONTENT_TYPE),
         "/openapi.json": _page("openapi", "Show this description", JSON),

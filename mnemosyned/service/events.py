@@ -1,0 +1,290 @@
+"""Live events: a bounded bus that no reader can block, and what is told of each request."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mnemosyned.domain.cycles import CycleReport, Trigger
+from mnemosyned.domain.errors import DaemonBusy, MnemosynedError
+from mnemosyned.domain.memory import Acknowledged
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.secrets.masking import mask_secrets
+from mnemosyned.logs import logger
+from mnemosyned.verbs.events import Event, EventKind, EventMemory
+from mnemosyned.verbs.memories import (
+    Recall,
+    Recalled,
+    Remember,
+    RememberedMany,
+    RememberMany,
+)
+from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.retention import Forget, Forgotten
+from mnemosyned.verbs.sleep import Sleep
+
+Fields = dict[str, Any]
+
+log = logger()
+
+
+@dataclass(frozen=True, slots=True)
+class EventLimits:
+    """Bounds of the bus."""
+
+    subscribers: int = 8
+    waiting: int = 1_000
+    """Events that wait for one reader."""
+    kept: int = 500
+    """Events kept for a reader that comes back."""
+    kept_s: float = 120.0
+    """So long after the last reader left, events are still kept for it."""
+    memories: int = 20
+    """New memories that one event shows."""
+    text_chars: int = 500
+
+
+class Subscription:
+    """The events that wait for one reader."""
+
+    def __init__(self, missed: Sequence[Event]) -> None:
+        self.dropped = False
+        """Whether it was dropped, as it did not read in time."""
+        self._waiting = deque(missed)
+        self._ready = threading.Event()
+        if missed:
+            self._ready.set()
+
+    @property
+    def size(self) -> int:
+        """Number of events that wait."""
+        return len(self._waiting)
+
+    def put(self, event: Event) -> None:
+        """Add an event, without waiting."""
+        self._waiting.append(event)
+        self._ready.set()
+
+    def drop(self) -> None:
+        """End it where it stands."""
+        self.dropped = True
+        self._ready.set()
+
+    def take(self, timeout_s: float) -> list[Event]:
+        """Return what has come, after `timeout_s` at most."""
+        self._ready.wait(timeout_s)
+        self._ready.clear()
+        return [self._waiting.popleft() for _ in range(len(self._waiting))]
+
+
+class EventBus:
+    """Hands events to readers; costs nothing while there are none. Safe from any thread."""
+
+    def __init__(self, *, clock: Clock, limits: EventLimits | None = None) -> None:
+        self.limits = limits or EventLimits()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._subscriptions: list[Subscription] = []
+        self._kept: deque[Event] = deque(maxlen=self.limits.kept)
+        self._kept_until = 0.0
+        self._last_id = 0
+
+    @property
+    def listening(self) -> bool:
+        """Whether somebody reads, or has read a moment ago and may come back."""
+        if self._subscriptions:
+            return True
+        return self._kept_until > 0 and time.monotonic() < self._kept_until
+
+    def publish(self, kind: EventKind, **fields: Any) -> None:  # noqa: ANN401
+        """Hand an event to every reader; one that is too far behind is dropped."""
+        if not self.listening:
+            return
+        with self._lock:
+            self._last_id += 1
+            event = self.event(kind, id=self._last_id, **fields)
+            self._kept.append(event)
+            for subscription in list(self._subscriptions):
+                if subscription.size < self.limits.waiting:
+                    subscription.put(event)
+                else:
+                    self._subscriptions.remove(subscription)
+                    subscription.drop()
+
+    def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
+        """Make an event of the present; one for a single reader has no id."""
+        return Event(id=id, kind=kind, at=self._clock.now(), **fields)
+
+    def subscribe(self, after: int | None = None) -> Subscription:
+        """Begin to read, with those events after an id that are still kept.
+
+        Raises `DaemonBusy` where there are too many readers.
+        """
+        with self._lock:
+            if len(self._subscriptions) >= self.limits.subscribers:
+                raise DaemonBusy(
+                    f"{self.limits.subscribers} readers of events are connected already; "
+                    "end one of them"
+                )
+            if not self.listening:
+                self._kept.clear()
+            missed = [
+                event for event in self._kept if after is not None and event.id > after
+            ]
+            subscription = Subscription(missed)
+            self._subscriptions.append(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Stop reading; what comes next is kept for a while."""
+        with self._lock:
+            if subscription in self._subscriptions:
+                self._subscriptions.remove(subscription)
+            self._kept_until = time.monotonic() + self.limits.kept_s
+
+    # ------------------------------------------------------------- cycles
+
+    def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
+        """Tell that a sleep cycle began."""
+        if self.listening:
+            self.publish(EventKind.CYCLE_BEGUN, cycle=cycle, trigger=trigger.value)
+
+    def cycle_ended(self, report: CycleReport) -> None:
+        """Tell how a sleep cycle ended."""
+        if self.listening:
+            self.publish(
+                EventKind.CYCLE_ENDED,
+                cycle=report.cycle,
+                trigger=report.trigger.value,
+                status=report.status.value,
+                count=report.evicted,
+                episodes=report.promoted,
+                duration_s=round(report.duration_s, 3),
+            )
+
+    def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
+        """Tell that a sleep cycle ended with an error."""
+        if self.listening:
+            self.publish(
+                EventKind.CYCLE_ENDED,
+                cycle=cycle,
+                trigger=trigger.value,
+                status="failed",
+            )
+
+    # ----------------------------------------------------------- requests
+
+    def captured(self, *, client: str, hook: str, count: int, failure: str) -> None:
+        """Tell of a hook's call, with what it stored."""
+        self.publish(
+            EventKind.CAPTURED, client=client, hook=hook, count=count, message=failure
+        )
+
+    def answered(self, request: Request[Any], result: object) -> None:
+        """Tell of a request that was done."""
+        if getattr(request, "dry_run", False):
+            return
+        try:
+            if described := _described(request, result, self.limits):
+                kind, fields = described
+                self.publish(kind, **fields)
+        except Exception:  # the request is done, whatever is told of it
+            log.exception("event_lost", verb=request.verb_name())
+
+    def refused(self, request: Request[Any], error: MnemosynedError) -> None:
+        """Tell of a request that failed."""
+        self.publish(
+            EventKind.REFUSED,
+            verb=request.verb_name(),
+            code=error.code,
+            message=mask_secrets(error.message),
+        )
+
+
+def _described(
+    request: Request[Any], result: object, limits: EventLimits
+) -> tuple[EventKind, Fields] | None:
+    """The event of a request; None for those that only read, and cycles, which tell themselves."""
+    if describe := _DESCRIPTIONS.get(type(request)):
+        return describe(request, result, limits)
+    if request.writes and not isinstance(request, Sleep):
+        return EventKind.CHANGED, _named(request)
+    return None
+
+
+def _named(request: Request[Any]) -> Fields:
+    """The verb, and the ids that a request names."""
+    id = getattr(request, "id", None)
+    return {"verb": request.verb_name(), "ids": [id] if id else []}
+
+
+def _remembered(
+    request: Remember, result: Acknowledged, limits: EventLimits
+) -> tuple[EventKind, Fields]:
+    return _stored([request], [result], limits)
+
+
+def _remembered_many(
+    request: RememberMany, result: RememberedMany, limits: EventLimits
+) -> tuple[EventKind, Fields]:
+    return _stored(request.memories, result.memories, limits)
+
+
+def _stored(
+    requests: Sequence[Remember], answers: Sequence[Acknowledged], limits: EventLimits
+) -> tuple[EventKind, Fields]:
+    """New memories, as many as an event shows; known ones are left out."""
+    stored = [
+        (request, answer)
+        for request, answer in zip(requests, answers, strict=True)
+        if answer.stored
+    ]
+    shown = [
+        EventMemory(
+            id=answer.id,
+            created_at=answer.created_at,
+            text=mask_secrets(request.content)[: limits.text_chars],
+            session=request.session,
+            source=request.source,
+            role=request.role,
+        )
+        for request, answer in stored[: limits.memories]
+    ]
+    return EventKind.REMEMBERED, {"count": len(stored), "memories": shown}
+
+
+def _recalled(
+    request: Recall,
+    result: Recalled,
+    limits: EventLimits,  # noqa: ARG001
+) -> tuple[EventKind, Fields]:
+    """How much a question found; neither its words nor its hits."""
+    fields: Fields = {"count": len(result.hits)}
+    for name in ("session", "source"):
+        value = getattr(request, name)
+        if isinstance(value, str):
+            fields[name] = value
+    return EventKind.RECALLED, fields
+
+
+def _forgotten(
+    request: Forget,
+    result: Forgotten,
+    limits: EventLimits,  # noqa: ARG001
+) -> tuple[EventKind, Fields]:
+    return EventKind.FORGOTTEN, {**_named(request), "count": result.memories}
+
+
+_DESCRIPTIONS: dict[
+    type[Request[Any]],
+    Callable[[Any, Any, EventLimits], tuple[EventKind, Fields]],
+] = {
+    Remember: _remembered,
+    RememberMany: _remembered_many,
+    Recall: _recalled,
+    Forget: _forgotten,
+}

@@ -1,0 +1,160 @@
+"""The bus of live events: bounded, never in a writer's way, and discreet."""
+
+from __future__ import annotations
+
+import pytest
+from support.fakes import FakeClock
+
+from mnemosyned import DaemonBusy, InvalidRequest
+from mnemosyned.daemon.api.events import events_route
+from mnemosyned.domain.errors import MnemosynedError
+from mnemosyned.http_messages import HttpRequest
+from mnemosyned.service.events import EventBus, EventLimits, Subscription
+from mnemosyned.service.service import MemoryService
+from mnemosyned.verbs.changes import Pin
+from mnemosyned.verbs.events import Event, EventKind
+from mnemosyned.verbs.memories import Get, Recall, Remember, RememberMany
+from mnemosyned.verbs.retention import Forget
+
+CELLAR = "The cellar's password is thyme77."
+
+
+@pytest.fixture
+def bus(clock: FakeClock) -> EventBus:
+    return EventBus(clock=clock, limits=EventLimits(subscribers=2, waiting=3, kept=4))
+
+
+def taken(subscription: Subscription) -> list[Event]:
+    return subscription.take(0)
+
+
+def test_each_reader_gets_every_event_in_order(bus: EventBus) -> None:
+    first, second = bus.subscribe(), bus.subscribe()
+
+    bus.publish(EventKind.CHANGED, verb="pin")
+    bus.publish(EventKind.CHANGED, verb="unpin")
+
+    assert [event.verb for event in taken(first)] == ["pin", "unpin"]
+    assert [event.id for event in taken(second)] == [1, 2]
+    assert taken(first) == []
+
+
+def test_a_reader_that_falls_behind_is_dropped_and_the_others_go_on(
+    bus: EventBus,
+) -> None:
+    slow, quick = bus.subscribe(), bus.subscribe()
+
+    for _ in range(4):
+        bus.publish(EventKind.CHANGED)
+        assert len(taken(quick)) == 1
+
+    assert slow.dropped
+    assert slow.size == 3
+    assert not quick.dropped
+    bus.publish(EventKind.CHANGED)
+    assert slow.size == 3
+    assert len(taken(quick)) == 1
+
+
+def test_a_further_reader_is_refused_until_one_leaves(bus: EventBus) -> None:
+    first, _ = bus.subscribe(), bus.subscribe()
+    with pytest.raises(DaemonBusy, match="2 readers"):
+        bus.subscribe()
+
+    bus.unsubscribe(first)
+
+    assert taken(bus.subscribe()) == []
+
+
+def test_nothing_is_kept_while_nobody_reads(bus: EventBus) -> None:
+    bus.publish(EventKind.CHANGED)
+
+    assert not bus.listening
+    assert taken(bus.subscribe(after=0)) == []
+
+
+def test_a_reader_that_comes_back_gets_what_it_missed(bus: EventBus) -> None:
+    reader = bus.subscribe()
+    bus.publish(EventKind.CHANGED, verb="pin")
+    bus.unsubscribe(reader)
+    for number in range(3):
+        bus.publish(EventKind.CHANGED, verb=f"missed {number}")
+
+    again = bus.subscribe(after=1)
+
+    assert [event.verb for event in taken(again)] == [
+        "missed 0",
+        "missed 1",
+        "missed 2",
+    ]
+
+
+def test_new_memories_are_told_with_their_secrets_masked(
+    service: MemoryService,
+) -> None:
+    reader = service.events.subscribe()
+
+    service.call(Remember(CELLAR, session="kitchen", source="cook"))
+    service.call(RememberMany([Remember(f"note {n}") for n in range(30)]))
+
+    one, many = taken(reader)
+    (memory,) = one.memories
+    assert (one.kind, one.count, memory.session) == (EventKind.REMEMBERED, 1, "kitchen")
+    assert "thyme77" not in memory.text
+    assert memory.id
+    assert many.count == 30
+    assert len(many.memories) == service.events.limits.memories
+
+
+def test_a_question_is_told_without_its_words(service: MemoryService) -> None:
+    service.call(Remember("Ada drinks Assam", session="tea"))
+    reader = service.events.subscribe()
+
+    service.call(Recall("what does Ada drink?", session="tea"))
+
+    (event,) = taken(reader)
+    assert (event.kind, event.count, event.session) == (EventKind.RECALLED, 1, "tea")
+    assert "Ada" not in str(event)
+
+
+def test_what_forgets_changes_or_fails_is_told(service: MemoryService) -> None:
+    service.call(Remember("Ada drinks Assam", id="tea"))
+    reader = service.events.subscribe()
+
+    service.call(Pin("tea"))
+    service.call(Get("tea"))
+    service.call(Forget("tea", dry_run=True))
+    service.call(Forget("tea"))
+    with pytest.raises(MnemosynedError):
+        service.call(Get("tea"))
+
+    changed, forgotten, refused = taken(reader)
+    assert (changed.kind, changed.verb, changed.ids) == (
+        EventKind.CHANGED,
+        "pin",
+        ["tea"],
+    )
+    assert (forgotten.kind, forgotten.count) == (EventKind.FORGOTTEN, 1)
+    assert (refused.kind, refused.verb, refused.code) == (
+        EventKind.REFUSED,
+        "get",
+        "not_found",
+    )
+
+
+@pytest.mark.parametrize("after", ["-1", "x", "²", "9" * 30])
+def test_an_id_that_no_event_has_is_refused(bus: EventBus, after: str) -> None:
+    route = events_route(bus, lambda: None)
+
+    with pytest.raises(InvalidRequest, match="not an event's id"):
+        route(HttpRequest("GET", "/v1/events", f"after={after}", b""))
+
+
+def test_a_stream_that_is_closed_leaves_its_place(bus: EventBus) -> None:
+    route = events_route(bus, lambda: None)
+    request = HttpRequest("GET", "/v1/events", "", b"")
+
+    for _ in range(5):
+        stream = route(request).stream
+        assert stream is not None
+        stream.close()  # type: ignore[attr-defined]
