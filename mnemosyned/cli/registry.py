@@ -214,6 +214,13 @@ _ROWS = (
         "mnem restore-db ~/memory.db --restart",
     ),
     Command(
+        "config",
+        "keep",
+        "Show the settings in force, and where each is from; change them.",
+        f"{_MAINTENANCE}.config_command:config",
+        "mnem config set backup.dir ~/copies",
+    ),
+    Command(
         "doctor",
         "keep",
         "Check the installation, and say what mends each fault.",

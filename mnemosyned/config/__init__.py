@@ -9,6 +9,7 @@ from mnemosyned.config.reading import (
     config_file,
     load_config,
     load_with_origins,
+    value_from_text,
     with_default_model,
 )
 from mnemosyned.config.sections import (
@@ -51,6 +52,7 @@ __all__ = [
     "load_config",
     "load_with_origins",
     "needs_restart",
+    "value_from_text",
     "value_of",
     "variable",
     "with_default_model",

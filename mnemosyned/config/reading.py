@@ -177,13 +177,18 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
             raise ConfigInvalid(
                 f"environment: unknown variable {name}{_suggestion(name)}"
             )
-        value: Any = text.strip()
-        if KEYS[key] is bool:
-            value = _YES_AND_NO.get(value.casefold(), value)
-        if value in ("", "null"):
-            value = None
         where = f"environment, {name}"
-        values.set(key, checked_value(key, value, where=where, strict=False), where)
+        values.set(key, value_from_text(key, text, where=where), where)
+
+
+def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
+    """A setting's value as typed. Raises `ConfigInvalid`."""
+    value: Any = text.strip()
+    if KEYS.get(key) is bool:
+        value = _YES_AND_NO.get(value.casefold(), value)
+    if value in ("", "null"):
+        value = None
+    return checked_value(key, value, where=where, strict=False)
 
 
 def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401

@@ -54,6 +54,7 @@ def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
     assert run("status").returncode == 3
 
 
+@pytest.mark.thorough
 def test_a_restart_keeps_the_options_and_the_memories(run: Run) -> None:
     folder = state(run)
     run("remember", "tea at four", "--id", "tea")
@@ -66,6 +67,7 @@ def test_a_restart_keeps_the_options_and_the_memories(run: Run) -> None:
     assert kept(folder / "memory.db") == ["tea"]
 
 
+@pytest.mark.thorough
 def test_a_start_that_fails_says_why(run: Run) -> None:
     failed = run("start", endpoint="http://example.com/v1")
 
@@ -90,6 +92,7 @@ def test_a_backup_is_restored_once_the_daemon_is_stopped(run: Run) -> None:
     assert (run("get", "tea").returncode, run("get", "more").returncode) == (0, 4)
 
 
+@pytest.mark.thorough
 def test_a_backup_that_is_refused_stops_no_daemon(run: Run) -> None:
     folder = state(run)
     (folder / "copy.db").write_bytes(b"SQLite format 3\0 and no more")

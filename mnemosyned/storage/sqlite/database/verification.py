@@ -97,7 +97,8 @@ ORPHANS = (
         "consolidation_log",
         "episode_id NOT IN (SELECT id FROM episodic_memory)",
     ),
-    Orphans("tags", "memory_tag", f"memory_seq NOT IN {_ORIGINALS}"),
+    Orphans("earlier words", "revision", f"memory_seq NOT IN {_ORIGINALS}"),
+    Orphans("tags", "tag", f"memory_seq NOT IN {_ORIGINALS}"),
 )
 _INDEXED = {
     "memory_fts": "SELECT seq FROM memory_text",

@@ -1,0 +1,171 @@
+"""`mnem config`: the origin of each value, changes that keep the file, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from e2e.conftest import Start
+from e2e.daemons import Daemon, eventually, mnem
+
+pytestmark = pytest.mark.e2e
+
+FILE = """\
+# mine
+wm_max: 500   # not many
+sleep:
+  # when
+  ttl_hours: 12
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The settings of the user whose home is `tmp_path`."""
+    file = tmp_path / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(FILE)
+    return file
+
+
+def run(
+    home: Path, *words: str, editor: str | None = None, database: Path | None = None
+) -> CompletedProcess[bytes]:
+    named = str(database) if database else None
+    settings = {"EDITOR": editor, "VISUAL": None, "MNEMOSYNE_DATABASE": named}
+    return mnem("config", *words, home=home, MNEMOSYNE_AUTO_SLEEP=None, **settings)  # type: ignore[arg-type]
+
+
+def origins(answer: CompletedProcess[bytes]) -> dict[str, Any]:
+    return {each["key"]: each["origin"] for each in json.loads(answer.stdout)}
+
+
+def test_each_value_has_its_origin(tmp_path: Path, file: Path) -> None:
+    listed = run(tmp_path, "--json", database=tmp_path / "m.db")
+    shown = run(tmp_path)
+
+    assert origins(listed)["wm_max"] == f"{file}:2"
+    assert origins(listed)["sleep.ttl_hours"] == f"{file}:5"
+    assert origins(listed)["database"] == "environment, MNEMOSYNE_DATABASE"
+    assert origins(listed)["secrets"] == "default"
+    line = next(each for each in shown.stdout.splitlines() if b"sleep.tick_s" in each)
+    assert line.split() == [b"sleep.tick_s", b"30", b"default", b"restart"]
+
+
+@pytest.mark.thorough
+def test_where_a_daemon_runs_its_own_settings_are_shown(
+    start: Start, tmp_path: Path, file: Path
+) -> None:
+    # A forked daemon would have its template's command line.
+    daemon = start(MNEMOSYNE_WM_MAX="77", MNEMOSYNE_AUTO_SLEEP=None, anew=True)
+
+    listed = run(tmp_path, "--json", database=daemon.database)
+
+    by_key = origins(listed)
+    pid = daemon.process.pid
+    assert by_key["database"] == f"command line of process {pid}"
+    assert by_key["socket"] == f"command line of process {pid}"
+    assert by_key["wm_max"] == "environment, MNEMOSYNE_WM_MAX"
+    assert by_key["sleep.ttl_hours"] == f"{file}:5"
+
+
+def test_one_value_is_printed_alone(tmp_path: Path, file: Path) -> None:
+    assert run(tmp_path, "get", "wm_max").stdout == b"500\n"
+    assert run(tmp_path, "path").stdout == f"{file}\n".encode()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("wm_max", "900", "wm_max: 900   # not many\n"),
+        ("sleep.ttl_hours", "null", None),
+        ("sleep.ttl_hours", "6", "  ttl_hours: 6.0\n"),
+        ("sleep.cron", "30 3 * * *", '  cron: "30 3 * * *"\n'),
+        ("auto_sleep", "no", "auto_sleep: false\n"),
+        ("log.level", "debug", "  level: debug\n"),
+    ],
+)
+def test_a_change_touches_its_line_alone(
+    tmp_path: Path, file: Path, key: str, value: str, line: str | None
+) -> None:
+    done = run(tmp_path, "set", key, value)
+
+    if line is None:
+        assert (done.returncode, file.read_text()) == (2, FILE)
+        return
+    assert done.returncode == 0
+    after = file.read_text().replace('"debug"', "debug")
+    assert line in after
+    left = [
+        each
+        for each in FILE.splitlines()
+        if key.rsplit(".", maxsplit=1)[-1] not in each
+    ]
+    assert set(left) <= set(after.splitlines())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("wm_maxx", "5"), b"did you mean wm_max?"),
+        (("wm_max", "many"), b"whole number"),
+        (("sleep.cron", "99 3 * * *"), b"sleep.cron"),
+        (("llm.endpoint", "http://example.com/v1"), b"llm.local_only"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_and_nothing_is_written(
+    tmp_path: Path, file: Path, words: tuple[str, str], says: bytes
+) -> None:
+    refused = run(tmp_path, "set", *words)
+
+    assert refused.returncode == 2
+    assert says in refused.stderr
+    assert file.read_text() == FILE
+
+
+def test_a_file_with_a_mistake_is_not_changed_but_can_be_edited(
+    tmp_path: Path, file: Path
+) -> None:
+    file.write_text("wm_maxx: 5\n")
+
+    refused = run(tmp_path, "set", "wm_max", "5")
+    mended = run(tmp_path, "edit", editor="sed -i s/maxx/max/")
+
+    assert (refused.returncode, mended.returncode) == (2, 0)
+    assert file.read_text() == "wm_max: 5\n"
+
+
+def test_an_edit_that_is_not_valid_changes_nothing(tmp_path: Path, file: Path) -> None:
+    refused = run(tmp_path, "edit", editor="sed -i s/500/many/")
+    same = run(tmp_path, "edit", editor="true")
+
+    assert refused.returncode == 2
+    assert f"{file}, line 2: wm_max".encode() in refused.stderr
+    assert same.stderr == b"nothing was changed\n"
+    assert file.read_text() == FILE
+
+
+def listening(daemon: Daemon, event: str) -> None:
+    eventually(lambda: daemon.events(event), f"{event} in the log")
+
+
+def test_the_daemon_takes_a_change_over_and_says_what_needs_a_restart(
+    start: Start, tmp_path: Path, file: Path
+) -> None:
+    daemon = start(MNEMOSYNE_AUTO_SLEEP=None)
+
+    changed = run(tmp_path, "set", "wm_max", "900", database=daemon.database)
+    listening(daemon, "config_reloaded")
+    later = run(tmp_path, "set", "limits.threads", "4", database=daemon.database)
+    listening(daemon, "restart_needed")
+
+    assert f"process {daemon.process.pid} reads its settings".encode() in changed.stderr
+    assert b"in force after a restart: limits.threads" in later.stderr
+    status = daemon.post("status").body
+    assert (status["wm_max"], status["restart_needed"]) == (900, ["limits.threads"])
+    assert file.read_text().startswith("# mine\n")
