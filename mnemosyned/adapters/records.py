@@ -52,9 +52,7 @@ def listed(
         if not page.further:
             return sorted(lines, key=lambda line: line.id)
         after = page.lines[-1].id
-    raise InvalidRequest(
-        f"there are more than {len(lines):,} records; ask for fewer of them"
-    )
+    raise InvalidRequest(f"there are more than {len(lines):,} records; request fewer")
 
 
 def _names(given: str | Sequence[str] | None) -> str | list[str] | None:

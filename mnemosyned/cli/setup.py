@@ -111,7 +111,9 @@ def _project(machine: Machine) -> Path:
     roots = (folder for folder in (here, *here.parents) if (folder / ".git").exists())
     root = next(roots, here)
     if root == machine.home:
-        raise InvalidRequest("your home is no project; go to one first")
+        raise InvalidRequest(
+            "your home directory is not a project; change to one first"
+        )
     return root
 
 

@@ -40,7 +40,7 @@ def cycle(report: CycleReport) -> str:
     """The report or plan of a cycle, group by group."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return (
-            "nothing to do: no memory is old enough and neither pinned nor held back by an undo "
+            "nothing to do: every memory is too new, pinned or held back after an undo "
             "(--force ignores age and undo)"
         )
     if report.status is CycleStatus.NOT_RUNNING:
@@ -244,7 +244,9 @@ def _writer(row: LogEntry) -> str:
 
 def on_logged(result: Logged) -> str:
     """A remark on an empty log."""
-    none = "no row: nothing was consolidated yet, or nothing of this session or cycle"
+    none = (
+        "no entries: nothing was consolidated yet, or nothing of this session or cycle"
+    )
     return "" if result.rows else none
 
 

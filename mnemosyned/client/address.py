@@ -75,7 +75,7 @@ class TcpAddress:
         match = re.fullmatch(_URL, url, re.ASCII | re.IGNORECASE)
         if match is None or int(match["port"]) > PORT_MAX:
             raise ValueError(
-                f"{url!r} is no address of a daemon on this machine; "
+                f"{url!r} is not an address of a daemon on this machine; "
                 'write it as "http://127.0.0.1:7464"'
             )
         if not re.fullmatch(r"[!-~]+", token):

@@ -126,7 +126,7 @@ class Answer:
         except (ValueError, KeyError):
             version, length = "", -1
         if version != "HTTP/1.1" or length < 0:
-            raise NoAnswer(f"this is no answer of a daemon: {first[:100]!r}")
+            raise NoAnswer(f"this is not an answer of a daemon: {first[:100]!r}")
         self.stays_open = headers.get("connection") != "close"
         self._begin = end + 4
         self._end = self._begin + length

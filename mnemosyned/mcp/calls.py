@@ -176,7 +176,7 @@ def get(exchange: Exchange, tool: GetTool) -> Item:
     episode, memory = got.episode, got.memory
     item = episode or memory
     if item is None:
-        raise NotFound(f"there is nothing with id {tool.id}")
+        raise NotFound(f"nothing has the id {tool.id}")
     words = neutralize(item.content)
     text = beginning(words[tool.offset :], exchange.bytes_max)
     end = tool.offset + len(text)

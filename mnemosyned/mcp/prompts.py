@@ -105,7 +105,9 @@ def filled(exchange: Exchange, name: object, arguments: object) -> Json:
 def _about(prompt: Prompt, arguments: object) -> str:
     given = arguments.get("about", "") if isinstance(arguments, dict) else None
     if not isinstance(given, str):
-        raise ProtocolError(INVALID_PARAMS, "arguments must be an object of texts")
+        raise ProtocolError(
+            INVALID_PARAMS, "arguments must be an object whose values are text"
+        )
     about = neutralize_line(given)[:ABOUT_CHARS_MAX]
     if prompt.is_required and not about:
         raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt.about}")

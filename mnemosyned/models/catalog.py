@@ -130,7 +130,7 @@ class ModelStore:
             if path.is_file() or (in_part and _part_path(path).is_file()):
                 return path.absolute()
         raise InvalidRequest(
-            f"no model {name} is here; `mnem model list` shows those that are"
+            f"the model {name} is not installed; `mnem model list` shows those that are"
         )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:

@@ -143,9 +143,9 @@ def _parsed(endpoint: str) -> tuple[SplitResult, int | None]:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        raise _malformed("is no address") from None
+        raise _malformed("is not an address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _malformed("is no http:// or https:// address")
+        raise _malformed("is not an http:// or https:// address")
     if parts.username is not None or parts.password is not None:
         raise _malformed("holds a name or key; put the key in llm.api_key_file")
     printable = endpoint.isascii() and endpoint.isprintable()
@@ -157,7 +157,7 @@ def _parsed(endpoint: str) -> tuple[SplitResult, int | None]:
 def _malformed(problem: str) -> ConfigInvalid:
     # The address is not quoted: a key may be in it.
     return ConfigInvalid(
-        f"llm.endpoint {problem}; it reads like http://127.0.0.1:8080/v1",
+        f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
         field="llm.endpoint",
     )
 

@@ -62,7 +62,7 @@ def download(
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise FetchFailed(
-                f"{target.name} is being fetched already; wait for that"
+                f"{target.name} is being downloaded already; wait until that is finished"
             ) from error
         try:
             _Download(request, file, part, progress).run(pause_s)
@@ -75,7 +75,7 @@ def download(
             discard_part(part)
             raise FetchFailed(
                 f"{target.name} came with the SHA-256 {digest} instead of {request.sha256}; it was "
-                "thrown away: fetch it again, and do not trust the source if that repeats"
+                "deleted: download it again, and do not trust the source if this repeats"
             )
         target.with_name(f"{target.name}.sha256").write_text(
             f"{digest}  {target.name}\n"
@@ -136,7 +136,7 @@ class _Redirects(HTTPRedirectHandler):
         check_url(newurl)
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise FetchFailed(
-                f"{urlsplit(req.full_url).hostname} leads away from TLS; not followed"
+                f"{urlsplit(req.full_url).hostname} redirects to an address without TLS; it was not followed"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -219,13 +219,13 @@ class _Download:
         if self._request.size and total not in (None, self._request.size):
             raise FetchFailed(
                 f"{self._host} has a file of {total:,} bytes where {self._request.size:,} are "
-                "expected: it is another one; nothing was kept of it"
+                "expected: it is another file, and nothing of it was kept"
             )
         free = shutil.disk_usage(self._part.parent).free
         if total is not None and total - self._have() > free:
             raise FetchFailed(
                 f"it needs {(total - self._have()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
-                f"free in {self._part.parent}; make room and call again"
+                f"free in {self._part.parent}; free some space and repeat the command"
             )
         self._remember(response.headers.get("ETag"))
         return total

@@ -325,7 +325,7 @@ def _check_key(text: str, where: str) -> str:
     key = text.strip()
     if not re.fullmatch(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", key):
         raise ConfigInvalid(
-            f"{where}: holds no key, which is one line of plain characters"
+            f"{where}: contains no key; write it there in one line of plain characters"
         )
     return key
 

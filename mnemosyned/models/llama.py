@@ -170,7 +170,7 @@ class LlamaModel(TextModel):
         with self._state:
             if closings != self._close_count:
                 raise SummarizerFailed(
-                    f"{self.name} was closed; ask again to start it anew"
+                    f"{self.name} was closed; ask again to restart it"
                 )
             self._child = child = _WorkerProcess(self._idle_s)
         child.reserve(until)
@@ -233,7 +233,7 @@ class LlamaModel(TextModel):
                 "smaller model"
             )
         if child.ending == "closed":
-            return f"{self.name} was closed amid its work; ask again to start it anew"
+            return f"{self.name} was closed amid its work; ask again to restart it"
         loading = (
             "" if child.loaded else " while it read the model, which may be damaged"
         )

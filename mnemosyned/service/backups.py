@@ -34,7 +34,7 @@ def backup_target(name: str, database: Path) -> Path:
     given = Path(name)
     if not given.is_absolute():
         raise InvalidRequest(
-            f"{name} is no absolute path; say where it begins", field="file"
+            f"{name} is not an absolute path; begin it with /", field="file"
         )
     try:
         target = given.resolve()
@@ -59,7 +59,7 @@ def file_bytes(path: Path) -> int:
 
 def _refusal(target: Path, database: Path) -> str:
     if target.is_dir():
-        return f"{target} is a folder, and is no backup"
+        return f"{target} is a folder, not a backup"
     if not target.parent.is_dir():
         return f"there is no folder {target.parent}"
     if target in _own_files(database):
@@ -67,7 +67,7 @@ def _refusal(target: Path, database: Path) -> str:
     if _in_use(target):
         return f"{target} is a database that some program uses"
     if not _may_be_replaced(target):
-        return f"{target} is there already, and is no backup"
+        return f"{target} exists already and is not a backup"
     return ""
 
 

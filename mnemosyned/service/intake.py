@@ -120,7 +120,7 @@ def check_text(text: str | None, *, field: str) -> None:
     if not text:
         return
     if "\0" in text:
-        raise InvalidText(f"{field} holds a NUL character; remove it", field=field)
+        raise InvalidText(f"{field} contains a NUL character; remove it", field=field)
     if text.isascii():
         return
     try:
@@ -143,7 +143,7 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
     kept = mask_secrets(text.strip())
     if rule is SecretRule.REFUSE and kept != text.strip():
         raise SecretRefused(
-            f"{field} holds a secret, which the setting `secrets` refuses; take it out",
+            f"{field} contains a secret, which the setting `secrets` refuses; take it out",
             field=field,
         )
     return kept

@@ -34,7 +34,9 @@ class ExtractiveSummarizer(Summarizer):
             extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
         )
         if kept is None or not kept.text:
-            raise SummarizerFailed("The memories hold no text; leave them as they are.")
+            raise SummarizerFailed(
+                "the memories contain no text; leave them as they are"
+            )
         return Summary(
             text=kept.text,
             index_terms=joined_terms(kept.index_terms),

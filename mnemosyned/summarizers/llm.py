@@ -99,7 +99,9 @@ class ModelSummarizer(Summarizer):
         size = sum(len(memory.content) for memory in memories)
         kept = extract(memories, ratio=self._ratio, zone=self._zone)
         if not kept.text:
-            raise SummarizerFailed("The memories hold no text; leave them as they are.")
+            raise SummarizerFailed(
+                "the memories contain no text; leave them as they are"
+            )
         budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
         if size <= budget:  # too short to be shortened: no model need be asked
             return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(

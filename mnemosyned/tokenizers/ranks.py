@@ -109,8 +109,8 @@ def _read(path: Path) -> dict[bytes, int]:
                 ranks[base64.b64decode(token, validate=True)] = int(rank)
     except (ValueError, binascii.Error) as error:
         raise TokenizerUnusable(
-            f"{path} is no tiktoken vocabulary: line {len(ranks) + 1} is not a token and its rank"
+            f"{path} is not a tiktoken vocabulary: line {len(ranks) + 1} is not a token and its rank"
         ) from error
     if not ranks:
-        raise TokenizerUnusable(f"{path} is empty, so it is no tiktoken vocabulary")
+        raise TokenizerUnusable(f"{path} is empty, so it is not a tiktoken vocabulary")
     return ranks

@@ -127,7 +127,7 @@ def _opened(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
     if stat.S_ISREG(status.st_mode) and is_own:
         return descriptor, status
     os.close(descriptor)
-    raise TranscriptRefused("the transcript is no regular file of this user")
+    raise TranscriptRefused("the transcript is not a regular file of this user")
 
 
 def _is_line_start(descriptor: int, position: int, size: int) -> bool:

@@ -145,7 +145,7 @@ def parse_record(line: bytes | bytearray | memoryview) -> Record:
     kind = line_kind(bytes(line)).record
     if kind not in KINDS:
         raise InvalidRequest(
-            f"{kind!r} is no kind of record; this export is of a newer version",
+            f"{kind!r} is not a kind of record; this export is of a newer version",
             field="record",
         )
     if kind not in _DECODERS:

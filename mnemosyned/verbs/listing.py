@@ -65,10 +65,12 @@ class ListMemories(
         Meta(description="summaries of this level instead of memories"),
     ] = None
     since: Annotated[
-        Instant | None, Meta(description="only what happened at or after this time")
+        Instant | None,
+        Meta(description="only what happened at or after this time: yesterday, 7d"),
     ] = None
     until: Annotated[
-        Instant | None, Meta(description="only what happened before this time")
+        Instant | None,
+        Meta(description="only what happened until then; a day named is included"),
     ] = None
     pinned: Annotated[
         bool | None,

@@ -29,7 +29,6 @@ from msgspec import Meta
 from mnemosyned.domain.errors import (
     InvalidRequest,
     InvalidText,
-    InvalidTime,
     MalformedJson,
     MnemosynedError,
 )
@@ -341,8 +340,6 @@ def _invalid(
     field = ".".join(filter(None, (inside, name))) or None
     rephrased = rephrase(problem, choices=_choices(verb, field))
     message = f"{field or 'the body'} {rephrased}"
-    if "timezone" in problem or "RFC3339" in problem:
-        return InvalidTime(f"{message}; write it as 2026-03-09T14:30:00Z", field=field)
     if "unknown field" in problem:
         suggestion = _suggestion(verb, name)
         message += f"{suggestion}; the fields are {', '.join(verb.__struct_fields__)}"

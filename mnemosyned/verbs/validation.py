@@ -16,8 +16,6 @@ _KINDS = {
     "null": "null",
 }
 _SAID = {
-    "timezone": "names no zone",
-    "RFC3339": "is no time",
     "missing required field": "is missing",
     "unknown field": "is not known",
 }

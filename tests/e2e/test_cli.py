@@ -197,7 +197,7 @@ def test_remember_and_learn_print_the_id_alone(
         "nothing found",
     ):
         assert remark in done.stderr
-    assert "no row: nothing was consolidated" in done.stderr
+    assert "no entries: nothing was consolidated" in done.stderr
 
 
 # --------------------------------------------------------------- asking first

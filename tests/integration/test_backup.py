@@ -80,12 +80,12 @@ def test_a_backup_holds_nothing_that_was_forgotten(
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("copy.sqlite", "no absolute path"),
+        ("copy.sqlite", "not an absolute path"),
         ("{room}/memory.db", "a file of the memory itself"),
         ("{room}/memory.db-wal", "a file of the memory itself"),
         ("{room}/link.db", "a file of the memory itself"),
         ("{room}/nowhere/copy.db", "there is no folder"),
-        ("{room}/letter.txt", "is no backup"),
+        ("{room}/letter.txt", "not a backup"),
         ("{room}/loop", "cannot be used"),
         ("{room}/used.db", "some program uses"),
     ],

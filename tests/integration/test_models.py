@@ -273,7 +273,7 @@ def test_another_size_than_the_known_one_is_refused(
     known = CatalogEntry(url=source.url, size=len(CONTENT) + 1, license="none")
     monkeypatch.setattr(catalog, "CATALOG", {"tiny": known})
 
-    with pytest.raises(FetchFailed, match="another one"):
+    with pytest.raises(FetchFailed, match="another file"):
         pull(shelf, "tiny")
 
 

@@ -135,8 +135,8 @@ def without_a_table(file: Path) -> None:
     ("spoil", "says"),
     [
         (Path.unlink, "there is no such file"),
-        (not_sqlite, "it is no SQLite database"),
-        (empty, "it is no SQLite database"),
+        (not_sqlite, "it is not an SQLite database"),
+        (empty, "it is not an SQLite database"),
         (cut_off, "it is cut off"),
         (damaged, "is not restored"),
         (of_another_program, "of another program"),

@@ -286,7 +286,7 @@ CASES = (
     Case(missing_key_file, "/nowhere/key cannot be read", "mnem config edit"),
     Case(cut_database, "malformed", RESTORE),
     Case(damaged_page, "memory.db is damaged", RESTORE),
-    Case(no_database, "is no SQLite database", RESTORE),
+    Case(no_database, "is not an SQLite database", RESTORE),
     Case(other_program, "of another program", "mnem config set database"),
     Case(later_schema, "schema version 9999", "install the version"),
     Case(hard_link, "has 2 names", "find "),

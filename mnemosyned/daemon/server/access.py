@@ -49,5 +49,7 @@ def check_origin(origin: str) -> None:
     """Refuse an origin that is not on this machine. Raises `RequestRefused`."""
     if not _LOOPBACK_ORIGIN.fullmatch(origin):
         raise RequestRefused(
-            ForeignOrigin("pages of other machines may not ask; no Origin is needed")
+            ForeignOrigin(
+                "requests from web pages of other machines are refused; leave out the Origin header"
+            )
         )

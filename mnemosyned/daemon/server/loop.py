@@ -342,7 +342,7 @@ class EventLoop:
             self._refuse(connection, refusal(busy))
         elif connection.state in (State.HEAD, State.BODY):
             slow = MalformedRequest(
-                "the request did not come to its end in time; send it again"
+                "the request did not arrive completely in time; send it again"
             )
             self._refuse(connection, refusal(slow, HTTPStatus.REQUEST_TIMEOUT))
         else:

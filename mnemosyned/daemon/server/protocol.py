@@ -250,7 +250,7 @@ def _reason(error: h11.RemoteProtocolError) -> str:
 
 
 def _refuse(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> NoReturn:
-    message = f"this is no HTTP request the daemon takes: {reason}"
+    message = f"this is not an HTTP request that the daemon accepts: {reason}"
     raise RequestRefused(MalformedRequest(message), status)
 
 

@@ -168,7 +168,7 @@ def apply_secret_rule(
     if secrets := find_secrets(memory.content):
         field, kind = "content", f" ({secrets[0].kind.value})"
     raise SecretRefused(
-        f"{place}{field} holds a secret{kind}, which the setting `secrets` refuses; "
+        f"{place}{field} contains a secret{kind}, which the setting `secrets` refuses; "
         "take it out, or set `secrets` to mask or keep",
         field=place + field,
     )

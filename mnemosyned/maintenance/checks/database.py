@@ -135,7 +135,9 @@ def _file_findings(path: Path) -> Iterator[Finding]:
         )
         return
     if header and header != SQLITE:
-        yield problem(CHECK, f"{path} is no SQLite database", "mnem restore-db BACKUP")
+        yield problem(
+            CHECK, f"{path} is not an SQLite database", "mnem restore-db BACKUP"
+        )
 
 
 def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:

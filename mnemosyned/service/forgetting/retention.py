@@ -242,7 +242,7 @@ class RetentionService:
         if memory.pruned_at:
             raise WordsPruned(
                 f"the words of {memory.id} were pruned on {memory.pruned_at.date()}; "
-                f"episode {memory.episode} tells of them",
+                f"episode {memory.episode} summarizes them",
                 field="id",
             )
         removal = self._store.retention.restore(memory.id)

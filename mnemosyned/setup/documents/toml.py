@@ -51,7 +51,7 @@ def remove(text: str, path: Path) -> str:
 
 def _table(path: Path, value: Json) -> list[str]:
     if not isinstance(value, dict):
-        raise NotEditable(f"{dotted(path)} is no table")
+        raise NotEditable(f"{dotted(path)} is not a table")
     head = ".".join(map(_key, path))
     pairs = {key: part for key, part in value.items() if not isinstance(part, dict)}
     lines = [f"[{head}]"]

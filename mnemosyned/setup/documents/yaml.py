@@ -126,7 +126,7 @@ def _last_line(pair: _Pair) -> int:
 def _entry(name: str, value: Json, indent: int, newline: str) -> str:
     """The lines of an entry; values in JSON are also YAML."""
     if not isinstance(value, dict):
-        raise NotEditable(f"{name} is no mapping")
+        raise NotEditable(f"{name} is not a mapping")
     blanks = " " * indent
     lines = [f"{blanks}{name}:"]
     for key, part in value.items():

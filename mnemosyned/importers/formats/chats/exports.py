@@ -140,7 +140,7 @@ class ChatExport(Format):
 
     def _records(self, value: Any, name: str, start: _Place) -> Iterator[Item | Bad]:  # noqa: ANN401 any JSON
         if not isinstance(value, Mapping):
-            yield Bad(name, "it is no conversation")
+            yield Bad(name, "it is not a conversation")
             return
         try:
             conversation = self.conversation(value)

@@ -127,7 +127,7 @@ def _document(path: Path) -> Json | str:
         return f"it cannot be read: {error.strerror}"
     except (ValueError, RecursionError):
         return "it is not JSON"
-    return document if isinstance(document, dict) else "it is no JSON object"
+    return document if isinstance(document, dict) else "it is not a JSON object"
 
 
 def _item(written: _Written, position: str) -> Item | None:

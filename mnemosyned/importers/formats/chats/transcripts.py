@@ -35,7 +35,7 @@ class Transcript(Format):
     def read(self, source: Source, position: str) -> Iterator[Item | Bad]:
         identity = _identity(source)
         if identity is None:
-            yield Bad(source.name, "it is no transcript of a known tool")
+            yield Bad(source.name, "it is not a transcript of a known tool")
             return
         begin = int(position or 0)
         while True:

@@ -57,7 +57,7 @@ class Notes(Format):
             yield Bad(source.name, f"it exceeds {BYTES_MAX:,} bytes")
             return
         if is_binary(source.head):
-            yield Bad(source.name, "it is no text")
+            yield Bad(source.name, "it is not text")
             return
         with source.open() as opened, as_utf8(opened) as text:
             note = split_note(decoded(text.read()))

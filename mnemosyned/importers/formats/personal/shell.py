@@ -56,7 +56,7 @@ class ShellHistory(Format):
                 if not command.text.strip():
                     continue
                 if "\0" in command.text:
-                    yield Bad(place, "it is no text", str(offset), size)
+                    yield Bad(place, "it is not text", str(offset), size)
                     continue
                 yield Item(_memory(shell, command, modified), place, str(offset), size)
 

@@ -187,7 +187,7 @@ def _elements(
             continue
         place = f"{name}, {element.key or 'entry'} {element.index + 1}"
         if not isinstance(element.value, Mapping):
-            yield Bad(place, "it is no object", str(number), size)
+            yield Bad(place, "it is not an object", str(number), size)
         elif record := _record(convert, element.value, place):
             yield _placed(record, str(number), size)
 

@@ -58,8 +58,8 @@ class DatabaseFile:
         if names > 1:
             self.close()
             raise StorageFailed(
-                f"{path} has {names} names (hard links). SQLite keeps a log beside each name, so "
-                "whoever opens another one damages the database: remove the other names. A copy "
+                f"{path} has {names} names (hard links). SQLite keeps a log next to each name, so "
+                "opening another one damages the database: remove the other names. A copy "
                 "is made with `mnem backup`"
             )
 

@@ -122,7 +122,7 @@ def _check_header(file: Path) -> None:
     with file.open("rb") as opened:
         header = opened.read(100)
     if not header.startswith(SQLITE) or len(header) < 100:
-        raise _refused(file, "it is no SQLite database")
+        raise _refused(file, "it is not an SQLite database")
     page_bytes = int.from_bytes(header[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     size = int.from_bytes(header[28:32], "big") * page_bytes

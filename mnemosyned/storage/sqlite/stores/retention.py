@@ -45,7 +45,7 @@ class SqliteRetention(Transactional, RetentionStore):
         if has_pruned(connection, row[1]):
             raise WordsPruned(
                 "other originals of its episode were pruned, and the summary is all that is left of "
-                "their words; taking this one out would cost them that. `get` shows it",
+                "their words; restoring this one would delete it. `get` shows this one",
                 field="id",
             )
         connection.execute(

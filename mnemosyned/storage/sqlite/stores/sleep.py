@@ -231,7 +231,7 @@ def _check_in_force(connection: sqlite3.Connection, ids: Collection[str]) -> Non
         tuple(ids),
     ).fetchone():
         raise BatchChanged(
-            "a memory of this group was superseded meanwhile; plan it again"
+            "a memory of this group was superseded concurrently; the next cycle retries it"
         )
 
 
