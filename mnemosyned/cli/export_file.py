@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
-import msgspec
 
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.inputs import fields_typed
@@ -29,7 +28,7 @@ from mnemosyned.verbs.exchange import (
     Header,
     line_kind,
 )
-from mnemosyned.verbs.request import fields_of, parse_text
+from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
 from mnemosyned.verbs.retention import Backup
 
 PRIVATE = 0o600
@@ -190,13 +189,13 @@ def _checked_footer(footer: bytes, sha256: str) -> dict[str, int]:
     """Return the counts in the last line. Raises `MnemosynedError` where it is another."""
     kind = line_kind(footer).record if footer.endswith(b"\n") else ""
     if kind == CUT_OFF:
-        reason = msgspec.json.decode(footer, type=CutOff).reason
+        reason = decoder_of(CutOff).decode(footer).reason
         raise MnemosynedError(f"the daemon ended the export early: {reason}; try again")
     if kind != FOOTER:
         raise MnemosynedError(
             "the export ended before its last line; see the daemon's log, then try again"
         )
-    last = msgspec.json.decode(footer, type=Footer)
+    last = decoder_of(Footer).decode(footer)
     if last.sha256 != sha256:
         raise MnemosynedError("the export did not arrive as it was sent; try again")
     return last.counts
@@ -233,7 +232,7 @@ def _expected(line: bytes) -> int:
     """Return how many lines a header announces."""
     if not line or line_kind(line).record != HEADER:
         return 0
-    return sum(msgspec.json.decode(line, type=Header).expected.values())
+    return sum(decoder_of(Header).decode(line).expected.values())
 
 
 # ------------------------------------------------------------------ markdown

@@ -22,7 +22,14 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.ports.agents import AgentSession
 from mnemosyned.domain.ports.exchange import Record
 from mnemosyned.domain.tags import tag_names
-from mnemosyned.verbs.request import Instant, Names, Request, instant, names
+from mnemosyned.verbs.request import (
+    Instant,
+    Names,
+    Request,
+    decoder_of,
+    instant,
+    names,
+)
 
 EXPORT_PATH = "/v1/export"
 RESTORE_PATH = "/v1/import"
@@ -46,7 +53,6 @@ KINDS: dict[str, type[Any]] = {
 KIND_OF = {record: kind for kind, record in KINDS.items()}
 
 _encode = msgspec.json.Encoder().encode
-_DECODERS: dict[str, msgspec.json.Decoder[Record]] = {}
 
 
 class Export(Request[bytes], frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -148,9 +154,8 @@ def parse_record(line: bytes | bytearray | memoryview) -> Record:
             f"{kind!r} is not a kind of record; this export is of a newer version",
             field="record",
         )
-    if kind not in _DECODERS:
-        _DECODERS[kind] = msgspec.json.Decoder(KINDS[kind])
     try:
-        return _DECODERS[kind].decode(line)
+        record: Record = decoder_of(KINDS[kind]).decode(line)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"the {kind} is not whole: {error}") from error
+    return record

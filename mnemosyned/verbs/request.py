@@ -66,7 +66,7 @@ DEPTH_MAX = 100
 """Levels of lists and objects in a field; Python's own limit would be met at 400, while it works."""
 _CONTAINERS = (dict, list)
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
-"""Decoders of request and result types; see `_decoder`."""
+"""Decoders of request and result types; see `decoder_of`."""
 _BUILDING = threading.Lock()
 _BINARY = (bytes, bytearray, memoryview)
 _PLAIN = frozenset({str, int, float, bool, datetime, dict, type(None)})
@@ -135,7 +135,7 @@ def result_type(verb: type[Request[R]]) -> type[R]:
     return result
 
 
-def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
     """The decoder of a request or result type, built at its first use by one thread alone.
 
     msgspec builds its description of a type, and of the types inside, in Python code, where threads
@@ -150,7 +150,7 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 def parse_result(verb: type[Request[R]], answer: bytes) -> R:
     """A result from its JSON. Raises `msgspec.DecodeError` where it is none."""
-    result: R = _decoder(result_type(verb)).decode(answer)
+    result: R = decoder_of(result_type(verb)).decode(answer)
     return result
 
 
@@ -184,7 +184,7 @@ def _decoded(
 
     A time in that form costs its decoding and nothing more.
     """
-    decoder = _decoder(verb)
+    decoder = decoder_of(verb)
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -207,7 +207,7 @@ def parse_text(
     verb: type[Request[R]], fields: Mapping[str, str | list[str]]
 ) -> Request[R]:
     """A request from words, as a URL or a shell gives them."""
-    _decoder(verb)
+    decoder_of(verb)
     try:
         request = msgspec.convert(_times_read(verb, fields), verb, strict=False)
     except msgspec.ValidationError as error:

@@ -58,7 +58,7 @@ overlaps = []
 
 
 def watch(frame, event, argument):
-    if frame.f_back and frame.f_back.f_code.co_name == "_decoder":
+    if frame.f_back and frame.f_back.f_code.co_name == "decoder_of":
         if event == "call":
             building.add(threading.get_ident())
             overlaps.append(len(building) > 1)

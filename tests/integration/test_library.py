@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -153,7 +153,7 @@ def test_requests_are_held_to_the_rules_of_the_socket(mem: Memory) -> None:
         mem.recall("x", limit=1_000)
     assert refused.value.field == "limit"
     with pytest.raises(InvalidTime):
-        mem.remember("x", created_at=datetime(2026, 1, 1))  # noqa: DTZ001
+        mem.remember("x", created_at="no time at all")
     with pytest.raises(InvalidText):
         mem.remember("\ud800")
     with pytest.raises(InvalidRequest):

@@ -22,6 +22,7 @@ from mnemosyned.verbs.exchange import (
     LineKind,
     line_kind,
 )
+from mnemosyned.verbs.request import decoder_of
 
 LINE_BYTES_MAX = 64 << 20
 """A month's summary names what it was made of; a memory has a megabyte and its metadata."""
@@ -50,7 +51,7 @@ class _Seen:
     def problem_of(self, footer: bytes) -> str:
         """Return what a footer says against the lines before it."""
         try:
-            expected = msgspec.json.decode(footer, type=Footer)
+            expected = decoder_of(Footer).decode(footer)
         except msgspec.DecodeError as error:
             return f"the last line is damaged: {error}"
         if expected.counts != dict(self.counts):
