@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         extract_preservable_details as extract_preservable_details,
     )
     from mnemosyned.domain.preview_line import PreviewLine as PreviewLine
+    from mnemosyned.domain.revisions import Revision as Revision
     from mnemosyned.domain.search.results import Hit as Hit, Line as Line
     from mnemosyned.library.asynchronous import (
         AsyncMemory as AsyncMemory,
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
         Memory as Memory,
     )
     from mnemosyned.verbs.changes import (
+        Edited as Edited,
         Pinned as Pinned,
         Tagged as Tagged,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import isnan
 from typing import Any
@@ -24,6 +24,7 @@ from mnemosyned.domain.learnings.learning import Learning
 from mnemosyned.domain.learnings.recognize import extract_learnings
 from mnemosyned.domain.memory import MemoryRecord
 from mnemosyned.domain.ports.records import Draft
+from mnemosyned.domain.revisions import MemoryEdit
 from mnemosyned.domain.secrets.masking import (
     SecretRule,
     apply_secret_rule,
@@ -93,6 +94,35 @@ class Intake:
         memory, done = apply_secret_rule(memory, rule)
         learnings = self._stated_in(memory, now, secrets=done)
         return Draft(memory, secrets=done, learnings=learnings)
+
+    def edited(
+        self, before: MemoryRecord, after: MemoryRecord, *, now: datetime
+    ) -> tuple[MemoryEdit, str]:
+        """Make the edit of a memory, and say how secrets in its new words were treated.
+
+        Raises `EmptyContent`, `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
+        """
+        if isnan(after.importance):
+            raise InvalidRequest("importance is not a number", field="importance")
+        secrets = ""
+        if after.content != before.content:
+            self._check_content(after.content, field="text")
+            after, secrets = apply_secret_rule(after, self.secrets)
+        edit = MemoryEdit(before=before, after=after)
+        if not edit.is_reworded:
+            return edit, secrets
+        stated = {
+            learning.text for learning in self._stated_in(before, now, secrets="kept")
+        }
+        learnings = self._stated_in(after, now, secrets="kept")
+        texts = frozenset(learning.text for learning in learnings)
+        return replace(
+            edit,
+            learnings=tuple(
+                learning for learning in learnings if learning.text not in stated
+            ),
+            restated=None if stated <= texts else texts,
+        ), secrets
 
     def _check_content(self, content: str, *, field: str) -> None:
         if not content.strip():

@@ -17,6 +17,7 @@ from mnemosyned.domain.exchange import Restored
 from mnemosyned.domain.memory import Acknowledged, MemoryRecord
 from mnemosyned.domain.ports.records import Draft
 from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.domain.revisions import Revision, mask_revision
 from mnemosyned.domain.search.hits import hits
 from mnemosyned.domain.search.placement import misses_time, with_summary
 from mnemosyned.domain.search.ranking import rank
@@ -35,6 +36,7 @@ from mnemosyned.service.compactions import CompactionArchive
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
+from mnemosyned.service.edits import Aftermath, EditService
 from mnemosyned.service.forgetting.retention import RetentionService
 from mnemosyned.service.forgetting.undo import CycleUndo
 from mnemosyned.service.history import with_history
@@ -45,7 +47,7 @@ from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.questions import missing_time_note, query_of
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.verbs.changes import Pin, Tag, Unpin, Untag
+from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.events import EventKind
 from mnemosyned.verbs.exchange import Export
@@ -151,6 +153,17 @@ class MemoryService:
         )
         lists = ListService(store=self._store.lists, clock=self._clock)
         changes = ChangeService(store=self._store)
+        edits = EditService(
+            store=self._store,
+            clock=self._clock,
+            policies=self._policies,
+            aftermath=Aftermath(
+                rewrite_stale=retention.rewrite_stale_or_log,
+                purge=retention.purger.attempt,
+                enforce_cap=self.sleeper.enforce_cap,
+                reworded=self._vectors.reworded if self._vectors else None,
+            ),
+        )
         undo = CycleUndo(
             store=self._store,
             sleeper=self.sleeper,
@@ -168,6 +181,7 @@ class MemoryService:
             Sleep: self.sleep,
             Undo: undo.undo,
             Forget: retention.forget,
+            EditMemory: edits.edit,
             Tag: changes.tag,
             Untag: changes.untag,
             Pin: changes.pin,
@@ -298,7 +312,13 @@ class MemoryService:
     def get(self, request: Get) -> Got:
         record = self._store.memories.get(request.id)
         if isinstance(record, MemoryRecord):
-            return Got(memory=record if request.reveal else mask_memory(record))
+            revisions: list[Revision] = []
+            if request.history:
+                revisions = self._store.changes.revisions(record.id)
+            if request.reveal:
+                return Got(memory=record, revisions=revisions)
+            masked = [mask_revision(revision) for revision in revisions]
+            return Got(memory=mask_memory(record), revisions=masked)
         episode = record if request.reveal else mask_episode(record)
         return Got(episode=without_superseded(episode))
 

@@ -68,6 +68,7 @@ class ConsolidationRun:
         self._store = context.store
         self._summarizer = context.summarizer
         self._pacing = context.policy.pacing
+        self._revision = self._store.sleep.newest_revision()
         self._finished: list[_Finished] = []
         self._since_checkpoint = 0
         self._group_s = self._pacing.hold_s / self._pacing.groups_max
@@ -209,7 +210,9 @@ class ConsolidationRun:
             model_share=summary.model_share or None,
         )
         spoken = frozenset(memory.id for memory in originals if memory.lasting)
-        return Promotion(episode, entry, spoken, summary.index_terms)
+        return Promotion(
+            episode, entry, spoken, summary.index_terms, revision=self._revision
+        )
 
     def _fail(self, batch: Batch, started: float, error: Exception) -> None:
         """Log a group that stays in working memory, for the next cycle to try again."""

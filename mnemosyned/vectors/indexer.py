@@ -11,6 +11,7 @@ import queue
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Self
@@ -94,6 +95,8 @@ class Vectors:
         self._questions: queue.Queue[Question] = queue.Queue(QUESTIONS_MAX)
         self._wake = threading.Event()
         self._forgot = threading.Event()
+        self._reworded: deque[int] = deque()
+        """Positions whose vectors are to be made again."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="embedding", daemon=True)
 
@@ -122,6 +125,11 @@ class Vectors:
         """Memories were deleted: their vectors are dropped from memory too, soon."""
         self._forgot.set()
         self._wake.set()
+
+    def reworded(self, positions: Sequence[int]) -> None:
+        """Memories have other words: their vectors are made again, soon."""
+        self._reworded.extend(positions)
+        self.forgot()
 
     def ask(self, text: str) -> Question | None:
         """Have a question made into a vector; None where the model cannot be asked now."""
@@ -198,6 +206,7 @@ class Vectors:
             self._answer()
             if self._forgot.is_set():
                 self._forgot.clear()
+                spans = _bounded([*self._drop_reworded(), *spans])
                 self._recount(index)
             if older:
                 older = self._load(index, before=older)
@@ -212,6 +221,15 @@ class Vectors:
                 self._embed_span(index, spans)
             else:
                 self._wake.wait()
+
+    def _drop_reworded(self) -> list[tuple[int, int]]:
+        """Drop the vectors of earlier words, also one made meanwhile; the spans to be embedded."""
+        positions = []
+        while self._reworded:
+            positions.append(self._reworded.popleft())
+        if positions:
+            self._store.drop_vectors(positions)
+        return [(position - 1, position + 1) for position in sorted(positions)]
 
     def _newest_position(self, top: int, *, gather: bool) -> int:
         """The newest position; if it is beyond `top`, after waiting for more to come."""
@@ -354,4 +372,6 @@ def _pieces(rows: Sequence[EmbeddingInput]) -> Iterator[Sequence[EmbeddingInput]
 
 def _bounded(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Merge spans when too many wait; their rows are then read again."""
-    return spans if len(spans) <= SPANS_MAX else [(spans[0][0], spans[-1][1])]
+    if len(spans) <= SPANS_MAX:
+        return spans
+    return [(min(first for first, _ in spans), max(last for _, last in spans))]

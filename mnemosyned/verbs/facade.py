@@ -18,7 +18,7 @@ from typing import (
 
 import msgspec
 
-from mnemosyned.verbs.changes import Pin, Tag, Unpin, Untag
+from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.learnings import EditLearning, Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
@@ -90,6 +90,7 @@ class VerbTable:
     sleep = Verb(Sleep)
     undo = Verb(Undo)
     forget = Verb(Forget)
+    edit = Verb(EditMemory)
     tag = Verb(Tag)
     untag = Verb(Untag)
     pin = Verb(Pin)

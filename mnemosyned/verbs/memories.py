@@ -16,6 +16,7 @@ from mnemosyned.domain.memory import (
     MemoryRecord,
     Tier,
 )
+from mnemosyned.domain.revisions import Revision
 from mnemosyned.domain.search.results import Hit
 from mnemosyned.verbs.changes import Tags
 from mnemosyned.verbs.request import (
@@ -205,6 +206,8 @@ class Got(msgspec.Struct, frozen=True):
 
     memory: MemoryRecord | None = None
     episode: Episode | None = None
+    revisions: list[Revision] = msgspec.field(default_factory=list)
+    """What the memory was before it was edited, the latest first; only with `history`."""
 
 
 class Get(ById[Got], frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -213,6 +216,9 @@ class Get(ById[Got], frozen=True, forbid_unknown_fields=True, kw_only=True):
     Raises `NotFound`.
     """
 
+    history: Annotated[
+        bool, Meta(description="show what a memory was before it was edited")
+    ] = False
     reveal: Reveal = False
 
 

@@ -22,6 +22,8 @@ class Promotion:
     """Originals that the summary mentions: none may be superseded meanwhile."""
     index_terms: str = ""
     """Terms that find the episode beside the words of its text."""
+    revision: int | None = None
+    """The last edit before the originals were read: none of them may be edited meanwhile."""
 
 
 class SleepStore(Protocol):
@@ -33,6 +35,10 @@ class SleepStore(Protocol):
         `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
         `now` are not movable.
         """
+        ...
+
+    def newest_revision(self) -> int:
+        """Return the number of the last edit of a memory."""
         ...
 
     def pending(self, selection: Selection, *, limit: int) -> list[Pending]:

@@ -41,6 +41,10 @@ class VectorStore(Protocol):
         """Store the vectors of memories that still exist; returns their positions."""
         ...
 
+    def drop_vectors(self, positions: Sequence[int]) -> None:
+        """Delete the vectors at these positions."""
+        ...
+
     def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
         """Return vectors of a model at the newest positions before one."""
         ...

@@ -1,18 +1,58 @@
-"""Changes of memories: tags and pins."""
+"""Changes of memories: edits with their history, tags and pins."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from mnemosyned.domain.ports.changes import ChangeStore
-from mnemosyned.storage.sqlite.database.transactions import Transactional, writes
+from mnemosyned.domain.revisions import Edition, MemoryEdit, Revision
+from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
+from mnemosyned.storage.sqlite.tables.edits import edit_memories
+from mnemosyned.storage.sqlite.tables.revisions import revisions_of
+from mnemosyned.storage.sqlite.tables.rows import instant_text
 from mnemosyned.storage.sqlite.tables.state import position_of
 from mnemosyned.storage.sqlite.tables.tags import add_tags, remove_tags
 
 
 class SqliteChanges(Transactional, ChangeStore):
     """A `ChangeStore` on one SQLite file."""
+
+    @writes
+    def edit(
+        self,
+        connection: sqlite3.Connection,
+        edits: Sequence[MemoryEdit],
+        *,
+        now: datetime,
+        drop_history: bool = False,
+    ) -> Edition:
+        return edit_memories(
+            connection, edits, moment=instant_text(now), drop_history=drop_history
+        )
+
+    @reads
+    def groups(
+        self, connection: sqlite3.Connection, ids: Sequence[str], *, size: int
+    ) -> list[list[str]]:
+        members: dict[int, list[str]] = defaultdict(list)
+        for id in ids:
+            position = position_of(connection, id)
+            if position:
+                members[position[1] or -position[0]].append(id)
+        groups: list[list[str]] = []
+        for together in members.values():
+            if not groups or len(groups[-1]) + len(together) > size:
+                groups.append([])
+            groups[-1] += together
+        return groups
+
+    @reads
+    def revisions(self, connection: sqlite3.Connection, id: str) -> list[Revision]:
+        position = position_of(connection, id)
+        return revisions_of(connection, position[0]) if position else []
 
     @writes
     def tag(

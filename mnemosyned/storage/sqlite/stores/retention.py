@@ -118,7 +118,8 @@ class SqliteRetention(Transactional, RetentionStore):
                 "UPDATE archive SET content = '', metadata = '{}' WHERE seq = ?",
                 row[:1],
             )
-            connection.execute("DELETE FROM embedding WHERE memory_seq = ?", row[:1])
+            for table in ("embedding", "revision"):
+                connection.execute(f"DELETE FROM {table} WHERE memory_seq = ?", row[:1])
             set_state(connection, row[0], "pruned_at", instant_text(now))
             pruned += 1
         return pruned

@@ -11,15 +11,13 @@ from functools import partial
 from mnemosyned.domain.consolidation import Activity, Pending, Selection
 from mnemosyned.domain.cycles import LogEntry
 from mnemosyned.domain.errors import BatchChanged
-from mnemosyned.domain.memory import (
-    Detail,
-)
 from mnemosyned.domain.ports.sleep import Promotion, SleepStore
 from mnemosyned.storage.sqlite.database.transactions import Transactional, reads, writes
 from mnemosyned.storage.sqlite.fulltext.indexing import (
     index_episode_grams,
 )
 from mnemosyned.storage.sqlite.search.filters import of_sources
+from mnemosyned.storage.sqlite.tables.details import insert_details
 from mnemosyned.storage.sqlite.tables.log import insert_log
 from mnemosyned.storage.sqlite.tables.rows import (
     EPISODE_PLACEHOLDERS,
@@ -85,6 +83,13 @@ class SqliteSleep(Transactional, SleepStore):
             by_source=dict(by_source),
             by_session=by_session,
         )
+
+    @reads
+    def newest_revision(self, connection: sqlite3.Connection) -> int:
+        (newest,) = connection.execute(
+            "SELECT ifnull(max(seq), 0) FROM revision"
+        ).fetchone()
+        return int(newest)
 
     @reads
     def pending(
@@ -218,9 +223,11 @@ def _promote(connection: sqlite3.Connection, promotions: Sequence[Promotion]) ->
             connection, episode_seq, episode.content, promotion.index_terms
         )
         _check_in_force(connection, promotion.spoken)
+        if promotion.revision is not None:
+            _check_unedited(connection, episode.summary_of, promotion.revision)
         _evict(connection, episode.summary_of, episode_seq)
         if episode.details:
-            _insert_details(connection, episode.details, episode_seq)
+            insert_details(connection, episode.details, episode_seq)
         insert_log(connection, promotion.entry)
 
 
@@ -232,6 +239,20 @@ def _check_in_force(connection: sqlite3.Connection, ids: Collection[str]) -> Non
     ).fetchone():
         raise BatchChanged(
             "a memory of this group was superseded concurrently; the next cycle retries it"
+        )
+
+
+def _check_unedited(
+    connection: sqlite3.Connection, ids: Sequence[str], revision: int
+) -> None:
+    """Raise `BatchChanged` if one of these has other words than those that were read."""
+    if connection.execute(
+        "SELECT 1 FROM revision AS r JOIN working_memory AS w ON w.seq = r.memory_seq "
+        f"WHERE r.seq > ? AND w.id IN ({', '.join('?' * len(ids))})",
+        (revision, *ids),
+    ).fetchone():
+        raise BatchChanged(
+            "a memory of this group was edited meanwhile; the next cycle retries it"
         )
 
 
@@ -250,27 +271,3 @@ def _evict(
             "a memory of this group was changed concurrently; the next cycle retries it"
         )
     connection.execute(f"DELETE FROM working_memory WHERE id IN ({marks})", ids)
-
-
-def _insert_details(
-    connection: sqlite3.Connection, details: Sequence[Detail], episode_seq: int | None
-) -> None:
-    seqs: dict[str, int] = dict(
-        connection.execute(
-            "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,)
-        )
-    )
-    kinds: dict[str, int] = dict(
-        connection.execute("SELECT name, number FROM detail_kind")
-    )
-    for kind in {detail.kind for detail in details} - kinds.keys():
-        kinds[kind] = connection.execute(
-            "INSERT INTO detail_kind (name) VALUES (?) RETURNING number", (kind,)
-        ).fetchone()[0]
-    connection.executemany(
-        "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?)",
-        [
-            (seqs[detail.memory], kinds[detail.kind], detail.value, detail.sensitive)
-            for detail in details
-        ],
-    )

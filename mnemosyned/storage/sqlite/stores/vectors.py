@@ -50,6 +50,14 @@ class SqliteVectors(Transactional, VectorStore):
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
         return self._writer.write(lambda connection: _keep(connection, model, vectors))
 
+    def drop_vectors(self, positions: Sequence[int]) -> None:
+        self._writer.write(
+            lambda connection: connection.executemany(
+                "DELETE FROM embedding WHERE memory_seq = ?",
+                [(position,) for position in positions],
+            )
+        )
+
     def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
         with self._readers.snapshot() as connection:
             return dict(

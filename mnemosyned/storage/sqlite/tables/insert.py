@@ -15,6 +15,7 @@ from mnemosyned.domain.ports.records import Draft, Remembered
 from mnemosyned.storage.sqlite.fulltext.indexing import index_memories
 from mnemosyned.storage.sqlite.tables import learnings
 from mnemosyned.storage.sqlite.tables.memories import working_count
+from mnemosyned.storage.sqlite.tables.revisions import was_said
 from mnemosyned.storage.sqlite.tables.rows import (
     MEMORY_COLUMNS,
     instant,
@@ -73,7 +74,7 @@ def remember(connection: sqlite3.Connection, drafts: Sequence[Draft]) -> Remembe
         memory, answer = draft.memory, None
         if memory.id in known:
             field = f"memories[{index}].id" if len(drafts) > 1 else "id"
-            answer = _again(memory, known[memory.id], field=field)
+            answer = _again(connection, memory, known[memory.id], field=field)
         elif draft.dedupe:
             rows.insert()  # what this batch says before counts too
             answer = _said_before(connection, memory)
@@ -145,11 +146,14 @@ def known_records(
     return known
 
 
-def _again(memory: MemoryRecord, known: Known, *, field: str) -> Acknowledged:
+def _again(
+    connection: sqlite3.Connection, memory: MemoryRecord, known: Known, *, field: str
+) -> Acknowledged:
     """The answer to an id that came before. Raises `IdTaken` where the words are others."""
     content, created_at, said = known
     pruned = content == "" and said == content_hash(memory.content)
-    if content != memory.content and not pruned:
+    is_same = content == memory.content or pruned
+    if not is_same and not was_said(connection, memory.id, memory.content):
         raise IdTaken(
             f"the id {memory.id!r} already belongs to something else; "
             "give this memory another id, or none",

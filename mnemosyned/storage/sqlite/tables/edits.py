@@ -1,0 +1,261 @@
+"""Edits of memories: rows, index, details, learnings and the summaries that become stale."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mnemosyned.domain.content_hash import content_hash
+from mnemosyned.domain.errors import BatchChanged
+from mnemosyned.domain.memory import Detail, DetailKind
+from mnemosyned.domain.revisions import Edition, MemoryEdit
+from mnemosyned.domain.secrets.exact_values import mask_memories
+from mnemosyned.storage.sqlite.fulltext.indexing import index_memories, unindex_memory
+from mnemosyned.storage.sqlite.tables.details import insert_details, sensitive_details
+from mnemosyned.storage.sqlite.tables.hierarchy import ABOVE
+from mnemosyned.storage.sqlite.tables.learnings import Keeper
+from mnemosyned.storage.sqlite.tables.memories import working_count
+from mnemosyned.storage.sqlite.tables.purge import request_purge
+from mnemosyned.storage.sqlite.tables.revisions import keep_revision
+from mnemosyned.storage.sqlite.tables.rewrites import invalidate
+from mnemosyned.storage.sqlite.tables.rows import MEMORY_COLUMNS, instant_text
+from mnemosyned.storage.sqlite.tables.state import has_pruned, leave_secrets
+from mnemosyned.storage.sqlite.tables.tags import replace_tags
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A memory to be edited, where it is now."""
+
+    edit: MemoryEdit
+    seq: int
+    episode: int | None
+
+
+@dataclass(slots=True)
+class _Work:
+    """What the edits of one transaction have done so far."""
+
+    stale: set[int] = field(default_factory=set)
+    positions: list[int] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    changed: int = 0
+
+
+def edit_memories(
+    connection: sqlite3.Connection,
+    edits: Sequence[MemoryEdit],
+    *,
+    moment: str,
+    drop_history: bool,
+) -> Edition:
+    """Edit memories; see `ChangeStore.edit`."""
+    work = _Work()
+    groups: dict[int | None, list[_Target]] = defaultdict(list)
+    for edit in edits:
+        target = _target(connection, edit)
+        if target:
+            groups[target.episode].append(target)
+    keeper = Keeper(connection)
+    for episode, targets in groups.items():
+        renamed = episode is not None and _all_renamed(connection, episode, targets)
+        for target in targets:
+            leaves = episode is not None and not renamed and _leaves(connection, target)
+            is_stale = target.edit.is_reworded or (target.edit.is_moved and not renamed)
+            if episode is not None and is_stale:
+                if has_pruned(connection, episode):
+                    work.kept.append(target.edit.before.id)
+                    continue
+                work.stale.add(episode)
+            keep_revision(
+                connection, target.seq, target.edit, moment=moment, drop=drop_history
+            )
+            _write(connection, target, keeper, work)
+            if leaves and episode is not None:
+                _return(connection, target.seq, episode)
+                work.restored.append(target.edit.before.id)
+            work.changed += 1
+        if renamed and episode is not None:
+            _rename_episode(connection, episode, targets[0].edit)
+    invalidate(connection, work.stale)
+    if drop_history and work.changed:
+        request_purge(connection)
+    return Edition(
+        positions=tuple(work.positions),
+        changed=work.changed,
+        restored=tuple(work.restored),
+        kept=tuple(work.kept),
+        working=working_count(connection),
+    )
+
+
+def _target(connection: sqlite3.Connection, edit: MemoryEdit) -> _Target | None:
+    """Where a memory is; None if it was forgotten. Raises `BatchChanged`."""
+    row = connection.execute(
+        "SELECT seq, NULL, content, role FROM working_memory WHERE id = ?1 UNION ALL "
+        "SELECT seq, episode_seq, content, role FROM archive WHERE id = ?1",
+        (edit.before.id,),
+    ).fetchone()
+    if row is None:
+        return None
+    seq, episode, content, role = row
+    if (content, role) != (edit.before.content, edit.before.role):
+        raise BatchChanged("the memory was changed concurrently; retry")
+    return _Target(edit, seq, episode)
+
+
+# --------------------------------------------------------------- where it belongs
+
+
+def _all_renamed(
+    connection: sqlite3.Connection, episode: int, targets: Sequence[_Target]
+) -> bool:
+    """Whether all originals of an episode move to one session and source, and none in time."""
+    places = {
+        (target.edit.after.session, target.edit.after.source) for target in targets
+    }
+    stays_in_time = all(
+        target.edit.before.created_at == target.edit.after.created_at
+        for target in targets
+    )
+    if len(places) > 1 or not stays_in_time:
+        return False
+    if not any(target.edit.is_renamed for target in targets):
+        return False
+    (count,) = connection.execute(
+        "SELECT count(*) FROM archive WHERE episode_seq = ?", (episode,)
+    ).fetchone()
+    return bool(count == len(targets))
+
+
+def _leaves(connection: sqlite3.Connection, target: _Target) -> bool:
+    """Whether an original no longer belongs to its episode."""
+    edit = target.edit
+    if edit.is_renamed:
+        return True
+    if not edit.is_moved:
+        return False
+    moment = instant_text(edit.after.created_at)
+    row = connection.execute(
+        "SELECT 1 FROM episodic_memory WHERE seq = ? AND ? BETWEEN covers_from AND covers_until",
+        (target.episode, moment),
+    ).fetchone()
+    return row is None
+
+
+def _return(connection: sqlite3.Connection, seq: int, episode: int) -> None:
+    """Move an original back to working memory, from where sleep finds its episode."""
+    connection.execute(
+        f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+        f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",
+        (seq,),
+    )
+    leave_secrets(connection, seq, episode)
+    connection.execute("DELETE FROM archive WHERE seq = ?", (seq,))
+
+
+def _rename_episode(
+    connection: sqlite3.Connection, episode: int, edit: MemoryEdit
+) -> None:
+    """Give an episode the session and source of its originals, and those above it what all have."""
+    names = (edit.after.session, edit.after.source)
+    id, parent = connection.execute(
+        "UPDATE episodic_memory SET session_id = ?, source = ? WHERE seq = ? "
+        "RETURNING id, parent_id",
+        (*names, episode),
+    ).fetchone()
+    connection.execute(
+        "UPDATE consolidation_log SET session_id = ?, source = ? WHERE episode_id = ?",
+        (*names, id),
+    )
+    above = connection.execute(f"{ABOVE} SELECT id FROM above", (parent,)).fetchall()
+    for (upper,) in above:
+        connection.execute(
+            "UPDATE episodic_memory SET (session_id, source) = ("
+            "SELECT iif(min(session_id) = max(session_id), min(session_id), ''), "
+            "iif(min(ifnull(source, '')) = max(ifnull(source, '')), min(source), NULL) "
+            "FROM episodic_memory WHERE parent_id = ?1) WHERE id = ?1",
+            (upper,),
+        )
+
+
+# ------------------------------------------------------------------ what it says
+
+
+def _write(
+    connection: sqlite3.Connection, target: _Target, keeper: Keeper, work: _Work
+) -> None:
+    """Write the row and everything that is kept beside it."""
+    edit, seq = target.edit, target.seq
+    home = "working_memory" if target.episode is None else "archive"
+    after = edit.after
+    connection.execute(
+        f"UPDATE {home} SET session_id = ?, source = ?, role = ?, importance = ?, created_at = ? "
+        "WHERE seq = ?",
+        (
+            after.session,
+            after.source,
+            after.role,
+            after.importance,
+            instant_text(after.created_at),
+            seq,
+        ),
+    )
+    if "tags" in edit.changed_fields:
+        replace_tags(connection, seq, after.tags)
+    if edit.before.content != after.content:
+        connection.execute(
+            f"UPDATE {home} SET content = ?, content_hash = ? WHERE seq = ?",
+            (after.content, content_hash(after.content), seq),
+        )
+    if edit.is_reworded:
+        unindex_memory(connection, seq, edit.before.content, edit.before.role)
+        index_memories(connection, [(seq, after.content, after.role)])
+        connection.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
+        work.positions.append(seq)
+        _relearn(connection, edit, keeper)
+    if edit.is_moved:
+        _move_learnings(connection, edit)
+        connection.execute(
+            "UPDATE working_state SET future_since = NULL WHERE memory_seq = ?", (seq,)
+        )
+    if target.episode is not None and edit.is_reworded:
+        _restate_details(connection, target, target.episode)
+
+
+def _relearn(connection: sqlite3.Connection, edit: MemoryEdit, keeper: Keeper) -> None:
+    """Delete the learnings that the new words no longer state, and keep those they add."""
+    rows = connection.execute(
+        "SELECT id, text FROM learning WHERE memory_id = ?", (edit.before.id,)
+    ).fetchall()
+    for id, text in rows:
+        if edit.restated is not None and text not in edit.restated:
+            connection.execute("DELETE FROM learning WHERE id = ?", (id,))
+    for learning in edit.learnings:
+        keeper.keep(learning)
+
+
+def _move_learnings(connection: sqlite3.Connection, edit: MemoryEdit) -> None:
+    after = edit.after
+    connection.execute(
+        "UPDATE learning SET session_id = ?, source = ?, created_at = ? WHERE memory_id = ?",
+        (after.session, after.source, instant_text(after.created_at), after.id),
+    )
+
+
+def _restate_details(
+    connection: sqlite3.Connection, target: _Target, episode: int
+) -> None:
+    """Replace the exact values of an original; secrets stay so where others hold them too."""
+    leave_secrets(connection, target.seq, episode)
+    connection.execute("DELETE FROM detail WHERE memory_seq = ?", (target.seq,))
+    known = [
+        Detail(DetailKind(kind), value, sensitive=True)
+        for kind, value in sensitive_details(connection, episode)
+    ]
+    _, details = mask_memories([target.edit.after], known=known)
+    insert_details(connection, details, episode)
+    leave_secrets(connection, target.seq, episode)

@@ -1,0 +1,400 @@
+"""An edit: everything made of the earlier words follows, and they are kept as history."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+from support.fakes import (
+    NOON,
+    FakeClock,
+    FakeSummarizer,
+    consolidate,
+    files_containing,
+    memory,
+    promotion,
+    remember_batch,
+)
+from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
+
+from mnemosyned.domain.errors import (
+    BatchChanged,
+    InvalidRequest,
+    SecretRefused,
+    WordsPruned,
+)
+from mnemosyned.domain.memory import Tier
+from mnemosyned.domain.secrets.masking import SecretRule
+from mnemosyned.service.intake import Intake
+from mnemosyned.service.policies import Policies, PolicyHolder
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.policy import SleepPolicy
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.changes import Edited, EditMemory
+from mnemosyned.verbs.learnings import Learnings
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
+from mnemosyned.verbs.retention import Forget, Prune
+
+
+@pytest.fixture
+def kettle(service: MemoryService) -> str:
+    """A memory that is edited."""
+    service.call(
+        Remember("The kettle is at 10.0.0.7", id="m", session="home", source="notes")
+    )
+    return "m"
+
+
+def found(service: MemoryService, query: str) -> set[str]:
+    hits = service.call(Recall(query)).hits
+    return {hit.id for hit in hits if not hit.summary_of} | {
+        line.id for hit in hits for line in hit.lines
+    }
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_recall_finds_the_new_words_and_not_the_old_ones(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    kettle: str,
+    *,
+    asleep: bool,
+) -> None:
+    if asleep:
+        run_cycle(cycle)
+
+    edited = service.call(EditMemory(kettle, text="The samovar is at 10.0.0.9"))
+
+    assert (edited.changed, edited.restored, edited.kept) == (1, 0, 0)
+    assert found(service, "samovar") == {kettle}
+    assert found(service, "kettle") == set()
+    assert get_memory(store, kettle).content == "The samovar is at 10.0.0.9"
+    assert get_memory(store, kettle).tier is (Tier.ARCHIVE if asleep else Tier.WORKING)
+    totals = store.maintenance.totals()
+    assert sum(total.characters for total in totals.values()) == (
+        sum(map(len, ["The samovar is at 10.0.0.9"]))
+        + (len(episode_of(store, kettle).content) if asleep else 0)
+    )
+
+
+def test_summary_and_exact_values_follow(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, kettle: str
+) -> None:
+    run_cycle(cycle)
+    service.call(EditMemory(kettle, text="The samovar has 4.5 litres"))
+
+    episode = episode_of(store, kettle)
+    expanded = service.call(Expand(episode.id))
+
+    assert "samovar" in episode.content
+    assert "kettle" not in episode.content
+    assert [detail.value for detail in expanded.episode.details] == ["4.5"]
+    assert [original.content for original in expanded.originals] == [
+        "The samovar has 4.5 litres"
+    ]
+    assert expanded.originals[0].edited_at == NOON
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_what_it_was_is_kept_the_latest_first(
+    service: MemoryService,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    kettle: str,
+    *,
+    asleep: bool,
+) -> None:
+    service.call(EditMemory(kettle, text="The samovar"))
+    if asleep:
+        run_cycle(cycle)
+    clock.advance(hours=1)
+    service.call(EditMemory(kettle, role="user", importance=0.9))
+
+    got = service.call(Get(kettle, history=True))
+
+    assert [(each.changed_at, each.text) for each in got.revisions] == [
+        (NOON + timedelta(hours=1), None),
+        (NOON, "The kettle is at 10.0.0.7"),
+    ]
+    assert got.revisions[0].fields == {"role": "", "importance": 0.5}
+    assert service.call(Get(kettle)).revisions == []
+
+
+def test_an_edit_that_changes_nothing_leaves_no_trace(
+    service: MemoryService, kettle: str
+) -> None:
+    edited = service.call(
+        EditMemory(kettle, text="The kettle is at 10.0.0.7", session="home")
+    )
+
+    assert (edited.memories, edited.changed) == (1, 0)
+    assert service.call(Get(kettle, history=True)).revisions == []
+
+
+def test_learnings_follow(service: MemoryService) -> None:
+    service.call(
+        Remember("Always answer in French. Never use tabs.", id="m", role="user")
+    )
+    service.call(EditMemory("m", text="Always answer in German. Never use tabs."))
+
+    texts = sorted(learning.text for learning in service.call(Learnings()))
+    assert texts == ["Always answer in German.", "Never use tabs."]
+
+    service.call(EditMemory("m", source="chat"))
+
+    sources = {learning.source for learning in service.call(Learnings())}
+    assert sources == {"chat"}
+
+
+def test_forgetting_an_edited_memory_takes_its_history_out_of_the_file(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    service.call(Remember("the code is Zqxjv48213Kwyz", id="m"))
+    run_cycle(cycle)
+    service.call(EditMemory("m", text="the code is Wbvfk99071Pqrs"))
+    assert files_containing(store.database.parent, "Zqxjv48213Kwyz")
+
+    service.call(Forget("m"))
+
+    words = ("Zqxjv48213Kwyz", "Wbvfk99071Pqrs")
+    assert files_containing(store.database.parent, *words) == []
+
+
+def test_history_can_be_dropped(store: SqliteStore, service: MemoryService) -> None:
+    service.call(Remember("the code is Zqxjv48213Kwyz", id="m"))
+
+    service.call(EditMemory("m", text="there was a code", drop_history=True))
+
+    assert files_containing(store.database.parent, "Zqxjv48213Kwyz") == []
+    assert [each.text for each in service.call(Get("m", history=True)).revisions] == [
+        None
+    ]
+
+
+def test_a_name_that_only_the_history_has_is_found_to_be_forgotten(
+    service: MemoryService,
+) -> None:
+    service.call(Remember("Zelda brings the cake", id="m"))
+    service.call(EditMemory("m", text="somebody brings the cake"))
+
+    assert service.call(Forget(person="Zelda", dry_run=True)).memories == 1
+    assert service.call(Forget(query="Zelda", dry_run=True)).memories == 0
+
+
+def test_secrets_are_masked_in_the_history(service: MemoryService) -> None:
+    service.call(Remember("the password is larch-4471", id="m"))
+    service.call(EditMemory("m", text="the password is birch-9023"))
+
+    shown = service.call(Get("m", history=True))
+    revealed = service.call(Get("m", history=True, reveal=True))
+
+    assert "larch" not in str(shown)
+    assert "birch" not in str(shown)
+    assert revealed.revisions[0].text == "the password is larch-4471"
+
+
+def test_the_rule_for_secrets_applies_to_new_words(
+    service: MemoryService, policies: PolicyHolder, kettle: str
+) -> None:
+    def follow(rule: SecretRule) -> None:
+        policies.current = Policies(
+            intake=Intake(secrets=rule), sleep=SleepPolicy(wm_max=1_000)
+        )
+
+    follow(SecretRule.REFUSE)
+    with pytest.raises(SecretRefused):
+        service.call(EditMemory(kettle, text="the password is larch-4471"))
+    follow(SecretRule.MASK)
+    edited = service.call(EditMemory(kettle, text="the password is larch-4471"))
+
+    got = service.call(Get(kettle, reveal=True)).memory
+    assert got
+    assert (edited.secrets, got.content) == (
+        "masked",
+        "the password is [secret:password]",
+    )
+
+
+def test_the_mask_of_a_secret_does_not_replace_it(service: MemoryService) -> None:
+    service.call(Remember("the password is larch-4471, ask Ada", id="m"))
+    masked = service.call(Get("m")).memory
+    assert masked
+
+    with pytest.raises(InvalidRequest, match="the mask of a secret"):
+        service.call(EditMemory("m", text=masked.content.replace("Ada", "Ben")))
+
+
+def test_an_edit_of_what_changed_meanwhile_is_refused(
+    service: MemoryService, kettle: str
+) -> None:
+    service.call(EditMemory(kettle, text="The samovar"))
+
+    with pytest.raises(BatchChanged, match="nothing was done"):
+        service.call(
+            EditMemory(kettle, text="The pot", if_text="The kettle is at 10.0.0.7")
+        )
+    service.call(EditMemory(kettle, text="The pot", if_text="The samovar"))
+
+    got = service.call(Get(kettle)).memory
+    assert got
+    assert got.content == "The pot"
+
+
+def test_an_original_of_another_time_or_session_returns_to_working_memory(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", *TRIO))
+
+    moved = service.call(EditMemory("2", session="elsewhere"))
+    earlier = service.call(EditMemory("3", created_at=NOON - timedelta(days=9)))
+    within = service.call(
+        EditMemory("1", created_at=NOON - timedelta(hours=3, minutes=-1))
+    )
+
+    assert (moved.restored, earlier.restored, within.restored) == (1, 1, 1)
+    assert [get_memory(store, id).tier for id in "123"] == [Tier.WORKING] * 3
+    assert not any(get_memory(store, id).pinned for id in "123")
+
+
+def test_a_time_within_its_episode_leaves_an_original_there(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", *TRIO))
+
+    edited = service.call(
+        EditMemory("1", created_at=NOON - timedelta(hours=2, minutes=30))
+    )
+
+    assert (edited.changed, edited.restored) == (1, 0)
+    episode = get_episode(store, "e")
+    assert episode.covers_from == NOON - timedelta(hours=2, minutes=30)
+    assert [original.id for original in store.memories.originals("e")] == [
+        "1",
+        "2",
+        "3",
+    ]
+
+
+def test_a_whole_session_is_renamed_with_its_summaries(
+    store: SqliteStore, service: MemoryService, summarizer: FakeSummarizer
+) -> None:
+    remember_batch(store, *TRIO, memory("4"))
+    consolidate(store, promotion("e", *TRIO))
+    before = get_episode(store, "e")
+    session = before.session
+
+    edited = service.call(EditMemory(of_session=session, session="new", source="s"))
+
+    episode = get_episode(store, "e")
+    assert (edited.changed, edited.restored) == (4, 0)
+    assert (episode.session, episode.source, episode.content) == (
+        "new",
+        "s",
+        before.content,
+    )
+    assert summarizer.calls == []
+    assert {get_memory(store, id).session for id in "1234"} == {"new"}
+
+
+def test_with_pruned_originals_the_summary_stays(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    service.call(Remember("The kettle", id="m"))
+    run_cycle(cycle)
+    clock.advance(days=9)
+    service.call(Prune(keep_days=1))
+
+    with pytest.raises(WordsPruned):
+        service.call(EditMemory("m", text="The samovar"))
+    renamed = service.call(EditMemory("m", session="elsewhere"))
+
+    assert (renamed.changed, renamed.restored) == (1, 0)
+    assert episode_of(store, "m").session == "elsewhere"
+
+
+def test_pruning_takes_the_history_too(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    service.call(Remember("The kettle", id="m"))
+    service.call(EditMemory("m", text="The samovar"))
+    run_cycle(cycle)
+    clock.advance(days=9)
+    service.call(Prune(keep_days=1))
+
+    assert store.changes.revisions("m") == []
+
+
+def test_a_file_that_is_read_again_knows_an_edited_memory(
+    service: MemoryService, kettle: str
+) -> None:
+    service.call(EditMemory(kettle, text="The samovar"))
+
+    again = service.call(Remember("The kettle is at 10.0.0.7", id=kettle))
+
+    assert not again.stored
+    got = service.call(Get(kettle)).memory
+    assert got
+    assert got.content == "The samovar"
+
+
+def test_an_edit_while_its_group_is_summarized_fails_the_group(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+) -> None:
+    remember_batch(
+        store, *(memory(f"m{at}", f"the kettle {at} " * 40) for at in range(6))
+    )
+    edits: list[Edited] = []
+
+    def edit(_: object) -> None:
+        if not edits:
+            edits.append(service.call(EditMemory("m0", text="The samovar")))
+
+    summarizer.meanwhile = edit
+    run_cycle(cycle)
+
+    assert edits
+    assert get_memory(store, "m0").tier is Tier.WORKING
+    run_cycle(cycle)
+    assert get_memory(store, "m0").tier is Tier.ARCHIVE
+    assert "samovar" in episode_of(store, "m0").content
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (EditMemory("e", text="x"), "is a summary"),
+        (EditMemory("1"), "say what to change"),
+        (EditMemory(["1", "2"], text="x"), "text is for one memory"),
+        (EditMemory(query="ibex", importance=1), "importance is for one memory"),
+        (EditMemory(session="x"), "say which memories"),
+    ],
+)
+def test_an_edit_that_cannot_be_meant_says_so(
+    store: SqliteStore, service: MemoryService, request_: EditMemory, message: str
+) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", *TRIO))
+
+    with pytest.raises(InvalidRequest, match=message):
+        service.call(request_)
+
+
+def test_no_more_than_a_hundred_revisions_are_kept(
+    store: SqliteStore, service: MemoryService, kettle: str
+) -> None:
+    for number in range(103):
+        service.call(EditMemory(kettle, text=f"number {number}"))
+
+    with closing(sqlite3.connect(store.database)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM revision").fetchone()
+    assert count == 100
+    assert service.call(Get(kettle, history=True)).revisions[0].text == "number 101"
