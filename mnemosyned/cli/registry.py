@@ -109,6 +109,13 @@ _ROWS = (
         "mnem log --limit 20",
     ),
     Command(
+        "edit",
+        "change",
+        "Change the words of a memory, or where it belongs.",
+        f"{_CLI}.edit:edit",
+        'mnem edit 01M2B9QW --text "We deploy on Mondays."',
+    ),
+    Command(
         "tag",
         "change",
         "Give memories tags.",

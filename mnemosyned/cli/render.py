@@ -43,6 +43,7 @@ RENDERERS = {
     "CycleReport": "show_sleep:cycle",
     "Logged": "show_sleep:logged",
     "Forgotten": "show_retention:forgotten",
+    "Edited": "show_changes:edited",
     "Tagged": "show_changes:tagged",
     "Pinned": "show_changes:pinned",
     "BackedUp": "show_retention:backed_up",
@@ -60,6 +61,7 @@ RENDERERS = {
 NUMBERED = {"Listed", "Recalled"}
 """Lists whose renderers take the number of their first entry."""
 REMARKS = {
+    "Edited": "show_changes:on_edited",
     "Acknowledged": "show_memories:on_acknowledged",
     "Recalled": "show_memories:on_recalled",
     "Listed": "show_lists:on_listed",

@@ -1,11 +1,11 @@
-"""Results of tag, untag, pin and unpin as the shell client shows them."""
+"""Results of edit, tag, untag, pin and unpin as the shell client shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from mnemosyned.terminal import counted, when, wrapped
-from mnemosyned.verbs.changes import Pinned, Tagged
+from mnemosyned.verbs.changes import Edited, Pinned, Tagged
 from mnemosyned.verbs.selection import Foreseen
 
 
@@ -17,6 +17,35 @@ def preview_lines(result: Foreseen) -> Iterator[str]:
         yield wrapped(f"{when(line.created_at)}  {who}: {words}")
     if result.further:
         yield f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}"
+
+
+def edited(result: Edited) -> str:
+    """The memories that were edited, or would be."""
+    if not result.memories:
+        return "no memory matches"
+    memories = counted(result.memories, "memory")
+    if result.dry_run:
+        return "\n".join([f"would edit {memories}", *preview_lines(result)])
+    if result.id:
+        return f"{result.id} is edited" if result.changed else "nothing was changed"
+    return f"{result.changed:,} of {memories} edited"
+
+
+def on_edited(result: Edited) -> str:
+    """What else became of the memories."""
+    notes = []
+    if result.secrets:
+        notes.append(f"a secret in it was {result.secrets}")
+    if result.restored:
+        notes.append(
+            f"{counted(result.restored, 'original')} back in working memory; the next sleep "
+            "consolidates where it belongs now"
+        )
+    if result.kept:
+        notes.append(
+            f"{counted(result.kept, 'original')} left: its summary is all that pruning left"
+        )
+    return "\n".join(filter(None, [*notes, result.note]))
 
 
 def tagged(result: Tagged) -> str:

@@ -17,6 +17,7 @@ from mnemosyned.domain.memory import (
     MemoryRecord,
     Tier,
 )
+from mnemosyned.domain.revisions import Revision
 from mnemosyned.domain.search.results import Hit, Line
 from mnemosyned.terminal import (
     LINE_CHARS,
@@ -162,7 +163,8 @@ def _notes(hit: Hit) -> list[str]:
 def got(result: Got) -> str:
     """One memory or episode in full."""
     if result.memory:
-        return _memory(result.memory)
+        earlier = [_revision(revision) for revision in result.revisions]
+        return "\n\n".join([_memory(result.memory), *earlier])
     return _episode(result.episode) if result.episode else ""
 
 
@@ -177,12 +179,27 @@ def _memory(memory: MemoryRecord) -> str:
         ("importance", f"{memory.importance:g}"),
         ("pinned", "yes" if memory.pinned else ""),
         ("tags", ", ".join(memory.tags)),
+        ("edited", _edited(memory)),
         ("metadata", str(dict(memory.metadata)) if memory.metadata else ""),
         ("episode", memory.episode or ""),
         ("valid until", _until(memory.valid_until)),
         ("superseded", _superseded(memory.superseded_at, memory.superseded_by)),
     ]
     return f"{pairs(rows)}\n\n{_words(memory)}"
+
+
+def _edited(memory: MemoryRecord) -> str:
+    if not memory.edited_at:
+        return ""
+    return f"{when(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
+
+
+def _revision(revision: Revision) -> str:
+    """What a memory was until a change."""
+    head = click.style(f"until {when(revision.changed_at)}", dim=True)
+    fields = [f"   {name}: {value}" for name, value in revision.fields.items()]
+    text = [] if revision.text is None else [indented(revision.text)]
+    return "\n".join([head, *fields, *text])
 
 
 def _words(memory: MemoryRecord) -> str:
@@ -256,5 +273,7 @@ def expanded(result: Expanded) -> str:
         stamp = click.style(f"{when(memory.created_at)}{who}  {memory.id}", dim=True)
         if memory.superseded_at:
             stamp += f"  superseded {_superseded(memory.superseded_at, memory.superseded_by)}"
+        if memory.edited_at:
+            stamp += f"  edited {_edited(memory)}"
         lines.append(f"{stamp}\n{indented(_words(memory))}")
     return "\n".join(lines)

@@ -61,6 +61,7 @@ def words_of(command: str, episode: str, lesson: str, file: Path) -> list[str]:
         "consolidate": ["consolidate", "--dry-run", "--force"],
         "forget": ["forget", "said", "--dry-run"],
         "undo": ["undo", "--dry-run"],
+        "edit": ["edit", "tea", "--role", "guest"],
         "tag": ["tag", "a,b", "tea"],
         "untag": ["untag", "b", "tea"],
         "pin": ["pin", "tea"],

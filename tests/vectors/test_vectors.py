@@ -24,6 +24,7 @@ from mnemosyned.domain.statuses import EmbedderState
 from mnemosyned.service.policies import PolicyHolder
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.changes import EditMemory
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
 from mnemosyned.verbs.sleep import Sleep
@@ -325,3 +326,33 @@ def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
     wait_until_embedded(service, 1)
 
     assert store.vectors.embedded(1, after=0, limit=10) == [2]
+
+
+def test_an_edited_memory_is_found_by_its_new_meaning(service: MemoryService) -> None:
+    (id,) = remember_all(service, "The tesla came on Tuesday")
+    wait_until_embedded(service, 1)
+
+    service.call(EditMemory(id, text="The plums are ripe, says the tooth fairy"))
+    wait_until(lambda: bool(service.call(Recall(query="dentist")).hits))
+
+    assert service.call(Recall(query="her new car")).hits == []
+    assert service.call(Status()).embedder.embedded == 1
+
+
+def test_a_vector_of_earlier_words_made_during_an_edit_is_made_again(
+    open_service: Open, embedder: FakeEmbedder
+) -> None:
+    service = open_service(embedder)
+    wait_until(lambda: service.call(Status()).embedder.state is EmbedderState.READY)
+    edits: list[str] = []
+
+    def edit(texts: Sequence[str]) -> None:
+        if not edits:
+            edits.extend(texts)
+            service.call(EditMemory("m", text="A tooth hurts"))
+
+    embedder.meanwhile = edit
+    service.call(Remember("The tesla came", id="m"))
+    wait_until(lambda: bool(service.call(Recall(query="dentist")).hits))
+
+    assert service.call(Recall(query="her new car")).hits == []
