@@ -44,6 +44,7 @@ from mnemosyned.summarizers.parallel import ParallelSummarizer
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
+    from mnemosyned.assembly.watching import WatcherHost
     from mnemosyned.hooks.service import HookService
     from mnemosyned.vectors.indexer import Vectors
 
@@ -67,6 +68,8 @@ class OpenMemory:
     config: Config
     """The settings as they were read last."""
     started_with: Config
+    watcher: WatcherHost | None = None
+    """Follows folders; only where a socket is served."""
 
     def reconfigure(self, config: Config) -> None:
         """Apply the settings that need no restart. Raises `ConfigInvalid`."""
@@ -76,6 +79,8 @@ class OpenMemory:
             summarizer = make_summarizer(config, cycle.clock, cycle.gate)
         self.policies.current = make_policies(config, summarizer or cycle.lease.current)
         self.sleeper.reschedule()
+        if self.watcher:
+            self.watcher.reconfigure(config)
         if summarizer:
             cycle.lease.replace(summarizer)
         changed = changed_keys(self.started_with, config)
@@ -162,13 +167,24 @@ def open_memory(
             events=events,
         )
         stack.enter_context(sleeper)
-        hooks = None
+        hooks = watcher = None
         if socket:
             hooks = stack.enter_context(
                 _make_hooks(service, store, cycle.clock, policies)
             )
+            watcher = stack.enter_context(
+                _make_watcher(service, store, hooks, gate, config)
+            )
         yield OpenMemory(
-            service, sleeper, retention, policies, store.agents, hooks, config, config
+            service,
+            sleeper,
+            retention,
+            policies,
+            store.agents,
+            hooks,
+            config,
+            config,
+            watcher,
         )
 
 
@@ -185,6 +201,22 @@ def _make_hooks(
         learnings=store.learnings,
         clock=clock,
         policies=policies,
+    )
+
+
+def _make_watcher(
+    service: MemoryService,
+    store: MemoryStore,
+    hooks: HookService,
+    gate: ForegroundGate,
+    config: Config,
+) -> WatcherHost:
+    """Build the host of the watcher."""
+    # Loaded here, as above.
+    from mnemosyned.assembly.watching import WatcherHost  # noqa: PLC0415
+
+    return WatcherHost(
+        service=service, store=store, capture=hooks.capture, gate=gate, config=config
     )
 
 

@@ -207,6 +207,13 @@ _ROWS = (
         "mnem export memory.jsonl",
     ),
     Command(
+        "watch",
+        "files",
+        "Follow folders: what is added to their files is remembered.",
+        f"{_CLI}.watch:watch",
+        "mnem watch ~/notes ~/.claude/projects",
+    ),
+    Command(
         "backup",
         "keep",
         "Write a complete copy of the database to a file.",

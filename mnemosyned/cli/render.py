@@ -56,6 +56,7 @@ RENDERERS = {
     "Assembled": "show_conversation:assembled",
     "Shortened": "show_conversation:shortened",
     "Stats": "show_status:stats",
+    "Watching": "show_watch:watching",
 }
 """By the name of a result's class: `module:function` of this package."""
 NUMBERED = {"Listed", "Recalled"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mnemosyned.cli.show_retention import REMEDY
+from mnemosyned.cli.show_watch import status_line
 from mnemosyned.domain.memory import Tier
 from mnemosyned.domain.statuses import (
     EmbedderState,
@@ -52,6 +53,7 @@ def stats(stats: Stats) -> str:
         ("schema", str(stats.schema_version)),
         ("backups", _backups(stats)),
         ("restart", _restart(stats)),
+        ("watching", status_line(stats.watched)),
         (
             "forgotten",
             "words are still to be purged from the file" if stats.purge_due else "",

@@ -195,6 +195,8 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
     """A value as its setting has it. Raises `ConfigInvalid`."""
     if key not in KEYS:
         raise ConfigInvalid(f"{where}: unknown key {key}{_suggestion(key)}", field=key)
+    if key in _LISTS and isinstance(value, str):
+        value = [part for part in value.split(os.pathsep) if part]
     try:
         converted = msgspec.convert(value, KEYS[key], strict=strict)
     except msgspec.ValidationError as error:
@@ -260,6 +262,8 @@ _FURTHER_CHECKS: dict[str, Callable[[Any], str]] = {
     "backup.keep": _keep_problem,
 }
 """Checks of the text of a setting: each returns what is wrong, or nothing."""
+_LISTS = {"watch.paths"}
+"""Settings with several values, which may also be a text with colons between them."""
 _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
 """An example of each value that a pattern checks."""
 _YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}

@@ -138,6 +138,16 @@ class HooksConfig(_Section, frozen=True):
     tell: bool = True
 
 
+class WatchConfig(_Section, frozen=True):
+    """Folders that are followed, besides those of `mnem watch`."""
+
+    paths: Annotated[list[str], Meta(max_length=100)] = msgspec.field(
+        default_factory=list
+    )
+    files_max: Annotated[int, Meta(ge=1, le=200_000)] = 20_000
+    settle_s: Annotated[float, Meta(ge=0, le=600)] = 5.0
+
+
 class EmbeddingConfig(_Section, frozen=True):
     """The embedding model that recall uses besides words, if any."""
 
@@ -185,6 +195,7 @@ class Config(_Section, frozen=True):
     context: ContextConfig = msgspec.field(default_factory=ContextConfig)
     learnings: LearningsConfig = msgspec.field(default_factory=LearningsConfig)
     hooks: HooksConfig = msgspec.field(default_factory=HooksConfig)
+    watch: WatchConfig = msgspec.field(default_factory=WatchConfig)
     embedding: EmbeddingConfig = msgspec.field(default_factory=EmbeddingConfig)
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)

@@ -131,13 +131,14 @@ class Capture:
         messages: Sequence[TranscriptMessage],
         *,
         conversation: str = "",
+        by_hook: bool = True,
     ) -> int:
         """Store the messages that are new, and return how many. Raises what storing raises.
 
-        While capture is switched off they are passed over for good.
+        Those of hooks are passed over for good while capture is switched off.
         """
         stored = 0
-        if not self._policies.hooks.capture:
+        if by_hook and not self._policies.hooks.capture:
             return stored
         for start in range(0, len(messages), BATCH):
             batch = messages[start : start + BATCH]

@@ -74,6 +74,7 @@ from mnemosyned.verbs.retention import (
 )
 from mnemosyned.verbs.sleep import Log, Logged, Sleep, Undo
 from mnemosyned.verbs.status import SleepStatus, Stats, Status
+from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
 
 # Loaded by who has an embedding model.
 if TYPE_CHECKING:
@@ -83,6 +84,15 @@ R = TypeVar("R")
 
 STOP_WAIT_S = 3_000.0
 """How long somebody who stops a cycle waits for its present batch, which a model may write."""
+
+
+def _watch_nothing(request: Watch) -> Watching:
+    """Refuse to follow folders. Raises `InvalidRequest`."""
+    if request.paths:
+        raise InvalidRequest(
+            "only the daemon follows folders; start it, and ask it", field="paths"
+        )
+    return Watching([])
 
 
 class SystemClock:
@@ -129,6 +139,8 @@ class MemoryService:
             on_restored=self._after_restoring,
             postpone_sleep=sleeper.postpone,
         )
+        self.watched: Callable[[], list[WatchedFolder]] = list
+        """Describes the folders that are followed."""
 
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
         """Return the implementation of each verb."""
@@ -197,7 +209,12 @@ class MemoryService:
             RemoveLearning: learnings.remove,
             Context: context.context,
             Compact: self.compact,
+            Watch: _watch_nothing,
         }
+
+    def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
+        """Have another part do a verb, which only some memories have."""
+        self._verbs[verb] = answer
 
     def call(self, request: Request[R]) -> R:
         """Run one verb. Raises an error of the domain, never half of the work."""
@@ -410,6 +427,7 @@ class MemoryService:
             ),
             purge_due=self._store.deletion.purge_due(),
             agents=self._store.agents.activity(),
+            watched=self.watched(),
             backup=self._keeper.status(),
             restart_needed=list(self._policies.restart_needed),
             problems=self._store.maintenance.problems(),

@@ -82,14 +82,15 @@ def read_transcript(
     position: int = 0,
     file: str = "",
     bytes_max: int = BYTES_MAX,
+    anywhere: bool = False,
     finished: bool = False,
 ) -> Reading:
     """Read on from a position; from the beginning where the file was replaced or cut.
 
-    With `finished` the user named a file that nobody writes to: it may have any name and owner,
-    and its last line no end. Raises `TranscriptRefused`.
+    With `anywhere` the user named the file, which may have any name and owner; with `finished`
+    nobody writes to it any more, so that its last line needs no end. Raises `TranscriptRefused`.
     """
-    descriptor, status = _opened(path, anywhere=finished)
+    descriptor, status = _opened(path, anywhere=anywhere)
     try:
         identity = f"{status.st_dev}:{status.st_ino}"
         size = status.st_size

@@ -27,6 +27,7 @@ from mnemosyned.verbs.request import Request, result_type
 from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
 from mnemosyned.verbs.sleep import Log, Sleep, Undo
 from mnemosyned.verbs.status import Status
+from mnemosyned.verbs.watching import Watch
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -98,6 +99,7 @@ class VerbTable:
     restore = Verb(Restore)
     prune = Verb(Prune)
     backup = Verb(Backup)
+    watch = Verb(Watch)
     status = Verb(Status)
     log = Verb(Log)
     learn = Verb(Learn)

@@ -88,6 +88,8 @@ class Request(
 
     writes: ClassVar[bool] = False
     """Whether the verb can change the store, and so is refused once the daemon is stopping."""
+    local_only: ClassVar[bool] = False
+    """Whether it is out of reach over TCP, as it reads this machine's files."""
     takes_long: ClassVar[bool] = False
     """Whether it may take long, as it works through many memories step by step."""
     repeatable: ClassVar[bool] = False

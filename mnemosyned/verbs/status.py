@@ -10,6 +10,7 @@ from mnemosyned.domain.cycles import Progress
 from mnemosyned.domain.memory import Tier, TierTotals
 from mnemosyned.domain.statuses import AgentActivity, EmbedderStatus, SummarizerStatus
 from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.watching import WatchedFolder
 
 
 class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +72,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     backup: BackupStatus = BackupStatus()
     restart_needed: list[str] = msgspec.field(default_factory=list)
     """Settings that were changed, and are in force only after a restart."""
+    watched: list[WatchedFolder] = msgspec.field(default_factory=list)
+    """Folders whose files are followed."""
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
 

@@ -29,7 +29,8 @@ def _resource(service: MemoryService, verb: type[Request[Any]]) -> Resource:
         return Response(HTTPStatus.OK, msgspec.json.encode(result))
 
     route: Route = call
-    return Resource(route, methods=("POST",) if verb.writes else ("GET", "POST"))
+    methods = ("POST",) if verb.writes else ("GET", "POST")
+    return Resource(route, methods=methods, local_only=verb.local_only)
 
 
 def _parsed(verb: type[Request[Any]], request: HttpRequest) -> Request[Any]:

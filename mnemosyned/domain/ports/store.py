@@ -18,6 +18,7 @@ from mnemosyned.domain.ports.retention import RetentionStore, UndoStore
 from mnemosyned.domain.ports.rollups import RollupStore
 from mnemosyned.domain.ports.search import SearchStore
 from mnemosyned.domain.ports.sleep import SleepStore
+from mnemosyned.domain.ports.watching import WatchStore
 
 
 class MemoryStore(Protocol):
@@ -94,6 +95,11 @@ class MemoryStore(Protocol):
     @property
     def exchange(self) -> ExchangeStore:
         """Export and exact import."""
+        ...
+
+    @property
+    def watches(self) -> WatchStore:
+        """Folders that are followed, and how far their files were read."""
         ...
 
     @property

@@ -30,6 +30,7 @@ from mnemosyned.storage.sqlite.stores.search import SqliteSearch
 from mnemosyned.storage.sqlite.stores.sleep import SqliteSleep
 from mnemosyned.storage.sqlite.stores.undo import SqliteUndo
 from mnemosyned.storage.sqlite.stores.vectors import SqliteVectors
+from mnemosyned.storage.sqlite.stores.watching import SqliteWatches
 from mnemosyned.storage.sqlite.tables.purge import Purge
 
 READERS = 4
@@ -73,6 +74,7 @@ class SqliteStore:
         self.clock = SqliteClock(*shared)
         self.agents = SqliteAgents(*shared)
         self.exchange = SqliteExchange(*shared)
+        self.watches = SqliteWatches(*shared)
         self.maintenance = SqliteMaintenance(
             *shared,
             custody=self._custody,

@@ -57,7 +57,9 @@ def _read_on(source: Source, begin: int) -> Reading:
     if path.endswith(".json") and status.st_size > DOCUMENT_BYTES_MAX:
         raise TranscriptRefused(f"it exceeds {DOCUMENT_BYTES_MAX:,} bytes")
     file = f"{status.st_dev}:{status.st_ino}"
-    return read_transcript(path, position=begin, file=file, finished=True)
+    return read_transcript(
+        path, position=begin, file=file, anywhere=True, finished=True
+    )
 
 
 def _records(

@@ -1,0 +1,103 @@
+"""The watcher, built when the first folder is followed."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Self
+
+from mnemosyned.config import Config
+from mnemosyned.domain.ports.store import MemoryStore
+from mnemosyned.hooks.capture import Capture
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.throttle import ForegroundGate
+from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
+
+if TYPE_CHECKING:
+    from mnemosyned.watch.policy import WatchPolicy
+    from mnemosyned.watch.watcher import Watcher
+
+
+class WatcherHost:
+    """Holds the watcher, if any folder is followed; safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        service: MemoryService,
+        store: MemoryStore,
+        capture: Capture,
+        gate: ForegroundGate,
+        config: Config,
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._capture = capture
+        self._gate = gate
+        self._config = config
+        self._lock = threading.Lock()
+        self._watcher: Watcher | None = None
+
+    def __enter__(self) -> Self:
+        self._service.provide(Watch, self.watch)
+        self._service.watched = self.folders
+        if self._config.watch.paths or self._store.watches.folders():
+            self._present()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            watcher, self._watcher = self._watcher, None
+        if watcher:
+            watcher.__exit__()
+
+    def watch(self, request: Watch) -> Watching:
+        """Follow more folders or fewer, and list them."""
+        return self._present().watch(request)
+
+    def folders(self) -> list[WatchedFolder]:
+        """Describe what is followed."""
+        watcher = self._watcher
+        return watcher.folders() if watcher else []
+
+    def reconfigure(self, config: Config) -> None:
+        """Follow what the settings say now."""
+        self._config = config
+        if self._watcher:
+            self._watcher.reconfigure(_policy(config))
+        elif config.watch.paths:
+            self._present()
+
+    def _present(self) -> Watcher:
+        # Loaded here: where nothing is followed the start does not wait for it.
+        from mnemosyned.watch.reader import FileReader  # noqa: PLC0415
+        from mnemosyned.watch.watcher import LIMITS, Watcher  # noqa: PLC0415
+
+        with self._lock:
+            if self._watcher is None:
+                clock = self._service.sleeper.cycle.clock
+                reader = FileReader(
+                    service=self._service,
+                    watches=self._store.watches,
+                    agents=self._store.agents,
+                    capture=self._capture,
+                    clock=clock,
+                    limits=LIMITS,
+                )
+                self._watcher = Watcher(
+                    watches=self._store.watches,
+                    reader=reader,
+                    clock=clock,
+                    gate=self._gate,
+                    policy=_policy(self._config),
+                ).__enter__()
+            return self._watcher
+
+
+def _policy(config: Config) -> WatchPolicy:
+    # Loaded here, as above.
+    from mnemosyned.watch.policy import WatchPolicy  # noqa: PLC0415
+
+    watch = config.watch
+    return WatchPolicy(
+        paths=tuple(watch.paths), files_max=watch.files_max, settle_s=watch.settle_s
+    )

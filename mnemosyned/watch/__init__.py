@@ -1,0 +1,1 @@
+"""Folders that are followed: files that grow or change in them are remembered."""

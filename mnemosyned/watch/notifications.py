@@ -1,0 +1,81 @@
+"""Events of the file system, by inotify through watchdog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import BaseObserver
+
+CLOSE_S = 5.0
+
+
+class Notifications:
+    """Tells which paths changed below some folders."""
+
+    def __init__(self, on_change: Callable[[str], None]) -> None:
+        """`on_change` is called with the path of each file, in a thread of its own."""
+        self._on_change = on_change
+        self._observer: BaseObserver | None = None
+
+    def follow(self, folders: list[str]) -> dict[str, str]:
+        """Follow these folders in place of those before; returns why some cannot be followed."""
+        self.close()
+        if not folders:
+            return {}
+        # Loaded here: where nothing is followed it would be memory for nothing.
+        from watchdog.observers import Observer  # noqa: PLC0415
+
+        observer = Observer()
+        problems = {}
+        for folder in folders:
+            try:
+                self._schedule(observer, folder)
+            except OSError as error:
+                problems[folder] = f"no events: {error.strerror or error}"
+        observer.start()
+        self._observer = observer
+        return problems
+
+    def close(self) -> None:
+        """Stop following."""
+        observer, self._observer = self._observer, None
+        if observer is None:
+            return
+        with suppress(RuntimeError):
+            observer.stop()
+            observer.join(CLOSE_S)
+
+    def _schedule(self, observer: BaseObserver, folder: str) -> None:
+        # Loaded here, as above.
+        from watchdog.events import (  # noqa: PLC0415
+            EVENT_TYPE_CLOSED,
+            EVENT_TYPE_CREATED,
+            EVENT_TYPE_MODIFIED,
+            EVENT_TYPE_MOVED,
+            FileSystemEvent,
+            FileSystemEventHandler,
+        )
+
+        changes = {
+            EVENT_TYPE_CLOSED,
+            EVENT_TYPE_CREATED,
+            EVENT_TYPE_MODIFIED,
+            EVENT_TYPE_MOVED,
+        }
+        on_change = self._on_change
+
+        class Handler(FileSystemEventHandler):
+            """Hands the path of each changed file on."""
+
+            def on_any_event(self, event: FileSystemEvent) -> None:
+                if event.is_directory or event.event_type not in changes:
+                    return
+                on_change(os.fsdecode(event.dest_path or event.src_path))
+
+        is_file = os.path.isfile(folder)  # noqa: PTH113
+        place = os.path.dirname(folder) if is_file else folder  # noqa: PTH120
+        observer.schedule(Handler(), place, recursive=not is_file)

@@ -1,0 +1,39 @@
+"""How folders are followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPolicy:
+    """What the settings say."""
+
+    paths: tuple[str, ...] = ()
+    files_max: int = 20_000
+    """Files followed in all folders together."""
+    settle_s: float = 5.0
+    """Seconds without a change after which a note counts as written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchLimits:
+    """Limits of the thread that follows."""
+
+    grow_s: float = 0.5
+    """How soon a file that grows is read after a change."""
+    settle_max_s: float = 600.0
+    """A note that changes all the time is read after this long."""
+    retry_s: float = 30.0
+    """Pause after a failure of the store."""
+    rest_s: float = 0.02
+    """Pause between two readings."""
+    rescan_s: float = 600.0
+    """How often folders are looked through for what no event told."""
+    poll_s: float = 10.0
+    """The same where events cannot be had."""
+    read_bytes: int = 1 << 20
+    """Bytes of a transcript read at a time."""
+    batch: int = 100
+    folders_max: int = 20_000
+    """Folders below the followed ones that events are asked for."""

@@ -1,0 +1,279 @@
+"""`Watcher`: the thread that follows folders, and the verb that names them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from mnemosyned.domain.errors import (
+    InvalidRequest,
+    MnemosynedError,
+    NotFound,
+    ShuttingDown,
+)
+from mnemosyned.domain.ports.clock import Clock
+from mnemosyned.domain.ports.watching import WatchStore
+from mnemosyned.logs import logger
+from mnemosyned.sleep.throttle import ForegroundGate
+from mnemosyned.verbs.watching import PATHS_MAX, Watch, WatchedFolder, Watching
+from mnemosyned.watch.notifications import Notifications
+from mnemosyned.watch.policy import WatchLimits, WatchPolicy
+from mnemosyned.watch.queue import DueFiles
+from mnemosyned.watch.reader import FileReader
+from mnemosyned.watch.scan import Scan, files_below, may_have_format, state_of
+
+LIMITS = WatchLimits()
+BUSY_WAITS_MAX = 50
+"""Rests that one reading waits for requests at most."""
+
+log = logger()
+
+
+class Watcher:
+    """Follows folders; safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        watches: WatchStore,
+        reader: FileReader,
+        clock: Clock,
+        gate: ForegroundGate,
+        policy: WatchPolicy,
+        limits: WatchLimits = LIMITS,
+    ) -> None:
+        self._watches = watches
+        self._reader = reader
+        self._clock = clock
+        self._gate = gate
+        self._policy = policy
+        self._limits = limits
+        self._due = DueFiles(files_max=policy.files_max)
+        self._notifications = Notifications(self._note_change)
+        self._problems: dict[str, str] = {}
+        self._roots: list[str] = []
+        self._changed = threading.Event()
+        self._scanning = False
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._folders():
+            self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._due.stop()
+        if self._thread:
+            self._thread.join(10.0)
+        self._notifications.close()
+
+    def reconfigure(self, policy: WatchPolicy) -> None:
+        """Follow what the settings say now."""
+        self._policy = policy
+        self._apply()
+
+    # ----------------------------------------------------------------- verb
+
+    def watch(self, request: Watch) -> Watching:
+        """Follow more folders or fewer, and list them."""
+        for path in request.paths:
+            if request.remove:
+                self._remove(path)
+            else:
+                self._add(path)
+        if request.paths:
+            self._apply()
+        return Watching(self.folders(), len(self._due) + self._scanning)
+
+    def folders(self) -> list[WatchedFolder]:
+        """Describe what is followed."""
+        return [
+            self._described(path, by_settings=by_settings)
+            for path, by_settings in self._folders().items()
+        ]
+
+    def _add(self, path: str) -> None:
+        problem = _unfit(path)
+        if problem:
+            raise InvalidRequest(f"{path} cannot be watched: {problem}", field="paths")
+        folders = self._folders()
+        if len(folders) >= PATHS_MAX and path not in folders:
+            raise InvalidRequest(
+                f"{PATHS_MAX} folders are watched already; remove one, or watch one above them",
+                field="paths",
+            )
+        self._watches.add_folder(_plain(path), self._clock.now())
+
+    def _remove(self, path: str) -> None:
+        if self._watches.remove_folder(_plain(path)):
+            return
+        if _plain(path) in self._folders():
+            raise InvalidRequest(
+                f"{path} is watched by the setting watch.paths; remove it there",
+                field="paths",
+            )
+        raise NotFound(f"{path} is not watched; mnem watch --list shows what is")
+
+    def _folders(self) -> dict[str, bool]:
+        """Return what is followed, and whether it is by the settings."""
+        named = self._policy.paths
+        configured = [_plain(str(Path(path).expanduser())) for path in named]
+        added = dict.fromkeys(self._watches.folders(), False)
+        return {**added, **dict.fromkeys(configured, True)}
+
+    def _described(self, path: str, *, by_settings: bool) -> WatchedFolder:
+        totals = self._watches.totals(path)
+        return WatchedFolder(
+            path=path,
+            added_by="settings" if by_settings else "command",
+            files=totals.files,
+            stored=totals.stored,
+            read_at=totals.read_at,
+            problem=_unfit(path) or self._problems.get(path, ""),
+        )
+
+    # --------------------------------------------------------------- thread
+
+    def _apply(self) -> None:
+        """Have the thread take up what is followed now."""
+        if self._thread is None:
+            if not self._folders():
+                return
+            self._start()
+        self._changed.set()
+        self._due.wake()
+
+    def _start(self) -> None:
+        self._changed.set()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._due.stopping:
+            try:
+                self._follow()
+            except Exception:
+                log.exception("watch_failed")
+                self._due.rest(self._limits.retry_s)
+
+    def _follow(self) -> None:
+        """Read what is due, and in between what a scan finds, until it is time to stop."""
+        scan: Iterator[str] = iter(())
+        rescan_at = 0.0
+        while not self._due.stopping:
+            if self._changed.is_set():
+                self._changed.clear()
+                self._begin()
+                rescan_at = 0.0
+            if not self._scanning and time.monotonic() >= rescan_at:
+                scan, self._scanning = self._scan(), True
+            path = self._due.next(
+                0.0 if self._scanning else max(0.0, rescan_at - time.monotonic())
+            )
+            if not path and self._scanning:
+                path = next(scan, "")
+                if not path:
+                    self._scanning = False
+                    pause = self._limits
+                    rescan_at = time.monotonic() + (
+                        pause.poll_s if self._problems else pause.rescan_s
+                    )
+            if path:
+                self._read(path)
+
+    def _begin(self) -> None:
+        self._roots = list(self._folders())
+        fit = [root for root in self._roots if not _unfit(root)]
+        self._problems = self._notifications.follow(fit)
+        for folder, problem in self._problems.items():
+            log.warning("watch_without_events", folder=folder, reason=problem)
+
+    def _scan(self) -> Iterator[str]:
+        """Yield the files that are not as they were when they were last read."""
+        room = self._policy.files_max
+        for root in self._roots:
+            scan = Scan()
+            states = self._watches.states(root)
+            for file in files_below(root, scan):
+                if room <= 0:
+                    limit = f"only {self._policy.files_max:,} files are followed; raise watch.files_max"
+                    self._problems[root] = limit
+                    return
+                room -= 1
+                if states.pop(file.path, None) != (file.size, file.modified_ns):
+                    yield file.path
+            missing = [path for path in states if state_of(path) is None]
+            # Those that moved were found under their new name by now.
+            self._watches.drop_files(missing)
+
+    def _read(self, path: str) -> None:
+        try:
+            stored = self._reader.read(path, self._rest)
+        except ShuttingDown:  # the rest is read after the next start
+            self._due.rest(self._limits.retry_s)
+            return
+        except MnemosynedError as error:
+            log.warning("watched_file_not_read", code=error.code)
+        except OSError as error:
+            log.info("watched_file_not_read", reason=error.strerror)
+            return
+        except Exception:  # one file must not end it all
+            log.exception("watched_file_not_read")
+            return
+        else:
+            if stored:
+                log.info("watched_file_read", stored=stored)
+            self._rest()
+            return
+        self._due.put(
+            path, after_s=self._limits.retry_s, at_most_s=self._limits.retry_s
+        )
+
+    def _rest(self) -> bool:
+        """Leave the processor to requests; whether it is time to stop."""
+        for _ in range(BUSY_WAITS_MAX):
+            self._due.rest(self._limits.rest_s)
+            if self._due.stopping or not self._gate.busy:
+                break
+        return self._due.stopping
+
+    def _note_change(self, path: str) -> None:
+        """Take up an event; called by another thread."""
+        if not may_have_format(path) or not self._is_followed(path):
+            return
+        limits = self._limits
+        if path.endswith((".jsonl", ".json")) or "hist" in path.rpartition("/")[2]:
+            self._due.put(path, after_s=limits.grow_s, at_most_s=limits.grow_s)
+        else:
+            settle = self._policy.settle_s
+            self._due.put(path, after_s=settle, at_most_s=limits.settle_max_s)
+
+    def _is_followed(self, path: str) -> bool:
+        """Whether a path is below what is followed, and not in a hidden folder there."""
+        for root in self._roots:
+            if path == root:
+                return True
+            below = path.removeprefix(f"{root}/")
+            if below != path:
+                return not any(part.startswith(".") for part in below.split("/")[:-1])
+        return False
+
+
+def _plain(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def _unfit(path: str) -> str:
+    """Return why a path cannot be followed; empty if it can."""
+    if not os.path.isabs(path):  # noqa: PTH117
+        return "its path is not absolute"
+    plain = _plain(path)
+    if plain in {"/", _plain(str(Path.home()))}:
+        return "it holds everything; name folders in it"
+    if not os.path.exists(plain):  # noqa: PTH110
+        return "there is no such folder or file"
+    return "" if os.access(plain, os.R_OK) else "permission denied"
