@@ -28,7 +28,7 @@ def watch(
     remove: bool,
     as_json: bool,
 ) -> None:
-    """Follow folders: what is added to their files is remembered.
+    """Follow folders, and list those that are followed.
 
     Transcripts of agents' tools, notes in Markdown, JSON lines and shell histories are read, also those
     that are there already; the daemon goes on with it after every start. An edited note takes the place

@@ -118,7 +118,7 @@ def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
     for field, value in fields.items():
         option = f"--{field.replace('_', '-')}"
         if field in VERBS[ALIASES.get(name, name)].__match_args__:
-            last.append(value)
+            last += value if isinstance(value, list) else [value]
         elif value is True:
             options.append(option)
         elif isinstance(value, list) and field != "metadata":

@@ -261,6 +261,7 @@ def walk(call: Walker, room: Path) -> None:
     call("log")
     converse(call)
     call("backup", file=str(room / "backup.db"))
+    call("watch", paths=[], remove=False)
     call("status")
 
 
