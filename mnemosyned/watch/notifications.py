@@ -30,13 +30,13 @@ class Notifications:
         from watchdog.observers import Observer  # noqa: PLC0415
 
         observer = Observer()
+        observer.start()
         problems = {}
         for folder in folders:
             try:
                 self._schedule(observer, folder)
             except OSError as error:
                 problems[folder] = f"no events: {error.strerror or error}"
-        observer.start()
         self._observer = observer
         return problems
 

@@ -140,12 +140,11 @@ class Watcher:
 
     def _apply(self) -> None:
         """Have the thread take up what is followed now."""
-        if self._thread is None:
-            if not self._folders():
-                return
+        if self._thread:
+            self._changed.set()
+            self._due.wake()
+        elif self._folders():
             self._start()
-        self._changed.set()
-        self._due.wake()
 
     def _start(self) -> None:
         self._changed.set()
@@ -168,7 +167,8 @@ class Watcher:
             if self._changed.is_set():
                 self._changed.clear()
                 self._begin()
-                rescan_at = 0.0
+                # From the beginning: what changed before there were events is found.
+                scan, self._scanning = self._scan(), True
             if not self._scanning and time.monotonic() >= rescan_at:
                 scan, self._scanning = self._scan(), True
             path = self._due.next(

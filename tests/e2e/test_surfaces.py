@@ -162,6 +162,7 @@ def look(call: Walker) -> None:
     call("list", level="episode")
     call("sessions", limit=1, prefix="k")
     call("sources", limit=5, prefix="co")
+    call("watch", paths=[], remove=False)
 
 
 def walk(call: Walker, room: Path) -> None:
@@ -261,7 +262,6 @@ def walk(call: Walker, room: Path) -> None:
     call("log")
     converse(call)
     call("backup", file=str(room / "backup.db"))
-    call("watch", paths=[], remove=False)
     call("status")
 
 
