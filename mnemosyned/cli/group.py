@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mnemosyned.cli.formats import understand_json_format
 from mnemosyned.cli.registry import COMMANDS, TITLES, Command
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class CommandTable(click.Group):
@@ -25,7 +28,7 @@ class CommandTable(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; a misspelled name gets the nearest ones."""
         name = args[0]
-        if name in COMMANDS or name.startswith("-"):
+        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         # Loaded here: only a mistake needs it.
         from difflib import get_close_matches  # noqa: PLC0415
@@ -34,6 +37,20 @@ class CommandTable(click.Group):
         hint = f" (did you mean {close[0]}?)" if close else ""
         problem = f"there is no command {name!r}{hint}; mnem --help lists them"
         raise click.UsageError(problem, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete names from the table, and options as any command."""
+        # Loaded here: a command that runs completes nothing.
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+        names = [
+            CompletionItem(each.name, help=each.summary)
+            for each in COMMANDS.values()
+            if each.name.startswith(incomplete)
+        ]
+        return names or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(
         self,

@@ -15,15 +15,19 @@ from mnemosyned.domain.errors import InvalidRequest
 STDIN_BYTES_MAX = 64 << 20
 
 
-def fields_typed(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a request from what was typed, with files and standard input read."""
+def fields_typed(given: dict[str, Any], command: str = "") -> dict[str, Any]:
+    """The fields of a command from what was typed, with files and standard input read."""
     fields: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in given.items()
         if value not in (None, ())
     }
-    for name in (FROM_STDIN & given.keys()) - fields.keys():
-        fields[name] = _standard_input('say what to remember: mnem remember "…"')
+    arguments = {name for name, value in given.items() if isinstance(value, tuple)}
+    for name in FROM_STDIN.keys() & arguments:  # an option `--query` is left alone
+        words = fields.get(name, [])
+        fields[name] = " ".join(words)
+        if not words or words == ["-"]:
+            fields[name] = _standard_input(FROM_STDIN[name].format(command))
     if "metadata" in fields:
         fields["metadata"] = _object(fields["metadata"], "--metadata", field="metadata")
     if "tags" in fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -11,8 +12,25 @@ from mnemosyned.verbs.request import Request, fields_of
 
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell takes a file that holds them, or - for its input."""
-FROM_STDIN = {"content"}
-"""Arguments that are read from standard input where they are left out."""
+FROM_STDIN = {
+    "content": "say what to remember: mnem {} We deploy on Tuesdays",
+    "query": "ask something: mnem {} when do we deploy",
+    "message": "say what the message is: mnem {} when do we deploy",
+}
+"""Arguments of several words, which need no quotes: left out, or -, they come from standard input.
+
+The words say what to do where that is a terminal.
+"""
+SHORT = {
+    "limit": "-n",
+    "session": "-s",
+    "source": "-S",
+    "tag": "-t",
+    "tags": "-t",
+    "role": "-r",
+}
+"""Options with a letter of their own, the same in all commands."""
+COMPLETION_VARIABLE = "_MNEM_COMPLETE"
 METAVARS = {"supersedes": "ID", "after": "ID"}
 FIRST = {"tag": "tags", "untag": "tags"}
 """The field of a verb that is the first argument, although it is given by name elsewhere."""
@@ -30,11 +48,13 @@ def parameter(
     """An argument or option whose value stays a word here: the verb's own rules read it."""
     kind, description = _unwrapped(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
-        return _argument(field, kind)
+        argument = _argument(field, kind)
+        suggest_for(argument, verb.verb_name())
+        return argument
     option: str = field.name.replace("_", "-")
     if option == "tags" and "tag" not in verb.__struct_fields__:
         option = "tag"  # given again for each
-    names = [f"--{option}", field.name]
+    names = [f"--{option}", *_short(field.name, verb), field.name]
     help_text = f"{description[:1].upper()}{description[1:]}"
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
@@ -44,7 +64,7 @@ def parameter(
     if field.name in FILES:
         return click.Option(names, metavar="FILE|-", help=f"{help_text}, as JSON.")
     choice = _choice(kind)
-    return click.Option(
+    made = click.Option(
         names,
         required=field.required,
         multiple=_takes_list(kind),
@@ -52,6 +72,26 @@ def parameter(
         metavar=None if choice else _metavar(field.name, kind),
         help=f"{help_text}.{_default(field)}",
     )
+    suggest_for(made, verb.verb_name())
+    return made
+
+
+def _short(name: str, verb: type[Request[Any]]) -> list[str]:
+    """The letter of an option; where two would share one, the first has it."""
+    letter = SHORT.get(name)
+    others = verb.__struct_fields__[: verb.__struct_fields__.index(name)]
+    is_taken = letter in {SHORT.get(other) for other in others}
+    return [letter] if letter and not is_taken else []
+
+
+def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
+    """Let a shell that completes a line ask the daemon for an option's values."""
+    if COMPLETION_VARIABLE not in os.environ:
+        return
+    # Loaded here: a command that runs completes nothing.
+    from mnemosyned.cli.suggestions import suggestion  # noqa: PLC0415
+
+    setattr(parameter, "shell_complete", suggestion(parameter, verb))  # noqa: B010 a method
 
 
 def _argument(
@@ -62,7 +102,10 @@ def _argument(
     if _takes_list(kind) and field.name not in FILES:
         several = f"[{field.name.upper()}]…"
         return click.Argument([field.name], nargs=-1, metavar=several)
-    required = field.required and field.name not in FROM_STDIN
+    if field.name in FROM_STDIN:
+        words = f"[{field.name.upper()}]..."
+        return click.Argument([field.name], nargs=-1, metavar=words)
+    required = field.required
     metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
     return click.Argument([field.name], required=required, metavar=metavar)
 

@@ -11,6 +11,7 @@ from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.confirm import asks, confirmed, must_ask, whole
 from mnemosyned.cli.exits import EXIT_NOTHING
 from mnemosyned.cli.formats import AnswerCommand
+from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.inputs import fields_typed
 from mnemosyned.cli.output import show
 from mnemosyned.cli.parameters import in_order, parameter
@@ -30,12 +31,12 @@ def command_of(name: str, verb: type[Request[Any]]) -> click.Command:
     params = [parameter(verb, field) for field in in_order(verb)]
     if asks(verb):
         params.append(
-            click.Option(["--yes"], is_flag=True, help="Do it without asking.")
+            click.Option(["--yes", "-y"], is_flag=True, help="Do it without asking.")
         )
     return AnswerCommand(
         name,
         params=params,
-        callback=click.pass_context(_runner(verb)),
+        callback=click.pass_context(_runner(name, verb)),
         help=_help(verb),
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -46,7 +47,7 @@ def _help(verb: type[Request[Any]]) -> str:
     return str(verb.__doc__).partition("\n\n    Raises")[0]
 
 
-def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
+def _runner(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
     def run(
         context: click.Context,
         /,
@@ -54,8 +55,10 @@ def _runner(verb: type[Request[Any]]) -> Callable[..., int]:
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
-        request = parse_text(verb, fields_typed(given))
+        fields = fields_typed(given, name)
         with client_of(context) as client:
+            fields = with_whole_ids(verb.verb_name(), fields, client)
+            request = parse_text(verb, fields)
             call: Callable[..., object] = called
             if must_ask(request) and not yes:
                 call = confirmed

@@ -6,6 +6,7 @@ import os
 import pty
 import select
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,16 +52,22 @@ class Seen:
 
 @contextmanager
 def on_terminal(
-    daemon: Daemon, *words: str, output: int | None = None
+    daemon: Daemon,
+    *words: str,
+    output: int | None = None,
+    lines: int = 0,
+    **settings: str,
 ) -> Iterator[tuple[subprocess.Popen[bytes], Seen]]:
     """The shell client as a person at a terminal has it, whose keys also send signals.
 
-    `output` takes its standard output, where that is not the terminal.
+    `output` takes its standard output, where that is not the terminal; `lines` is its height.
     """
     ours, theirs = pty.openpty()
+    if lines:
+        termios.tcsetwinsize(theirs, (lines, 80))
     process = subprocess.Popen(
         ["setsid", "--ctty", str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
-        env=environment(daemon.home, TERM="xterm"),
+        env=environment(daemon.home, **{"TERM": "xterm", **settings}),
         stdin=theirs,
         stdout=theirs if output is None else output,
         stderr=theirs,

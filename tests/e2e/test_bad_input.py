@@ -229,7 +229,10 @@ def test_operators_in_a_query_are_words(shared: Daemon, query: str) -> None:
 def test_a_query_without_a_word_finds_nothing(shared: Daemon) -> None:
     answer = shared.post("recall", query="*** ()")
 
-    assert (answer.status, answer.body) == (200, {"hits": [], "note": ""})
+    assert (answer.status, answer.body) == (
+        200,
+        {"hits": [], "note": "", "matching": []},
+    )
 
 
 def test_a_body_over_the_limit_is_refused_in_json(shared: Daemon) -> None:

@@ -1,0 +1,165 @@
+"""Questions and ids as people type them, and what a terminal, a pipe and a full disk get."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.daemons import WAIT_S, Daemon, environment
+from e2e.programs import BIN
+from e2e.terminals import on_terminal
+
+pytestmark = pytest.mark.e2e
+
+FIRST, SECOND = "01KAYTE2S0AAAAAAAAAAAAAAAA", "01KAYTE2S0BBBBBBBBBBBBBBBB"
+
+
+@pytest.fixture(scope="module")
+def asked(shared: Daemon) -> Daemon:
+    """A daemon with two memories whose ids begin alike, and one with an id of the user's own."""
+    shared.post("remember", id=FIRST, content="We deploy on Tuesdays.")
+    shared.post("remember", id=SECOND, content="We never deploy on Fridays.")
+    shared.post("remember", id="tea", content="Tea at four.")
+    shared.post("remember", id="7", content="Lucky.")
+    return shared
+
+
+def shell(
+    daemon: Daemon, script: str, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run commands in a session of its own, as in a terminal."""
+    path = f"{BIN}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["setsid", "--wait", "bash", "-c", script],
+        env=environment(
+            daemon.home, PATH=path, MNEMOSYNE_SOCKET=str(daemon.socket), **settings
+        ),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+
+def test_a_question_needs_no_quotes_and_may_come_from_a_pipe(asked: Daemon) -> None:
+    typed = asked.mnem("recall", "when", "is", "tea", "-n", "1", "--format", "ids")
+    piped = asked.mnem("recall", "-", "--format", "ids", "-n1", stdin=b"when is tea\n")
+
+    assert typed.stdout == piped.stdout == b"tea\n"
+
+
+def test_ids_are_found_by_their_beginning_in_any_case(asked: Daemon) -> None:
+    done = asked.mnem("get", SECOND[:12].lower(), "--format", "ids")
+    whole = asked.mnem("get", SECOND.lower(), "--format", "ids")
+
+    assert done.stdout.decode() == whole.stdout.decode() == f"{SECOND}\n"
+
+
+def test_several_ids_that_begin_alike_are_all_named(asked: Daemon) -> None:
+    done = asked.mnem("get", FIRST[:8])
+
+    assert done.returncode == 2
+    assert FIRST in done.stderr.decode()
+    assert "We never deploy on Fridays." in done.stderr.decode()
+
+
+def test_a_number_is_an_entry_of_the_last_list_unless_it_is_an_id(
+    asked: Daemon,
+) -> None:
+    done = shell(
+        asked,
+        """
+        ids=$(mnem recall deploy tea --format ids)
+        mnem recall deploy tea --format table > list
+        mnem get 2 --format ids; mnem get '#2' --format ids; mnem get 7 --format ids
+        echo "$ids" | sed -n 2p
+        mnem get 9; mnem get %1 --socket "$MNEMOSYNE_SOCKET" --json > /dev/null && echo found
+        """,
+    )
+
+    second, marked, own, expected, found = done.stdout.split()
+    assert second == marked == expected
+    assert (own, found) == ("7", "found")
+    assert "the last list has the numbers 1 to 3" in done.stderr
+
+
+def test_another_terminal_has_no_such_list(asked: Daemon) -> None:
+    shell(asked, "mnem recall tea --format table")
+
+    done = shell(asked, "mnem get @1")
+
+    assert "this terminal has shown no list yet" in done.stderr
+
+
+def test_a_shell_completes_commands_ids_and_sessions(asked: Daemon) -> None:
+    done = shell(
+        asked,
+        """
+        export _MNEM_COMPLETE=bash_complete
+        COMP_WORDS="mnem stat" COMP_CWORD=1 mnem
+        COMP_WORDS="mnem get te" COMP_CWORD=2 mnem
+        COMP_WORDS="mnem recall --session def" COMP_CWORD=3 mnem
+        COMP_WORDS="mnem log --format t" COMP_CWORD=3 mnem
+        """,
+    )
+
+    assert done.stdout.split() == [
+        *("plain,status", "plain,tea", "plain,default"),
+        *("plain,table", "plain,tsv"),
+    ]
+
+
+def test_a_full_disk_gets_one_line(asked: Daemon) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [str(BIN / "mnem"), "--socket", str(asked.socket), "recall", "tea"],
+            env=environment(asked.home),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        b"mnem: the answer could not be written: No space left on device\n"
+    )
+
+
+def test_ascii_alone_is_no_failure(asked: Daemon) -> None:
+    done = shell(
+        asked,
+        "mnem recall tea | cut -f 7; mnem get tea | tail -n 1",
+        PYTHONIOENCODING="ascii",
+        LC_ALL="C",
+    )
+
+    assert done.stdout == "Tea at four.\nTea at four.\n"
+    assert done.stderr == ""
+
+
+def test_a_long_answer_goes_through_the_pager(asked: Daemon) -> None:
+    with on_terminal(asked, "recall", "tea", MNEM_PAGER="sed s/^/paged:/") as (
+        process,
+        seen,
+    ):
+        assert process.wait(WAIT_S) == 0
+        assert b"paged:" not in seen()
+
+    with on_terminal(asked, "status", MNEM_PAGER="sed s/^/paged:/", lines=5) as (
+        process,
+        seen,
+    ):
+        assert process.wait(WAIT_S) == 0
+        assert seen().count(b"paged:") > 5
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_styles_are_left_away_where_asked(asked: Daemon, name: str, value: str) -> None:
+    settings: Any = {name: value}
+
+    with on_terminal(asked, "recall", "tea", **settings) as (process, seen):
+        assert process.wait(WAIT_S) == 0
+        assert b"\x1b" not in seen()
