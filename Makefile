@@ -14,6 +14,10 @@ XDG_CONFIG_HOME ?= $(HOME)/.config
 CONFIG := $(XDG_CONFIG_HOME)/mnemosyned/mnemosyned.yaml
 STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
 UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
+MNEM := $(PREFIX)/bin/mnem
+# A first line remembered and found again shows that everything works; it stays, once.
+FIRST_LINE = $(MNEM) remember "mnemosyned was installed here" --id mnemosyned-installed \
+	--source mnemosyned >/dev/null && $(MNEM) recall "mnemosyned installed" --limit 1
 RELOAD := systemctl --user daemon-reload 2>/dev/null \
 	|| echo "systemd is not reachable from here; later: systemctl --user daemon-reload"
 # pytest-xdist: three workers suit two cores, as many tests wait.
@@ -265,9 +269,11 @@ bench-model-latency: $(COMPILED) ## remember and recall while a model writes; MO
 bench-tokens: $(COMPILED) ## the token estimate against real tokenizers, which it installs for itself
 	$(BIN)/python tests/bench/bench_tokens.py
 
-install: ## package, user unit and config for the present user
+install: ## package, user unit and config for the present user; starts the daemon
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
+	@if [ -x $(MNEM) ]; then $(MNEM) stop 2>/dev/null \
+		|| systemctl --user stop mnemosyned 2>/dev/null || true; fi
 	$(PYTHON) -m venv --clear $(APP)/venv
 	mkdir -p build
 	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
@@ -281,8 +287,13 @@ install: ## package, user unit and config for the present user
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
 	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(APP)/venv && $(LLAMA_INSTALL); fi
 	@$(RELOAD)
-	@echo "installed. Start it now and at every login: systemctl --user enable --now mnemosyned"
-	@echo "Without systemd: $(PREFIX)/bin/mnemosyned"
+	@systemctl --user enable mnemosyned 2>/dev/null || true
+	@$(MNEM) start && { $(FIRST_LINE); } \
+		|| { echo; $(MNEM) doctor; echo; \
+			echo "installed, but it does not run yet: see above; then $(MNEM) start"; exit 1; }
+	@echo "installed, and it runs. mnem --help lists what it can do; mnem doctor checks it"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) \
+		echo "$(PREFIX)/bin is not on your PATH: export PATH=\"$(PREFIX)/bin:\$$PATH\"";; esac
 
 install-llm: $(READY) wheel-llm ## llama.cpp, for summaries by a language model (compiles for minutes)
 	@set -e; for home in $(VENV) $(APP)/venv; do if [ -x $$home/bin/python ]; then \
@@ -305,14 +316,15 @@ wheel-llm: $(READY)
 		|| { tail -n 30 build/llama.log; echo "llama.cpp was not built"; exit 1; }
 
 uninstall: ## undo `make install`; your memory and a config you changed stay
-	@systemctl --user disable --now mnemosyned 2>/dev/null \
-		|| echo "no running unit; stop a daemon of your own yourself"
+	@if [ -x $(MNEM) ]; then $(MNEM) stop || true; fi
+	@systemctl --user disable --now mnemosyned 2>/dev/null || true
 	@if [ -e $(STATE)/setup/journal.json ] && [ -x $(PREFIX)/bin/mnem ]; then \
 		$(PREFIX)/bin/mnem setup --undo --yes \
 			|| echo "not all that setup wrote is out: see above, and $(STATE)/setup/journal.json"; fi
 	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)
 	rm -rf $(APP)/venv $(UNIT).d
 	if [ -d $(APP) ]; then rmdir $(APP); fi
+	rm -f $(STATE)/mnemosyned.log $(STATE)/mnemosyned.log.1
 	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi
 	@$(RELOAD)
 	@echo "uninstalled. Your memory stays in $(STATE)"

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -19,6 +19,8 @@ from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from mnemosyned.verbs.retention import Backup
 
 R = TypeVar("R")
 
@@ -38,12 +40,11 @@ def called(client: Connection, request: Request[R]) -> R:
     with on_interrupt(partial(interrupted_call, request)):
         if _is_cycle(request) and sys.stderr.isatty():
             return _with_bar(client, request)
-        if request.verb_name() == "backup" and sys.stderr.isatty():
-            # Loaded here: only a person at a terminal watches.
-            from mnemosyned.cli.backup_progress import watch_copy  # noqa: PLC0415
+        if request.verb_name() == "backup":
+            # Loaded here: the other commands move no files.
+            from mnemosyned.cli.backup_call import back_up  # noqa: PLC0415
 
-            copying = _in_background(lambda: client.call(request))
-            return watch_copy(client, getattr(request, "file", None), copying)
+            return cast("R", back_up(client, cast("Backup", request), _in_background))
         return client.call(request)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -238,3 +239,54 @@ def test_the_drop_in_runs_it_without_a_user_namespace(home: Path) -> None:
     drop_in(home, "without.conf", *text.partition("[Service]\n")[2].splitlines())
     own, daemons = beside_systemd(home, script)
     assert own == daemons
+
+
+def test_mnem_starts_stops_and_restarts_the_unit(home: Path) -> None:
+    said = beside_systemd(
+        home,
+        """
+        exec 2>&1
+        systemctl --user enable mnemosyned &>/dev/null
+        mnem start
+        before=$(pid)
+        mnem doctor | grep ' unit '
+        mnem config set wm_max 500
+        wait_until grep config_reloaded ~/daemon.log >/dev/null
+        mnem status --json | grep -o '"wm_max":[0-9]*'
+        mnem restart
+        [ "$(pid)" != "$before" ] && echo another process
+        mnem remember --id tea "tea at four"
+        mnem backup ~/copy.db | cut -d: -f1
+        mnem backup /tmp/copy.db | cut -d: -f1
+        ls ~/.local/state/mnemosyned/backups
+        mnem restore-db /tmp/copy.db --restart | head -n 1 | cut -d: -f2
+        mnem get tea | tail -n 1
+        mnem stop
+        systemctl --user is-active mnemosyned || true
+        mnem doctor | grep -A1 ' unit '
+        true
+        """,
+    )
+
+    shown = [re.sub(r"\d+(\.\d+)?", "N", line) for line in said]
+    assert shown == [
+        "started by systemd, as process N",
+        "ok       unit        the unit is enabled and active",
+        "wm_max is N in /home/tester/.config/mnemosyned/mnemosyned.yaml",
+        "process N reads its settings again",
+        '"wm_max":N',
+        "stopped process N in N s",
+        "started by systemd, as process N",
+        "another process",
+        "tea",
+        "/home/tester/copy.db",
+        "/tmp/copy.db",  # noqa: S108 a namespace of its own
+        "stopped process N in N s",
+        "started by systemd, as process N",
+        " N memory, N summaries; checked, complete and on disk",
+        "tea at four",
+        "stopped process N in N s",
+        "inactive",
+        "warning  unit        the unit is inactive",
+        "                     mnem start",
+    ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from e2e.daemons import kept, short_room
 
 pytestmark = pytest.mark.packaging
 
@@ -14,13 +18,16 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    home = tmp_path / "home"
-    home.mkdir()
-    return home
+def home() -> Iterator[Path]:
+    with short_room() as room:
+        yield room
+        for file in room.rglob("memory.db.lock"):
+            text = file.read_text()
+            if text:  # a daemon that a failed test left
+                os.kill(json.loads(text)["pid"], signal.SIGTERM)
 
 
-def make(target: str, home: Path) -> None:
+def make(target: str, home: Path, *, works: bool = True) -> str:
     environ = {
         name: value
         for name, value in os.environ.items()
@@ -30,22 +37,29 @@ def make(target: str, home: Path) -> None:
     settings = Path.home() / ".config" / "pip" / "pip.conf"
     if settings.exists():
         environ.setdefault("PIP_CONFIG_FILE", str(settings))
-    subprocess.run(
+    done = subprocess.run(
         ["make", target],
         cwd=CHECKOUT,
         env={**environ, "HOME": str(home)},
-        check=True,
+        check=False,
         timeout=300,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+    assert (done.returncode == 0) == works, done.stdout
+    return done.stdout
 
 
 def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> None:
-    make("install", home)
+    said = make("install", home)
     commands = home / ".local" / "bin"
     unit = home / ".config" / "systemd" / "user" / "mnemosyned.service"
     config = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
-    memory = home / ".local" / "state" / "mnemosyned" / "kept"
-    memory.write_text("a stand-in for the database")
+    memory = home / ".local" / "state" / "mnemosyned" / "memory.db"
+    assert "started, as process" in said
+    assert "mnemosyned was installed here" in said
+    assert "installed, and it runs" in said
 
     checked = subprocess.run(
         [commands / "mnemosyned", "--config", config, "--check"],
@@ -66,12 +80,35 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     written = (home / ".cursor" / "mcp.json").read_text()
     assert f'"command": "{commands / "mnem"}"' in written
 
-    make("uninstall", home)
+    said = make("uninstall", home)
 
+    assert "stopped process" in said
     left = {path for path in home.rglob("*") if path.is_file()}
-    assert {path for path in left if "mnem" in str(path.relative_to(home))} == {memory}
+    ours = {path for path in left if "mnem" in str(path.relative_to(home))}
+    assert ours == {memory, memory.with_name("memory.db.lock")}
+    assert kept(memory) == ["mnemosyned-installed"]
     assert not (home / ".cursor").exists()
     assert not (home / ".config" / "opencode").exists()
+
+
+def test_an_installation_that_cannot_start_says_what_stopped_it(home: Path) -> None:
+    config = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("wm_maxx: 7\n")
+
+    said = make("install", home, works=False)
+
+    assert "did you mean wm_max?" in said
+    assert "mnem config edit" in said
+    assert "installed, but it does not run yet" in said
+    config.write_text("wm_max: 7\n")
+    started = subprocess.run(
+        [home / ".local" / "bin" / "mnem", "start"],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    assert started.returncode == 0
+    make("uninstall", home)
 
 
 def test_a_config_that_was_changed_survives(home: Path) -> None:

@@ -73,7 +73,7 @@ def check_programs(_: Installation) -> Iterator[Finding]:
             yield problem("programs", text, "install another Python")
             return
     if shutil.which(PROGRAM) is None:
-        folder = Path(sys.argv[0]).resolve().parent
+        folder = Path(sys.argv[0]).absolute().parent
         missing = f"{PROGRAM} is not on the PATH; agents and systemd may not find it"
         yield note("programs", missing, f'export PATH="{folder}:$PATH"')
     yield ok("programs", f"mnemosyned {__version__}, {text}")
