@@ -49,7 +49,7 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings summaries small-model model-latency context hostile server \
-	replay tokens vectors soak plots
+	replay tokens vectors soak exchange plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
@@ -234,6 +234,11 @@ bench-soak: $(COMPILED) ## 30 clients with mixed load on one daemon, every answe
 bench-plots: ## publish the charts of the last runs, for docs
 	mkdir -p tests/bench/plots
 	cp build/bench/*.svg tests/bench/plots/
+
+bench-exchange: $(COMPILED) ## all exported and restored, row by row; 1 GB of transcript through kills; MEMORIES=100000 MEGABYTES=1000 [DATA=…/lifebench]
+	$(BIN)/python tests/bench/bench_exchange.py $(if $(DATA),--data "$(DATA)") \
+		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(MEGABYTES),--megabytes "$(MEGABYTES)") \
+		$(if $(KILLS),--kills "$(KILLS)")
 
 bench-locomo: $(COMPILED) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
