@@ -15,6 +15,7 @@ import click
 from mnemosyned.cli.calls import called, client_of
 from mnemosyned.cli.inputs import fields_typed
 from mnemosyned.cli.parameters import parameter
+from mnemosyned.cli.progress_line import Advance, progress_line
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.terminal import counted, say, say_json
@@ -208,24 +209,18 @@ def exported_lines(client: Connection, request: Export) -> Iterator[Iterable[byt
         closing(client.transfers()) as transfers,
         transfers.export(request) as lines,
     ):
-        if not sys.stderr.isatty():
-            yield lines
-            return
         first = next(iter(lines), b"")
-        with click.progressbar(
-            length=_expected(first), label="exporting", file=sys.stderr
-        ) as bar:
-            yield _counted_on(bar.update, first, lines)
+        with progress_line("exporting", "record", _expected(first)) as advance:
+            yield _counted_on(advance, first, lines)
 
 
 def _counted_on(
-    update: Callable[[int], object], first: bytes, lines: Iterable[bytes]
+    advance: Advance, first: bytes, lines: Iterable[bytes]
 ) -> Iterator[bytes]:
     yield first
     for number, line in enumerate(lines, 1):
         yield line
-        if number % 1_000 == 0:
-            update(1_000)
+        advance(1, number)
 
 
 def _expected(line: bytes) -> int:

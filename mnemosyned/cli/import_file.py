@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ import msgspec
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_NOTHING, EXIT_OF_KIND
 from mnemosyned.cli.interruption import NOTHING, Interrupted, interrupted_import
+from mnemosyned.cli.progress_line import progress_line
 from mnemosyned.client.connection import Connection
 from mnemosyned.domain.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.domain.text.invisible import escape_invisible
@@ -154,7 +154,7 @@ def _exit_code(report: ImportReport) -> int:
 def _run(run: ImportRun, label: str) -> None:
     """Run an import with its progress; an error or Ctrl-C says how much is stored."""
     try:
-        with _progress(run.plan.size, label) as run.progress:
+        with _progress(run, label) as run.progress:
             run.run()
     except KeyboardInterrupt as error:
         kept = run.report.stored + run.report.known
@@ -170,28 +170,16 @@ def _run(run: ImportRun, label: str) -> None:
 
 
 @contextmanager
-def _progress(size: int, label: str) -> Iterator[Progress]:
-    """Show a bar with the rate and the time left, at a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _size, _report: None
-        return
-    began = time.monotonic()
+def _progress(run: ImportRun, label: str) -> Iterator[Progress]:
+    """Show how far an import is, the rate and the time left, at a terminal."""
 
-    def shown(report: ImportReport | None) -> str:
-        if report is None:
-            return ""
-        elapsed_s = max(time.monotonic() - began, 0.001)
-        rate = (report.stored + report.known) / elapsed_s
-        return f"{counted(report.stored, 'memory')}, {rate:,.0f}/s"
+    def things() -> int:
+        if run.preview:
+            return run.preview.memories
+        return run.report.stored + run.report.known
 
-    with click.progressbar(
-        length=size,
-        label=label,
-        file=sys.stderr,
-        item_show_func=shown,
-        show_eta=bool(size),
-    ) as bar:
-        yield bar.update
+    with progress_line(label, "memory", run.plan.size) as advance:
+        yield lambda amount, _report: advance(amount, things())
 
 
 # -------------------------------------------------------------------- output

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ from bench.measure import say
 from bench.report import Report
 from support.compare_databases import count_rows, differences
 
-from mnemosyned import Memory
+from mnemosyned import Client, Memory
 from mnemosyned.domain.memory import Tier
 from mnemosyned.verbs.memories import Remember
 
@@ -55,7 +55,10 @@ class Run:
 
 
 def run_mnem(
-    daemon: Daemon, home: Path, *words: str, killed_after_s: float | None = None
+    daemon: Daemon,
+    home: Path,
+    *words: str,
+    killed_when: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Run the shell client to its end, or until it is killed."""
     command = [str(BIN / "mnem"), "--socket", str(daemon.socket), *words]
@@ -67,8 +70,7 @@ def run_mnem(
         while process.poll() is None:
             with suppress(FileNotFoundError, ProcessLookupError, StopIteration):
                 peak = max(peak, peak_mb(process.pid))
-            elapsed_s = time.perf_counter() - started
-            if killed_after_s is not None and elapsed_s > killed_after_s:
+            if killed_when():
                 process.send_signal(signal.SIGKILL)
             time.sleep(POLL_S)
         seconds = time.perf_counter() - started
@@ -268,16 +270,20 @@ def transcript(report: Report, room: Path, megabytes: float, kills: int) -> None
     peaks: list[float] = []
     seconds = 0.0
     with running(database) as daemon:
-        pause_s = 10 * tenth.seconds / (kills + 2)
-        for number in range(kills):
-            after_s = rng.uniform(0.3, 1.7) * pause_s
-            run = run_mnem(daemon, room, "import", str(file), killed_after_s=after_s)
+        for number, goal in enumerate(sorted(rng.sample(range(messages), kills)), 1):
+            with daemon.client() as client:
+                run = run_mnem(
+                    daemon,
+                    room,
+                    "import",
+                    str(file),
+                    killed_when=lambda goal=goal: _stored(client) >= goal,  # type: ignore[misc]
+                )
+                say(
+                    f"killed {number} times, {_stored(client):,} of {messages:,} stored"
+                )
             seconds += run.seconds
             peaks.append(run.peak_mb)
-            with daemon.client() as client:
-                tiers = client.status().tiers
-            stored = tiers[Tier.WORKING].count + tiers[Tier.ARCHIVE].count
-            say(f"killed {number + 1} times, {stored:,} of {messages:,} stored")
         run = run_mnem(daemon, room, "import", str(file))
         assert run.code == 0, run.output
         peaks.append(run.peak_mb)
@@ -299,6 +305,11 @@ def transcript(report: Report, room: Path, megabytes: float, kills: int) -> None
     report.bar("client's peak memory, MB", max(peaks), "<=", CLIENT_MB_MAX)
     flat = max(peaks) / tenth.peak_mb
     report.bar("client's memory, all of the file / a tenth", flat, "<=", FLAT_MAX)
+
+
+def _stored(client: Client) -> int:
+    tiers = client.status().tiers
+    return tiers[Tier.WORKING].count + tiers[Tier.ARCHIVE].count
 
 
 def main() -> int:

@@ -1,0 +1,205 @@
+"""Exports amid other work, and what an import into a memory of one's own leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.fakes import FakeClock, memory, remember_batch
+from support.services import about
+
+from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.config import Config
+from mnemosyned.domain.errors import DaemonBusy, InvalidRequest
+from mnemosyned.domain.memory import Tier
+from mnemosyned.service import exchange
+from mnemosyned.service.exchange import POSTPONED_S, ExchangeService, ExportLimits
+from mnemosyned.storage.sqlite import SqliteStore
+from mnemosyned.verbs.exchange import Export
+from mnemosyned.verbs.memories import Expand, Get, Remember, RememberMany
+from mnemosyned.verbs.request import checked
+from mnemosyned.verbs.sleep import Sleep
+from mnemosyned.verbs.status import Status
+
+WM_MAX = 210
+START = datetime.now(UTC) - timedelta(days=30)
+
+
+@contextmanager
+def opened(database: Path) -> Iterator[OpenMemory]:
+    config = Config(database=str(database), auto_sleep=False, wm_max=WM_MAX)
+    with open_memory(config) as memory:
+        yield memory
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Iterator[OpenMemory]:
+    with opened(tmp_path / "memory.db") as memory:
+        yield memory
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[OpenMemory]:
+    with opened(tmp_path / "other.db") as memory:
+        yield memory
+
+
+def remember(memory: OpenMemory, *words: str, session: str = "s") -> None:
+    memories = [
+        Remember(
+            text,
+            id=f"{session}-{text[:9]}",
+            session=session,
+            created_at=START + timedelta(minutes=n),
+        )
+        for n, text in enumerate(words)
+    ]
+    memory.service.call(checked(RememberMany(memories)))
+
+
+def exported(memory: OpenMemory) -> list[bytes]:
+    return b"".join(memory.service.export(Export())).splitlines(keepends=True)
+
+
+def records(lines: list[bytes], kind: str) -> list[dict[str, Any]]:
+    decoded = map(msgspec.json.decode, lines)
+    return [record for record in decoded if record["record"] == kind]
+
+
+def test_an_export_is_of_one_moment_while_writing_goes_on(mine: OpenMemory) -> None:
+    remember(mine, *(f"Early {n} " + "words " * 300 for n in range(200)))
+    chunks = mine.service.export(Export())
+    first = next(chunks)
+
+    remember(mine, "Late", session="late")
+    lines = (first + b"".join(chunks)).splitlines()
+
+    assert len(records(lines, "memory")) == 200
+    assert records(lines, "footer")[0]["counts"]["memory"] == 200
+
+
+def test_one_export_runs_at_a_time_and_leaving_it_frees_the_place(
+    mine: OpenMemory,
+) -> None:
+    running = mine.service.export(Export())
+
+    with pytest.raises(DaemonBusy, match="another export is running"):
+        mine.service.export(Export())
+
+    running.close()  # type: ignore[attr-defined]
+    assert records(exported(mine), "footer")
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (ExportLimits(duration_s=0.0), "it took longer than 0 s"),
+        (ExportLimits(log_bytes=-1), "the write-ahead log grew too long"),
+    ],
+)
+def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
+    store: SqliteStore, clock: FakeClock, limits: ExportLimits, reason: str
+) -> None:
+    remember_batch(
+        store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
+    )
+    service = ExchangeService(
+        store=store.exchange,
+        clock=clock,
+        about=about(store),
+        on_restored=lambda: None,
+        postpone_sleep=lambda _: None,
+        limits=limits,
+    )
+
+    lines = b"".join(service.export(Export())).splitlines()
+
+    assert reason in records(lines, "cut_off")[0]["reason"]
+    assert records(lines, "footer") == []
+
+
+def test_originals_that_are_here_already_keep_their_place(
+    mine: OpenMemory, other: OpenMemory
+) -> None:
+    remember(mine, "a", "b", "c")
+    mine.service.call(Sleep(force=True))
+    remember(other, "a")
+
+    restored = other.service.restore_lines(b"".join(exported(mine)[1:]))
+
+    assert restored.left_out >= 1, "its summary speaks of more than what came"
+    assert restored.stored["memory"] == 2
+    assert restored.working == 2
+    for id in ("s-a", "s-b", "s-c"):
+        assert other.service.call(Get(id)).memory.episode is None  # type: ignore[union-attr]
+    assert other.service.call(Sleep(force=True)).evicted == 3
+
+
+def test_two_memories_become_one(mine: OpenMemory, other: OpenMemory) -> None:
+    remember(mine, "a", "b", "c", session="mine")
+    mine.service.call(Sleep(force=True))
+    remember(other, "d", "e", "f", session="yours")
+    other.service.call(Sleep(force=True))
+
+    other.service.restore_lines(b"".join(exported(mine)[1:]))
+
+    episode = other.service.call(Get("mine-a")).memory.episode  # type: ignore[union-attr]
+    assert episode
+    originals = other.service.call(Expand(episode)).originals
+    assert [original.content for original in originals] == ["a", "b", "c"]
+    again = other.service.restore_lines(b"".join(exported(mine)[1:]))
+    assert again.stored == {}
+
+
+def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -> None:
+    postponed_s: list[float] = []
+    service = ExchangeService(
+        store=store.exchange,
+        clock=clock,
+        about=about(store),
+        on_restored=lambda: None,
+        postpone_sleep=postponed_s.append,
+    )
+    remember_batch(store, memory("a"), memory("b"))
+    lines = b"".join(service.export(Export())).splitlines(keepends=True)
+
+    service.restore(b"".join(lines[1:-1]))
+    service.restore(lines[-1])
+
+    assert postponed_s == [POSTPONED_S, 0.0]
+
+
+def test_a_postponed_cycle_does_not_begin_by_itself(mine: OpenMemory) -> None:
+    sleeper = mine.sleeper
+    sleeper.postpone(60)
+    remember(mine, *(f"n{n}" for n in range(WM_MAX + 5)))
+    waiting = mine.service.call(Status()).tiers[Tier.WORKING].count
+
+    sleeper.postpone(0)
+    sleeper.enforce_cap()
+
+    assert waiting == WM_MAX + 5
+    assert mine.service.call(Status()).tiers[Tier.WORKING].count <= WM_MAX
+
+
+def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: OpenMemory) -> None:
+    lines = b'{"record": "forgotten", "id": "x"}\n{"record": "dream", "id": "y"}\n'
+
+    with pytest.raises(InvalidRequest, match="'dream' is no kind of record") as error:
+        mine.service.restore_lines(lines)
+
+    assert error.value.field == "lines[1]"
+
+
+def test_a_request_has_a_limited_number_of_lines(
+    mine: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "LINES_MAX", 2)
+
+    with pytest.raises(InvalidRequest, match="3 lines in one request; send 2 at most"):
+        mine.service.restore_lines(b'{"record": "forgotten", "id": "x"}\n' * 3)
