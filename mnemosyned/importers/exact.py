@@ -10,8 +10,8 @@ from mnemosyned.domain.errors import InvalidRequest, MalformedJson, MnemosynedEr
 from mnemosyned.domain.exchange import Restored
 from mnemosyned.importers.importer import Bad, Group
 
-BATCH_LINES = 2_000
-BATCH_BYTES = 4 << 20
+BATCH_LINES = 1_000
+BATCH_BYTES = 2 << 20
 _PLACE = re.compile(r"lines\[(\d+)\]")
 
 

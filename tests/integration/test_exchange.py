@@ -21,7 +21,7 @@ from mnemosyned.service import exchange
 from mnemosyned.service.exchange import POSTPONED_S, ExchangeService, ExportLimits
 from mnemosyned.storage.sqlite import SqliteStore
 from mnemosyned.verbs.exchange import Export
-from mnemosyned.verbs.memories import Expand, Get, Remember, RememberMany
+from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked
 from mnemosyned.verbs.sleep import Sleep
 from mnemosyned.verbs.status import Status
@@ -140,6 +140,20 @@ def test_originals_that_are_here_already_keep_their_place(
     assert other.service.call(Sleep(force=True)).evicted == 3
 
 
+def test_what_is_remembered_after_an_import_takes_no_other_place(
+    mine: OpenMemory, other: OpenMemory
+) -> None:
+    remember(mine, "a", "b", "c")
+    mine.service.call(Sleep(force=True))
+    other.service.restore_lines(b"".join(exported(mine)[1:]))
+
+    other.service.call(Remember("The ferry leaves at noon", id="new"))
+
+    hits = other.service.call(Recall("ferry")).hits
+    assert [hit.id for hit in hits] == ["new"]
+    assert other.service.call(Get("s-c")).memory.content == "c"  # type: ignore[union-attr]
+
+
 def test_two_memories_become_one(mine: OpenMemory, other: OpenMemory) -> None:
     remember(mine, "a", "b", "c", session="mine")
     mine.service.call(Sleep(force=True))
@@ -190,7 +204,9 @@ def test_a_postponed_cycle_does_not_begin_by_itself(mine: OpenMemory) -> None:
 def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: OpenMemory) -> None:
     lines = b'{"record": "forgotten", "id": "x"}\n{"record": "dream", "id": "y"}\n'
 
-    with pytest.raises(InvalidRequest, match="'dream' is no kind of record") as error:
+    with pytest.raises(
+        InvalidRequest, match="'dream' is not a kind of record"
+    ) as error:
         mine.service.restore_lines(lines)
 
     assert error.value.field == "lines[1]"

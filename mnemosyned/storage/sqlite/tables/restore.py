@@ -54,6 +54,13 @@ _EPISODE_COLUMNS = (
     "seq, id, session_id, source, level, content, item_count, covers_from, covers_until, "
     "summarizer, created_at, period_from, index_terms, stale"
 )
+_PLACES = ", ".join("?" * (1 + len(MEMORY_COLUMNS.split(", "))))
+_INSERT_WORKING = (
+    f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) VALUES ({_PLACES})"
+)
+_INSERT_ARCHIVED = (
+    f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) VALUES ({_PLACES}, ?)"
+)
 
 
 class Restoring:
@@ -63,6 +70,8 @@ class Restoring:
         self._connection = connection
         self._outcome = Restored()
         self._kinds: dict[str, int] = {}
+        self._taken: set[int] = set()
+        self._last_seq = 0
 
     def restore(self, records: Sequence[Record]) -> Restored:
         """Store what is not here yet."""
@@ -115,6 +124,7 @@ class Restoring:
             return self._episode(episode, known=known, complete=complete)
 
         self._each(episodes, restore_episode)
+        self._reserve([memory.seq for memory in memories if memory.id in unknown])
         homes = self._homes(set(by_episode) - {None})
         kept: list[tuple[int, ExportedMemory]] = []
 
@@ -129,6 +139,10 @@ class Restoring:
             return True
 
         self._each(memories, restore_memory)
+        self._connection.execute(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'working_memory'",
+            (self._last_seq,),
+        )
         texts = [(seq, memory.content, memory.role) for seq, memory in kept]
         index_memories(self._connection, [text for text in texts if text[1]])
 
@@ -153,11 +167,8 @@ class Restoring:
         self, episode: ExportedEpisode, *, known: dict[str, str | None], complete: bool
     ) -> Outcome:
         if episode.id in known:
-            if (
-                known[episode.id] is None
-            ):  # an episode; its words may have been written again
-                return False
-            return OTHER_WORDS
+            # Of an episode no words are known: they may have been written again.
+            return False if known[episode.id] is None else OTHER_WORDS
         if not complete:
             self._outcome.left_out += 1
             return None
@@ -165,11 +176,13 @@ class Restoring:
         return True
 
     def _insert_episode(self, episode: ExportedEpisode) -> None:
-        seq = self._free_seq(episode.seq, "episodic_memory")
+        taken = self._connection.execute(
+            "SELECT 1 FROM episodic_memory WHERE seq = ?", (episode.seq,)
+        ).fetchone()
         row = self._connection.execute(
             f"INSERT INTO episodic_memory ({_EPISODE_COLUMNS}) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            _episode_values(episode, seq),
+            _episode_values(episode, None if taken else episode.seq),
         )
         number = row.lastrowid
         index_episode_grams(
@@ -180,31 +193,44 @@ class Restoring:
                 "INSERT INTO emptied_episode (episode_seq) VALUES (?)", (number,)
             )
 
-    def _free_seq(self, seq: int, *tables: str) -> int | None:
-        """Return a row's number if it is free in these tables."""
-        for table in tables:
-            if self._connection.execute(
-                f"SELECT 1 FROM {table} WHERE seq = ?", (seq,)
-            ).fetchone():
-                return None
+    def _reserve(self, seqs: Sequence[int]) -> None:
+        """Note which of these numbers are taken; new ones are given above all of them."""
+        wanted = msgspec.json.encode(seqs).decode()
+        rows = self._connection.execute(
+            "SELECT seq FROM working_memory WHERE seq IN (SELECT value FROM json_each(?1)) "
+            "UNION ALL SELECT seq FROM archive WHERE seq IN (SELECT value FROM json_each(?1))",
+            (wanted,),
+        )
+        self._taken = {seq for (seq,) in rows}
+        row = self._connection.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
+        ).fetchone()
+        if row is None:
+            self._connection.execute(
+                "INSERT INTO sqlite_sequence VALUES ('working_memory', 0)"
+            )
+        self._last_seq = max([row[0] if row else 0, *seqs])
+
+    def _number(self, seq: int) -> int:
+        """Return the number of a memory: the one it had, if that is free."""
+        if seq in self._taken:
+            self._last_seq += 1
+            return self._last_seq
+        self._taken.add(seq)
         return seq
 
     def _memory(self, memory: ExportedMemory, home: int | None) -> int:
-        """Insert a memory, and evict it where its episode is here."""
-        seq = self._free_seq(memory.seq, "working_memory", "archive")
-        number = self._connection.execute(
-            f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            _memory_values(memory, seq),
-        ).lastrowid
-        if number is None:
-            raise AssertionError
+        """Insert a memory: into the archive, where its episode is here."""
+        number = self._number(memory.seq)
+        values = _memory_values(memory, number)
+        if home is None:
+            self._connection.execute(_INSERT_WORKING, values)
+            self._outcome.working += memory.episode is not None
+        else:
+            self._connection.execute(_INSERT_ARCHIVED, (*values, home))
+            self._insert_details(memory, number)
         self._insert_state(memory, number)
         self._insert_changes(memory, number)
-        if home is not None:
-            self._evict(memory, number, home)
-        elif memory.episode:
-            self._outcome.working += 1
         return number
 
     def _insert_state(self, memory: ExportedMemory, seq: int) -> None:
@@ -233,37 +259,27 @@ class Restoring:
         """Insert the tags of a memory and what it was before it was edited."""
         if memory.tags:
             add_tags(self._connection, seq, memory.tags)
-        self._connection.executemany(
-            "INSERT INTO revision (memory_seq, changed_at, content, content_hash, fields) "
-            "VALUES (?, ?, ?, ?, ?)",
-            [
+        for revision in memory.revisions:
+            self._connection.execute(
+                "INSERT INTO revision (memory_seq, changed_at, content, content_hash, fields) "
+                "VALUES (?, ?, ?, ?, ?)",
                 (
                     seq,
                     instant_text(revision.changed_at),
                     revision.content,
                     revision.content_hash,
                     msgspec.json.encode(revision.fields).decode(),
-                )
-                for revision in memory.revisions
-            ],
-        )
+                ),
+            )
 
-    def _evict(self, memory: ExportedMemory, seq: int, home: int) -> None:
-        """Move an original to the archive, with its exact values."""
-        self._connection.execute(
-            f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
-            f"SELECT seq, {MEMORY_COLUMNS}, ? FROM working_memory WHERE seq = ?",
-            (home, seq),
-        )
-        self._connection.execute("DELETE FROM working_memory WHERE seq = ?", (seq,))
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
-            "VALUES (?, ?, ?, ?)",
-            [
-                (seq, self._kind(kind), value, sensitive)
-                for kind, value, sensitive in memory.details
-            ],
-        )
+    def _insert_details(self, memory: ExportedMemory, seq: int) -> None:
+        """Insert the exact values of an original."""
+        for kind, value, sensitive in memory.details:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
+                "VALUES (?, ?, ?, ?)",
+                (seq, self._kind(kind), value, sensitive),
+            )
 
     def _kind(self, name: str) -> int:
         """Return the number of a kind of exact value."""
@@ -325,7 +341,7 @@ class Restoring:
         return row[0] if row else None
 
 
-def _memory_values(memory: ExportedMemory, seq: int | None) -> tuple[Any, ...]:
+def _memory_values(memory: ExportedMemory, seq: int) -> tuple[Any, ...]:
     """Return the values for seq and MEMORY_COLUMNS."""
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
