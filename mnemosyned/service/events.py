@@ -23,7 +23,7 @@ from mnemosyned.verbs.memories import (
     RememberedMany,
     RememberMany,
 )
-from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.request import Request, names
 from mnemosyned.verbs.retention import Forget, Forgotten
 from mnemosyned.verbs.sleep import Sleep
 
@@ -218,8 +218,8 @@ def _described(
 
 def _named(request: Request[Any]) -> Fields:
     """The verb, and the ids that a request names."""
-    id = getattr(request, "id", None)
-    return {"verb": request.verb_name(), "ids": [id] if id else []}
+    ids = names(getattr(request, "id", None))
+    return {"verb": request.verb_name(), "ids": list(ids)}
 
 
 def _remembered(
