@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from mnemosyned.cli.calls import client_of
+from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.verb_command import command_of
 from mnemosyned.domain.errors import InvalidRequest, MnemosynedError
 from mnemosyned.domain.instants import in_zone
@@ -56,6 +57,7 @@ def _sent(given: dict[str, Any]) -> object:
 def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
     """Open the editor and send what changed; what cannot be sent stays in a file."""
     with client_of(context) as client:
+        (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
         memory = client.call(Get(id, reveal=True)).memory
     if memory is None:
         raise InvalidRequest(
@@ -74,7 +76,7 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
             keep = False
             say("nothing was changed", err=True)
             return 0
-        code = _sent({**given, **changed})
+        code = _sent({**given, **changed, "id": (id,)})
         keep = False
     except (MnemosynedError, click.ClickException):
         say(f"your text is kept in {file}", err=True)

@@ -31,7 +31,9 @@ def command_of(name: str, verb: type[Request[Any]]) -> click.Command:
     params = [parameter(verb, field) for field in in_order(verb)]
     if asks(verb):
         params.append(
-            click.Option(["--yes", "-y"], is_flag=True, help="Do not ask for confirmation.")
+            click.Option(
+                ["--yes", "-y"], is_flag=True, help="Do not ask for confirmation."
+            )
         )
     return AnswerCommand(
         name,

@@ -79,3 +79,14 @@ def test_without_an_editor_the_options_are_named(daemon: Daemon) -> None:
     assert done.returncode == 2
     assert b"--text" in done.stderr
     assert daemon.mnem("edit", "m", "--text", "the pot").returncode == 0
+
+
+def test_an_editor_opens_on_the_beginning_of_an_id(editor: Path) -> None:
+    with short_room() as home, running(home) as daemon:
+        daemon.post("remember", id="kettle-1", content="the kettle is hot")
+        write(editor, """sed -i 's/kettle/samovar/' "$1" """)
+
+        words = ("--socket", str(daemon.socket), "edit", "KETTL")
+        done = mnem(*words, home=daemon.home, EDITOR=str(editor))
+
+        assert (done.returncode, done.stdout) == (0, b"kettle-1 is edited\n")
