@@ -172,6 +172,7 @@ def orphaned_learning(home: Home) -> None:
 def lost_summary(home: Home) -> None:
     home.sql("UPDATE archive SET episode_seq = 999")
     home.sql("DELETE FROM episodic_memory")
+    home.sql("DELETE FROM consolidation_log")
 
 
 def wrong_totals(home: Home) -> None:

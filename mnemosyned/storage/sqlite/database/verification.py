@@ -92,11 +92,6 @@ ORPHANS = (
         "emptied_episode",
         "episode_seq NOT IN (SELECT seq FROM episodic_memory)",
     ),
-    Orphans(
-        "rows of the log",
-        "consolidation_log",
-        "episode_id NOT IN (SELECT id FROM episodic_memory)",
-    ),
     Orphans("earlier words", "revision", f"memory_seq NOT IN {_ORIGINALS}"),
     Orphans("tags", "tag", f"memory_seq NOT IN {_ORIGINALS}"),
 )
