@@ -13,6 +13,7 @@ from mnemosyned.domain.languages import LANGUAGES
 from mnemosyned.domain.languages.language import UNITS
 
 _NUMBERS = {**COUNTS, "few": 3, "half a": 0.5, "half an": 0.5}
+_DIGIT = re.compile(r"\d")
 _PAST, _FUTURE = -1, 1
 _ENGLISH_UNITS = {
     "second": "s|secs?|seconds?",
@@ -41,6 +42,8 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
 
     It counts back from now, or with `ahead` forward, unless "ago", "in" or a sign say which.
     """
+    if not (_DIGIT.search(text) or _NUMBERS.keys() & text.split()):
+        return None  # the patterns are compiled for those that may match
     match = _whole().fullmatch(text)
     if match is None or (match["on"] and match["ago"]):
         return None

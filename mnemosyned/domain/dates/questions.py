@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cache
 
 from mnemosyned.domain.dates.names import ENGLISH_MONTHS, MONTH_NAMES
 from mnemosyned.domain.dates.order import asks_ahead, time_order
@@ -56,7 +56,7 @@ _MONTH_WORDS = frozenset(ENGLISH_MONTHS)
 _SEASON_WORDS = frozenset(SEASONS)
 _WEEKDAY_WORDS = frozenset(WEEKDAYS)
 _ANY: frozenset[str] = frozenset()
-_PATTERNS = (
+TIME_PATTERNS = (
     (_ANY, r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?"),
     (_ANY, r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"),
     (
@@ -120,13 +120,17 @@ _HINTS = frozenset(
 """Every time expression contains one of these words, or a year."""
 
 
-@lru_cache(maxsize=1)
-def time_rules() -> tuple[tuple[frozenset[str], re.Pattern[str]], ...]:
-    """Compile the patterns on first use: a client that asks a remote service needs none."""
-    return tuple(
-        (words, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE))
-        for words, pattern in _PATTERNS
-    )
+def time_rules(present: Collection[str]) -> Iterator[re.Pattern[str]]:
+    """Yield the rules for a text with these words."""
+    for words, pattern in TIME_PATTERNS:
+        if not words or not words.isdisjoint(present):
+            yield _compiled(pattern)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern on first use: the shell client, which starts often, needs few."""
+    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +185,8 @@ class _TimeReader:
         self._unmatched = text
         self._remaining = text
         present = set(WORD.findall(text.casefold()))
-        for words, rule in time_rules():
-            if not words or not words.isdisjoint(present):
-                self._apply(rule)
+        for rule in time_rules(present):
+            self._apply(rule)
 
     @property
     def spans(self) -> tuple[TimeSpan, ...]:

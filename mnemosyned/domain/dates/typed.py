@@ -23,14 +23,15 @@ _CLOCK = (
     + _ZONE
 )
 _WITH_CLOCK = (
-    re.compile(rf"(?P<day>.*?)(?:(?:,? |(?<=\d)t)|^){_CLOCK}"),
-    re.compile(rf"{_CLOCK},? (?:on |am |le |el |il )?(?P<day>.+)"),
+    rf"(?P<day>.*?)(?:(?:,? |(?<=\d)t)|^){_CLOCK}",
+    rf"{_CLOCK},? (?:on |am |le |el |il )?(?P<day>.+)",
 )
-_OF_THE_SHELL = re.compile(
+_OF_THE_SHELL = (
     r"(?:[^\W\d]{2,4},? )?([^\W\d]{3,9}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?: (utc|gmt))? (\d{4})"
     r"(?: ([+-]\d{4}))?"
 )
 """The form of `date` and `git log`: `mon nov 23 10:00:00 2026 +0100`."""
+_DIGIT = re.compile(r"\d")
 _NOW = frozenset("now jetzt maintenant ahora adesso ora agora nu".split())
 _HALF_DAY_HOURS = 12
 _INSTANT = timedelta(microseconds=1)
@@ -108,7 +109,7 @@ def _normalized(text: str) -> str:
     if len(text) > CHARS_MAX:
         return ""
     words = " ".join(unicodedata.normalize("NFKC", text).lower().split())
-    if match := _OF_THE_SHELL.fullmatch(words):
+    if ":" in words and (match := re.fullmatch(_OF_THE_SHELL, words)):
         month, day, clock, utc, year, offset = match.groups()
         return f"{day} {month} {year} {clock} {utc or offset or ''}".strip()
     return words
@@ -127,8 +128,10 @@ def _in_utc(meant: TypedTime) -> TypedTime | None:
 
 def _clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     """Read a time of day, alone or with a day before or after it."""
+    if not _DIGIT.search(words):
+        return None  # the patterns are compiled for those that may match
     for form in _WITH_CLOCK:
-        if match := form.fullmatch(words):
+        if match := re.fullmatch(form, words):
             here = in_zone(now, _zone(match["zone"])) if match["zone"] else now
             day = match["day"].strip(" ,")
             moment = _at_clock(match, day, here, ahead=ahead)

@@ -18,6 +18,7 @@ from mnemosyned.domain.dates.questions import time_rules
 from mnemosyned.domain.dates.spans import TimeSpan, matched_spans
 from mnemosyned.domain.dates.translated import translate_times
 from mnemosyned.domain.instants import in_zone, shift, shift_months
+from mnemosyned.domain.text.stemming import WORD
 
 LEAP_YEARS = 8
 """Years within which there is a 29 February."""
@@ -61,8 +62,9 @@ def read_day(words: str, now: datetime, *, ahead: bool) -> TypedDay | None:
 
     Raises `AmbiguousDate`, and `ValueError` for a date that does not exist.
     """
-    for pattern, reader in _FIGURES:
-        if match := pattern.fullmatch(words):
+    figures = _FIGURES if words[-1:].isdigit() or words.endswith(".") else ()
+    for pattern, reader in figures:
+        if match := re.fullmatch(pattern, words, re.ASCII):
             return reader(match, now, ahead)
     return _in_words(words, now, ahead=ahead)
 
@@ -128,18 +130,15 @@ def _midnight(now: datetime) -> datetime:
 FigureReader = Callable[[re.Match[str], datetime, bool], TypedDay]
 _D = r"(?P<day>\d{1,2})"
 _M = r"(?P<month>\d{1,2})"
-_FIGURES: tuple[tuple[re.Pattern[str], FigureReader], ...] = tuple(
-    (re.compile(pattern, re.ASCII), reader)
-    for pattern, reader in (
-        (r"(?P<year>(?:1[6-9]|2\d)\d\d)", _year),
-        (rf"(?P<year>\d{{4}})[-/.]{_M}", _month),
-        (r"(?P<year>\d{4})-?w(?P<week>\d{1,2})", _week),
-        (rf"(?P<year>\d{{4}})([-/.]){_M}\2{_D}", _date),
-        (r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", _date),
-        (rf"{_D}\. ?{_M}(?:\.(?: ?(?P<year>\d{{4}}|\d\d))?)?", _date),
-        (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _slashed),
-        (r"(\d{1,2})-(\d{1,2})-(\d{4})", _slashed),
-    )
+_FIGURES: tuple[tuple[str, FigureReader], ...] = (
+    (rf"(?P<year>\d{{4}})([-/.]){_M}\2{_D}", _date),
+    (rf"(?P<year>\d{{4}})[-/.]{_M}", _month),
+    (r"(?P<year>(?:1[6-9]|2\d)\d\d)", _year),
+    (r"(?P<year>\d{4})-?w(?P<week>\d{1,2})", _week),
+    (r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", _date),
+    (rf"{_D}\. ?{_M}(?:\.(?: ?(?P<year>\d{{4}}|\d\d))?)?", _date),
+    (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _slashed),
+    (r"(\d{1,2})-(\d{1,2})-(\d{4})", _slashed),
 )
 """Forms of dates in figures, and what reads each."""
 
@@ -151,6 +150,10 @@ def _in_words(words: str, now: datetime, *, ahead: bool) -> TypedDay | None:
     """Read words of any language, with or without an article, a preposition or a weekday."""
     plain = _ORDINAL_END.sub(r"\1", words)
     bare = _FILLERS.sub("", plain)
+    # Most are English, or names and numbers alone: the translation is compiled for the others.
+    for form in (plain, bare):
+        if day := _named(_with_english_names(form), now, ahead=ahead):
+            return day
     for form in (plain, bare, *(f"{article}{bare}" for article in _ARTICLES)):
         if day := _named(_in_english(form), now, ahead=ahead):
             return day
@@ -168,8 +171,11 @@ def _weekday_of(day: TypedDay, now: datetime) -> int:
 
 def _in_english(words: str) -> str:
     """Return a time in words as the rules for questions expect it."""
-    english = _WORD.sub(_english_name, translate_times(words).lower())
-    return _IN_MONTH.sub("", _STOP.sub("", english))
+    return _IN_MONTH.sub("", _with_english_names(translate_times(words).lower()))
+
+
+def _with_english_names(words: str) -> str:
+    return _STOP.sub("", _WORD.sub(_english_name, words))
 
 
 def _english_name(match: re.Match[str]) -> str:
@@ -184,7 +190,7 @@ def _english_name(match: re.Match[str]) -> str:
 
 def _named(words: str, now: datetime, *, ahead: bool) -> TypedDay | None:
     """Read words in English, by the rules that read questions."""
-    for _, rule in time_rules():
+    for rule in time_rules(set(WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:
             continue
