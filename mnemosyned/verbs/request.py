@@ -69,8 +69,8 @@ _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 """Decoders of request and result types; see `decoder_of`."""
 _BUILDING = threading.Lock()
 _BINARY = (bytes, bytearray, memoryview)
-_PLAIN = frozenset({str, int, float, bool, datetime, dict, type(None)})
-"""Types of most values, none of them binary and none with requests inside."""
+_PLAIN = frozenset({str, int, float, bool, datetime, dict, list, type(None)})
+"""Types of most values, none of them binary."""
 
 
 class Request(
@@ -156,48 +156,56 @@ def parse_result(verb: type[Request[R]], answer: bytes) -> R:
     return result
 
 
-def parse(verb: type[Request[R]], body: bytes | bytearray) -> Request[R]:
-    """A request from its JSON. Raises the error that names the field at fault."""
-    return _parsed(verb, body, given=None)
-
-
-def _parsed(
-    verb: type[Request[R]], body: bytes | bytearray, *, given: Request[R] | None
+def parse(
+    verb: type[Request[R]],
+    body: bytes | bytearray,
+    *,
+    given: Request[R] | None = None,
 ) -> Request[R]:
-    """A request from its JSON, which was written of the one `given`, if any."""
+    """A request from its JSON. Raises the error that names the field at fault.
+
+    `given` is the request that the JSON was written of, if any.
+    """
     try:
-        request = _decoded(verb, body, given)
+        request: Request[R] = decoder_of(verb).decode(body)
     except msgspec.ValidationError as error:
-        raise _invalid(error, verb) from error
-    except UnicodeDecodeError as error:
-        raise InvalidText(
-            f"the body is not UTF-8 at byte {error.start}; encode it first"
-        ) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise MalformedJson(f"the body is not JSON: {error}") from error
+        request = _with_times(verb, body, error, given)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
+        raise _undecodable(error) from error
     _check_depth(request)
     return request
 
 
-def _decoded(
-    verb: type[Request[R]], body: bytes | bytearray, given: Request[R] | None
-) -> Request[R]:
-    """Decode a request, and again with its times read where they are not written by RFC 3339.
+def _undecodable(error: Exception) -> MnemosynedError:
+    if isinstance(error, UnicodeDecodeError):
+        return InvalidText(
+            f"the body is not UTF-8 at byte {error.start}; encode it first"
+        )
+    return MalformedJson(f"the body is not JSON: {error}")
 
-    A time in that form costs its decoding and nothing more.
-    """
-    decoder = decoder_of(verb)
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        if not _is_of_a_time(error):
-            raise
+
+def _with_times(
+    verb: type[Request[R]],
+    body: bytes | bytearray,
+    error: msgspec.ValidationError,
+    given: Request[R] | None,
+) -> Request[R]:
+    """A request whose times are not written by RFC 3339: only these cost more than decoding."""
+    if not _is_of_a_time(error):
+        raise _invalid(error, verb) from error
     # Loaded here: most requests have no time in words.
     from mnemosyned.verbs.times import read_fields, read_request  # noqa: PLC0415
 
-    if given is not None:
-        return decoder.decode(msgspec.json.encode(read_request(given)))
-    return msgspec.convert(read_fields(verb, msgspec.json.decode(body)), verb)
+    try:
+        if given is not None:
+            body = msgspec.json.encode(read_request(given))
+            reread: Request[R] = decoder_of(verb).decode(body)
+            return reread
+        return msgspec.convert(read_fields(verb, msgspec.json.decode(body)), verb)
+    except msgspec.ValidationError as further:
+        raise _invalid(further, verb) from further
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as further:
+        raise _undecodable(further) from further
 
 
 def _is_of_a_time(error: msgspec.ValidationError) -> bool:
@@ -233,7 +241,7 @@ def checked(request: Request[R]) -> Request[R]:
     _check_text(request)
     try:
         body = msgspec.json.encode(request)
-        return _parsed(type(request), body, given=request)
+        return parse(type(request), body, given=request)
     except UnicodeEncodeError as error:
         raise InvalidText(
             f"the text is not valid Unicode at character {error.start}; decode it first"
@@ -247,18 +255,18 @@ def checked(request: Request[R]) -> Request[R]:
 def _check_text(request: Request[Any], place: str = "") -> None:
     """Refuse bytes, which msgspec would store as Base64. Raises `InvalidRequest`."""
     values = msgspec.structs.astuple(request)
-    if _PLAIN.issuperset(map(type, values)):
-        return
-    for name, value in zip(request.__struct_fields__, values, strict=True):
-        if isinstance(value, _BINARY):
-            raise InvalidRequest(
-                f"{place}{name} must be text, not {type(value).__name__}; decode it first",
-                field=place + name,
-            )
-        if isinstance(value, list):
-            for index, member in enumerate(value):
-                if not isinstance(member, Request):
-                    break  # a list holds requests alone, or none
+    if not _PLAIN.issuperset(map(type, values)):
+        for name, value in zip(request.__struct_fields__, values, strict=True):
+            if isinstance(value, _BINARY):
+                kind = type(value).__name__
+                raise InvalidRequest(
+                    f"{place}{name} must be text, not {kind}; decode it first",
+                    field=place + name,
+                )
+    for name in _nesting_fields(type(request)):
+        members = getattr(request, name)
+        if members and isinstance(members, list) and isinstance(members[0], Request):
+            for index, member in enumerate(members):
                 _check_text(member, f"{place}{name}[{index}].")
 
 

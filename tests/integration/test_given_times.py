@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from mnemosyned.domain.errors import InvalidRequest, InvalidTime
+from mnemosyned.domain.errors import InvalidRequest, InvalidTime, MnemosynedError
 from mnemosyned.verbs import times
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import checked, parse, parse_text
@@ -163,6 +163,23 @@ def test_other_mistakes_next_to_a_time_in_words_are_told_too() -> None:
         parse(Recall, b'{"query": "x", "since": "yesterday", "limit": 0}')
 
     assert caught.value.message == "limit must be at least 1"
+
+
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [
+        (b'"\xe9"}', "invalid_text"),
+        (b"[" * 100_000, "malformed_json"),
+        (b"", "malformed_json"),
+    ],
+)
+def test_a_body_that_breaks_after_a_time_in_words_is_refused(
+    after: bytes, code: str
+) -> None:
+    with pytest.raises(MnemosynedError) as caught:
+        parse(Remember, b'{"created_at": "yesterday", "content": ' + after)
+
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("given", [timedelta.max, timedelta.min])

@@ -136,7 +136,7 @@ _FIGURES: tuple[tuple[str, FigureReader], ...] = (
     (r"(?P<year>(?:1[6-9]|2\d)\d\d)", _year),
     (r"(?P<year>\d{4})-?w(?P<week>\d{1,2})", _week),
     (r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", _date),
-    (rf"{_D}\. ?{_M}(?:\.(?: ?(?P<year>\d{{4}}|\d\d))?)?", _date),
+    (rf"{_D}\. ?{_M}\.(?: ?(?P<year>\d{{4}}|\d\d))?", _date),
     (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _slashed),
     (r"(\d{1,2})-(\d{1,2})-(\d{4})", _slashed),
 )
@@ -195,6 +195,8 @@ def _named(words: str, now: datetime, *, ahead: bool) -> TypedDay | None:
         if match is None:
             continue
         groups = {name: text for name, text in match.groupdict().items() if text}
+        if not groups.get("day", "1").strip("0"):
+            return None  # the rules read a day 0 as none
         if _is_leap_day(groups):
             return _leap_day(words, now, ahead=ahead)
         if spans := matched_spans(groups, now, ahead=ahead):
