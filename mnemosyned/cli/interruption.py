@@ -49,7 +49,10 @@ def interrupted_call(request: Request[Any]) -> str:
         return f"the sleep cycle ends after its present batch; {WATCH}"
     if name == "sleep":
         return f"the sleep cycle goes on in the daemon; {WATCH}, stop it with `mnem sleep --stop`"
-    return f"the daemon goes on with this {name.replace('_', '-')} until it is done; {WATCH}"
+    words = name.replace("_", "-")
+    if not request.takes_long:
+        return f"interrupted; the daemon may still do this {words}: look before you repeat it"
+    return f"the daemon goes on with this {words} until it is done; {WATCH}"
 
 
 def interrupted_import(kept: int) -> str:

@@ -29,7 +29,7 @@ HANGING = {
     ("recall", "tea"): NOTHING,
     ("context", "tea"): NOTHING,
     ("list",): NOTHING,
-    ("remember", "tea"): "the daemon goes on with this remember until it is done",
+    ("remember", "tea"): "interrupted; the daemon may still do this remember",
     ("forget", "--session", "x", "--yes"): "the daemon goes on with this forget",
     ("forget", "--session", "x"): NOTHING,
     ("backup", "copy.db"): "the daemon goes on with this backup until it is done",
