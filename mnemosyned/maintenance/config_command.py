@@ -40,6 +40,11 @@ RESTART_MARK = "restart"
 VALUE_CHARS = 40
 
 
+def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    """The settings that begin as what was typed."""
+    return [key for key in KEYS if key.startswith(typed)]
+
+
 @click.group(invoke_without_command=True)
 @click.option(
     "--changed", is_flag=True, help="Only those that are not at their default."
@@ -72,7 +77,7 @@ def show_path() -> None:
 
 
 @config.command()
-@click.argument("key")
+@click.argument("key", shell_complete=_complete_key)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def get(key: str, *, as_json: bool) -> None:
     """Print the value of a setting."""
@@ -87,7 +92,7 @@ def get(key: str, *, as_json: bool) -> None:
 
 
 @config.command("set")
-@click.argument("key")
+@click.argument("key", shell_complete=_complete_key)
 @click.argument("value")
 @click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
 def set_value(key: str, value: str, *, no_reload: bool) -> None:

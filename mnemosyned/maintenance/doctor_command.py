@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -52,7 +53,8 @@ def _show(findings: Sequence[Finding]) -> None:
         severity = click.style(
             f"{finding.severity.value:<9}", **_STYLES[finding.severity]
         )
-        say(f"{severity}{finding.check:<12}{finding.text}", styled=True)
+        text = finding.text.replace(f"{Path.home()}/", "~/")
+        say(f"{severity}{finding.check:<12}{text}", styled=True)
         if finding.command:
             say(f"{'':<21}{finding.command}")
     bad = [finding for finding in findings if finding.severity.is_bad]

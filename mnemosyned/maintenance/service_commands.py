@@ -14,10 +14,12 @@ from pathlib import Path
 
 import click
 
+from mnemosyned.cli.interruption import on_interrupt
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import Config
 from mnemosyned.domain.errors import (
     DaemonUnreachable,
+    DatabaseInUse,
     MnemosynedError,
     NotFound,
 )
@@ -98,6 +100,7 @@ class Stopped:
 def start_daemon(config: Config) -> None:
     """Start the daemon by systemd, or detached; says so where it runs already."""
     if process := running_daemon(config.database_path):
+        _refuse_program(process)
         say(f"the daemon runs already, as process {process.pid}", err=True)
         return
     unit = present_unit()
@@ -113,6 +116,7 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
     if process is None:
         say("no daemon runs", err=True)
         return None
+    _refuse_program(process)
     if not process.pid:
         raise DaemonUnreachable(
             "the lock of the database does not say which process has it; mnem doctor says more"
@@ -128,7 +132,9 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
     began = time.monotonic()
     wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
     progress = _Progress(process)
-    ended = daemon_process.stop_process(process, wait_s=wait_s, watch=progress.show)
+    words = f"process {process.pid} goes on with its last consolidation, then ends"
+    with on_interrupt(lambda: words):
+        ended = daemon_process.stop_process(process, wait_s=wait_s, watch=progress.show)
     progress.end()
     if not ended:
         raise DaemonUnreachable(
@@ -138,6 +144,15 @@ def stop_daemon(config: Config, *, database: Path | None = None) -> Stopped | No
     took = time.monotonic() - began
     say(f"stopped process {process.pid} in {took:.1f} s", err=True)
     return stopped
+
+
+def _refuse_program(process: DaemonProcess) -> None:
+    """Raise `DatabaseInUse` for a program that has the memory open and is no daemon."""
+    if process.pid and process.socket is None:
+        raise DatabaseInUse(
+            f"process {process.pid} is no daemon, but a program that has the memory open: end it "
+            "first"
+        )
 
 
 def start_again(stopped: Stopped) -> None:

@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 from e2e.daemons import kept, mnem, short_room
 
+from mnemosyned import Memory
 from mnemosyned.daemon.log_file import LogFile
 
 pytestmark = pytest.mark.e2e
@@ -102,6 +103,18 @@ def test_a_backup_that_is_refused_stops_no_daemon(run: Run) -> None:
     assert (refused.returncode, refused.stdout) == (2, b"")
     assert b"stopped" not in refused.stderr
     assert run("status").returncode == 0
+
+
+def test_a_program_that_has_the_memory_open_is_not_stopped(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db") as memory:
+        refusals = [
+            mnem(verb, home=tmp_path, MNEMOSYNE_DATABASE=str(tmp_path / "memory.db"))
+            for verb in ("start", "stop")
+        ]
+        memory.remember("tea at four")
+
+    assert [refused.returncode for refused in refusals] == [5, 5]
+    assert all(b"is no daemon, but a program" in each.stderr for each in refusals)
 
 
 def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:

@@ -170,6 +170,15 @@ def _store(stats: Stats) -> Iterator[Family]:
     yield gauge(
         "mnemosyned_problems", "Problems in `mnem status`.", len(stats.problems)
     )
+    yield gauge(
+        "mnemosyned_backups", "Dated backups in the folder.", stats.backup.count
+    )
+    if stats.backup.last:
+        yield gauge(
+            "mnemosyned_last_backup_timestamp_seconds",
+            "When the newest dated backup was made.",
+            stats.backup.last.timestamp(),
+        )
 
 
 def _sleep(sleep: SleepStatus) -> Iterator[Family]:
