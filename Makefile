@@ -9,7 +9,11 @@ READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 # Where `make install` puts the product for the present user.
 PREFIX ?= $(HOME)/.local
-APP := $(PREFIX)/share/mnemosyned
+SHARE := $(PREFIX)/share
+APP := $(SHARE)/mnemosyned
+# Manual pages and completion scripts, below SHARE.
+PAGES := man/man1/mnem.1 man/man1/mnem-*.1 man/man1/mnemosyned.1 fish/vendor_completions.d/mnem.fish \
+	bash-completion/completions/mnem zsh/site-functions/_mnem
 XDG_CONFIG_HOME ?= $(HOME)/.config
 CONFIG := $(XDG_CONFIG_HOME)/mnemosyned/mnemosyned.yaml
 STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
@@ -53,7 +57,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-packaging test-systemd test-year test-agents test-numpy test-http test-llm test-adapters \
-	check format run bench $(addprefix bench-,$(BENCHES)) install install-llm wheel-llm small-model uninstall lock clean
+	check format run bench $(addprefix bench-,$(BENCHES)) man install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -274,6 +278,9 @@ bench-model-latency: $(COMPILED) ## remember and recall while a model writes; MO
 bench-tokens: $(COMPILED) ## the token estimate against real tokenizers, which it installs for itself
 	$(BIN)/python tests/bench/bench_tokens.py
 
+man: $(READY) ## manual pages and completion scripts, made from the commands, in build/share
+	$(BIN)/python -m mnemosyned.cli.man build/share
+
 install: ## package, user unit and config for the present user; starts the daemon
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
@@ -291,6 +298,7 @@ install: ## package, user unit and config for the present user; starts the daemo
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
 	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(APP)/venv && $(LLAMA_INSTALL); fi
+	$(APP)/venv/bin/python -m mnemosyned.cli.man $(SHARE)
 	@$(RELOAD)
 	@systemctl --user enable mnemosyned 2>/dev/null || true
 	@$(MNEM) start && { $(FIRST_LINE); } \
@@ -328,6 +336,8 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 			|| echo "not all that setup wrote is out: see above, and $(STATE)/setup/journal.json"; fi
 	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)
 	rm -rf $(APP)/venv $(UNIT).d
+	cd $(SHARE) 2>/dev/null && rm -f $(PAGES) \
+		&& rmdir -p --ignore-fail-on-non-empty $(dir $(PAGES)) 2>/dev/null || true
 	if [ -d $(APP) ]; then rmdir $(APP); fi
 	rm -f $(STATE)/mnemosyned.log $(STATE)/mnemosyned.log.1
 	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
 
 from mnemosyned.terminal import say
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def completion(shell: str) -> None:
     """Print a shell's completion script.
 
-    For bash: source <(mnem completion bash)
+    `make install` puts them where the shells look. For bash: source <(mnem completion bash)
     """
-    script = get_completion_class(shell)
-    if script is None:
-        raise click.UsageError(f"no completion for {shell}")
-    say(script(context.find_root().command, {}, "mnem", "_MNEM_COMPLETE").source())
+    # Loaded here: it knows all commands, this one too.
+    from mnemosyned.cli.man import completion_script  # noqa: PLC0415
+
+    say(completion_script(shell))

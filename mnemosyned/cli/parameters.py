@@ -31,7 +31,9 @@ SHORT = {
 }
 """Options with a letter of their own, the same in all commands."""
 COMPLETION_VARIABLE = "_MNEM_COMPLETE"
-METAVARS = {"supersedes": "ID", "after": "ID"}
+METAVARS = {"supersedes": "ID", "after": "ID"} | dict.fromkeys(
+    ("since", "until", "asked_at", "created_at", "valid_until"), "TIME"
+)
 FIRST = {"tag": "tags", "untag": "tags"}
 """The field of a verb that is the first argument, although it is given by name elsewhere."""
 

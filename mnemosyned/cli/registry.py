@@ -209,7 +209,7 @@ _ROWS = (
     Command(
         "watch",
         "files",
-        "Follow folders: what is added to their files is remembered.",
+        "Follow folders, and list those that are followed.",
         f"{_CLI}.watch:watch",
         "mnem watch ~/notes ~/.claude/projects",
     ),
