@@ -13,7 +13,9 @@ from typing import Any, BinaryIO
 import click
 
 from mnemosyned.cli.calls import called, client_of
+from mnemosyned.cli.formats import prints_json
 from mnemosyned.cli.inputs import fields_typed
+from mnemosyned.cli.interruption import on_interrupt
 from mnemosyned.cli.parameters import parameter
 from mnemosyned.cli.progress_line import Advance, progress_line
 from mnemosyned.client.connection import Connection
@@ -32,6 +34,7 @@ from mnemosyned.verbs.exchange import (
 from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
 from mnemosyned.verbs.retention import Backup
 
+NOTHING_WRITTEN = "interrupted; no whole file was written"
 PRIVATE = 0o600
 PARTIAL = ".partial"
 SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
@@ -75,6 +78,7 @@ def export_command(
 
     sqlite: a copy of the database, as `mnem backup` makes one.
     """
+    as_json = as_json or prints_json()
     format_name = format_name or SUFFIXES.get(Path(file).suffix, "jsonl")
     request = parse_text(Export, fields_typed(given))
     if not isinstance(request, Export):
@@ -86,7 +90,7 @@ def export_command(
         )
     if file != "-" and format_name != "markdown" and Path(file).exists() and not force:
         raise InvalidRequest(f"{file} exists; --force replaces it", field="file")
-    with client_of(context) as client:
+    with on_interrupt(lambda: NOTHING_WRITTEN), client_of(context) as client:
         if format_name == "sqlite":
             summary = _copy(client, request, file)
         elif format_name == "markdown":

@@ -35,6 +35,11 @@ def chosen_format() -> str:
     return chosen
 
 
+def prints_json() -> bool:
+    """Whether JSON was chosen, for commands that know no other form."""
+    return chosen_format() in ("json", "jsonl")
+
+
 def may_page() -> bool:
     """Whether a pager may show what is longer than the screen."""
     return not _meta().get(_NO_PAGER)

@@ -13,6 +13,7 @@ import msgspec
 
 from mnemosyned.cli.calls import client_of
 from mnemosyned.cli.exits import EXIT_NOTHING, EXIT_OF_KIND
+from mnemosyned.cli.formats import prints_json
 from mnemosyned.cli.interruption import NOTHING, Interrupted, interrupted_import
 from mnemosyned.cli.progress_line import progress_line
 from mnemosyned.client.connection import Connection
@@ -38,7 +39,10 @@ RESTORED_NOUNS = {
     "forgotten": "forgotten id",
 }
 Carriers = tuple[Connection, Restorer]
-_FORMATS = "\n".join(f"  {entry.name:<12}{entry.summary}" for entry in FORMATS)
+_NAME_COLUMNS = max(len(entry.name) for entry in FORMATS) + 2
+_FORMATS = "\n".join(
+    f"  {entry.name:<{_NAME_COLUMNS}}{entry.summary}" for entry in FORMATS
+)
 
 
 @click.command(
@@ -91,6 +95,7 @@ def import_command(
     Records keep their own times and sessions. An import that was interrupted goes on where it
     stopped when it is repeated; what is there already is not stored twice.
     """
+    as_json = as_json or prints_json()
     sources = [_source(path) for path in paths]
     with client_of(context) as client, closing(client.transfers()) as transfers:
         database = client.call(Status()).database

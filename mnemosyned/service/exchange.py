@@ -16,7 +16,9 @@ from mnemosyned.domain.errors import DaemonBusy, InvalidRequest, MnemosynedError
 from mnemosyned.domain.exchange import Restored
 from mnemosyned.domain.ports.clock import Clock
 from mnemosyned.domain.ports.exchange import ExchangeStore, Record
+from mnemosyned.domain.secrets.masking import SecretRule
 from mnemosyned.logs import logger
+from mnemosyned.service.exchange_checks import accepted
 from mnemosyned.service.policies import About
 from mnemosyned.verbs.exchange import (
     FOOTER,
@@ -86,17 +88,20 @@ class ExchangeService:
         about: About,
         on_restored: Callable[[], object],
         postpone_sleep: Callable[[float], object],
+        secrets: Callable[[], SecretRule] = lambda: SecretRule.KEEP,
         limits: ExportLimits | None = None,
     ) -> None:
         """Call `on_restored` after each part, and `postpone_sleep` with seconds before it.
 
-        A cycle amid an import would summarize what the next lines have a summary of.
+        A cycle amid an import would summarize what the next lines have a summary of. `secrets` is
+        the rule in force for what is stored.
         """
         self._store = store
         self._clock = clock
         self._about = about
         self._on_restored = on_restored
         self._postpone_sleep = postpone_sleep
+        self._secrets = secrets
         self._limits = limits or ExportLimits()
         self._exporting = threading.Lock()
 
@@ -172,19 +177,19 @@ class ExchangeService:
                 f"{len(lines):,} lines in one request; send {LINES_MAX:,} at most"
             )
         is_last = bool(lines) and line_kind(lines[-1]).record == FOOTER
-        records = _parsed(lines[:-1] if is_last else lines)
+        records = _parsed(lines[:-1] if is_last else lines, self._secrets())
         self._postpone_sleep(0.0 if is_last else POSTPONED_S)
         restored = self._store.restore(records) if records else Restored()
         self._on_restored()
         return restored
 
 
-def _parsed(lines: list[bytes]) -> list[Record]:
+def _parsed(lines: list[bytes], rule: SecretRule) -> list[Record]:
     """Read the records. Raises the error that names the line at fault."""
     records: list[Record] = []
     for number, line in enumerate(lines):
         try:
-            records.append(parse_record(line))
+            records.append(accepted(parse_record(line), rule))
         except MnemosynedError as error:
             raise type(error)(error.message, field=f"lines[{number}]") from error
     return records

@@ -138,6 +138,7 @@ class MemoryService:
             about=about,
             on_restored=self._after_restoring,
             postpone_sleep=sleeper.postpone,
+            secrets=lambda: policies.intake.secrets,
         )
         self.watched: Callable[[], list[WatchedFolder]] = list
         """Describes the folders that are followed."""

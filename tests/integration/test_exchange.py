@@ -15,7 +15,7 @@ from support.services import about
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
-from mnemosyned.domain.errors import DaemonBusy, InvalidRequest
+from mnemosyned.domain.errors import DaemonBusy, InvalidRequest, InvalidText
 from mnemosyned.domain.memory import Tier
 from mnemosyned.service import exchange
 from mnemosyned.service.exchange import POSTPONED_S, ExchangeService, ExportLimits
@@ -210,6 +210,48 @@ def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: OpenMemory) -> 
         mine.service.restore_lines(lines)
 
     assert error.value.field == "lines[1]"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"content": ""}, "content is empty"),
+        ({"content": "a\0b"}, "content contains a NUL character"),
+        ({"importance": 7}, "importance must be between 0 and 1"),
+        ({"created_at": "2026-01-01T00:00:00"}, "created_at names no zone"),
+        ({"details": [["mood", "blue", False]]}, "unknown kind 'mood'"),
+        ({"id": "x" * 300}, "id must have at most 200 characters"),
+        ({"tags": ["a,b"]}, "a tag must not contain a comma"),
+        ({"seq": "first"}, "the memory is not whole"),
+    ],
+)
+def test_a_memory_that_was_made_up_is_refused(
+    mine: OpenMemory, changes: dict[str, object], reason: str
+) -> None:
+    remember(mine, "a")
+    (record,) = records(exported(mine), "memory")
+    line = msgspec.json.encode({**record, "id": "other", **changes})
+
+    with pytest.raises((InvalidRequest, InvalidText), match=reason):
+        mine.service.restore_lines(line)
+
+
+def test_secrets_that_are_not_to_be_stored_are_masked(
+    mine: OpenMemory, tmp_path: Path
+) -> None:
+    token = "ghp_" + "a1B2" * 9
+    mine.service.call(Remember(f"The token is {token}", id="t"))
+    lines = exported(mine)
+    config = Config(
+        database=str(tmp_path / "masked.db"), auto_sleep=False, secrets="mask"
+    )
+
+    with open_memory(config) as masked:
+        masked.service.restore_lines(b"".join(lines[1:]))
+        record = masked.service.call(Get("t", reveal=True)).memory
+
+    assert record is not None
+    assert record.content == "The token is [secret:github_token]"
 
 
 def test_a_request_has_a_limited_number_of_lines(

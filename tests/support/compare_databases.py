@@ -10,7 +10,7 @@ from pathlib import Path
 
 OWN_OF_A_FILE = frozenset(
     {
-        "_sqlite_migrations",
+        "_sqlite_migrations",  # what the program does by itself
         "agent_activity",  # what hooks did on this machine
         "clock_seen",
         "detail",  # compared by the view detail_of, without the numbers of kinds
@@ -18,9 +18,30 @@ OWN_OF_A_FILE = frozenset(
         "embedding",
         "embedding_model",
         "scrub_due",
+        "watched_file",  # paths of this machine
+        "watched_folder",
     }
 )
 """Tables that an export leaves out."""
+EXPORTED = frozenset(
+    {
+        "agent_forgotten",
+        "agent_session",
+        "archive",
+        "compacted",
+        "compaction",
+        "consolidation_log",
+        "emptied_episode",
+        "episodic_memory",
+        "learning",
+        "memory_state",
+        "revision",
+        "tag",
+        "tier_totals",
+        "working_memory",
+        "working_state",
+    }
+)
 NUMBERS = frozenset({("emptied_episode", "mark"), ("revision", "seq")})
 """Columns that count how often something happened in a file."""
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
@@ -30,10 +51,10 @@ def differences(one: Path, other: Path, *, limit: int = 5) -> list[str]:
     """Name the first rows of each table and index that only one of both files has."""
     found: list[str] = []
     with _opened(one) as left, _opened(other) as right:
-        tables = _tables(left)
-        assert tables == _tables(right)
-        assert "working_memory" in tables
-        for table in (*tables, "detail_of"):
+        names = tables(left)
+        assert names == tables(right)
+        assert "working_memory" in names
+        for table in (*names, "detail_of"):
             query = _rows_of(left, table)
             found += _differing(table, left, right, query)[:limit]
         for index in INDEXES:
@@ -52,7 +73,7 @@ def count_rows(file: Path) -> dict[str, int]:
     with _opened(file) as connection:
         return {
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in _tables(connection)
+            for table in tables(connection)
         }
 
 
@@ -62,12 +83,13 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _tables(connection: sqlite3.Connection) -> list[str]:
-    names = connection.execute(
+def tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables that are compared."""
+    rows = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' "
         "AND name NOT LIKE '%fts%' AND name NOT LIKE 'sqlite%' ORDER BY name"
     )
-    return [name for (name,) in names if name not in OWN_OF_A_FILE]
+    return [name for (name,) in rows if name not in OWN_OF_A_FILE]
 
 
 def _rows_of(connection: sqlite3.Connection, table: str) -> str:

@@ -302,8 +302,9 @@ class Restoring:
         below = msgspec.json.encode(rollup.summary_of).decode()
         (free,) = self._connection.execute(
             "SELECT count(*) FROM episodic_memory "
-            "WHERE parent_id IS NULL AND id IN (SELECT value FROM json_each(?))",
-            (below,),
+            "WHERE parent_id IS NULL AND level < ? "
+            "AND id IN (SELECT value FROM json_each(?))",
+            (rollup.level, below),
         ).fetchone()
         taken = self._connection.execute(
             "SELECT 1 FROM episodic_memory WHERE level = ? AND period_from = ?",

@@ -1,0 +1,121 @@
+"""What a line of an export has to be before it is stored: a file can be edited, or made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
+
+from mnemosyned.domain.cycles import GroupStatus, LogEntry
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.exchange import ExportedEpisode, ExportedMemory
+from mnemosyned.domain.memory import DetailKind
+from mnemosyned.domain.ports.exchange import Record
+from mnemosyned.domain.rollup import Level
+from mnemosyned.domain.secrets.masking import (
+    SECRET_KINDS,
+    SecretRule,
+    mask_metadata,
+    mask_secrets,
+)
+from mnemosyned.domain.tags import tag_names
+from mnemosyned.service.intake import check_metadata, check_text
+from mnemosyned.verbs.exchange import KINDS
+from mnemosyned.verbs.request import TEXT_MAX
+
+NAMES = frozenset({"id", "session", "source", "role", "episode", "memory"})
+"""Fields that are as long as a name may be."""
+_FIELDS: Mapping[type[object], tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()
+}
+_LOGGED = frozenset({GroupStatus.PROMOTED, GroupStatus.VERBATIM, GroupStatus.FAILED})
+_DETAIL_KINDS = frozenset(DetailKind)
+
+
+def accepted(record: Record, rule: SecretRule) -> Record:
+    """Return a record as it may be stored. Raises `InvalidRequest` and `InvalidText`.
+
+    Its secrets are stored as they were, unless secrets are not to be stored: then they are masked.
+    """
+    kind: type[object] = type(record)
+    for name in _FIELDS[kind]:
+        _check_value(name, getattr(record, name))
+    if check := _CHECKS.get(kind):
+        check(record)
+    if rule is not SecretRule.KEEP and isinstance(record, ExportedMemory):
+        return _masked_memory(record)
+    if rule is not SecretRule.KEEP and isinstance(record, ExportedEpisode):
+        terms = mask_secrets(record.index_terms)
+        return replace(record, content=mask_secrets(record.content), index_terms=terms)
+    return record
+
+
+def _check_value(name: str, value: object) -> None:
+    """Check what all values of a type have in common."""
+    if isinstance(value, str):
+        check_text(value, field=name)
+        if name in NAMES and len(value) > TEXT_MAX:
+            _refuse(name, f"must have at most {TEXT_MAX} characters")
+    elif isinstance(value, datetime) and value.tzinfo is None:
+        _refuse(name, "names no zone")
+    elif isinstance(value, tuple):
+        for member in value:
+            if isinstance(member, str):
+                check_text(member, field=name)
+
+
+def _check_memory(memory: ExportedMemory) -> None:
+    if not memory.content and not memory.pruned_at:
+        _refuse("content", "is empty, and the memory was not pruned")
+    if not 0 <= memory.importance <= 1:
+        _refuse("importance", "must be between 0 and 1")
+    for kind, value, _ in memory.details:
+        if kind not in _DETAIL_KINDS:
+            _refuse("details", f"has an unknown kind {kind!r}")
+        check_text(value, field="details")
+    check_metadata(memory.metadata, field="metadata")
+    tag_names(memory.tags)
+
+
+def _check_episode(episode: ExportedEpisode) -> None:
+    if episode.level not in set(Level):
+        _refuse("level", "must be between 0 and 3")
+    if episode.item_count < 1:
+        _refuse("item_count", "must be positive")
+
+
+def _check_log_entry(entry: LogEntry) -> None:
+    if entry.status not in _LOGGED:
+        _refuse("status", "is none that a log has")
+
+
+_CHECKS: Mapping[type[Any], Callable[[Any], None]] = {
+    ExportedMemory: _check_memory,
+    ExportedEpisode: _check_episode,
+    LogEntry: _check_log_entry,
+}
+
+
+def _refuse(name: str, reason: str) -> None:
+    raise InvalidRequest(f"{name} {reason}", field=name)
+
+
+def _masked_memory(memory: ExportedMemory) -> ExportedMemory:
+    """Return a memory without its secrets."""
+    return replace(
+        memory,
+        content=mask_secrets(memory.content),
+        metadata=mask_metadata(memory.metadata),
+        details=tuple(
+            detail for detail in memory.details if detail[0] not in SECRET_KINDS
+        ),
+        revisions=tuple(
+            replace(
+                revision,
+                content=revision.content and mask_secrets(revision.content),
+                fields=mask_metadata(revision.fields),
+            )
+            for revision in memory.revisions
+        ),
+    )
