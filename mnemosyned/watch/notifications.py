@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 CLOSE_S = 5.0
+FOLDERS_MAX = 20_000
+"""Folders below a followed one: each takes a kilobyte here and one in the system."""
+
+
+def check_room(folder: str) -> None:
+    """Refuse events of more folders than the system or we have room for. Raises `OSError`."""
+    below = (len(folders) for _, folders, _ in os.walk(folder))
+    if sum(islice(below, FOLDERS_MAX)) >= FOLDERS_MAX:
+        raise OSError(errno.ENOSPC, f"it has more than {FOLDERS_MAX:,} folders")
 
 
 class Notifications:
@@ -34,6 +45,7 @@ class Notifications:
         problems = {}
         for folder in folders:
             try:
+                check_room(folder)
                 self._schedule(observer, folder)
             except OSError as error:
                 problems[folder] = f"no events: {error.strerror or error}"

@@ -35,5 +35,3 @@ class WatchLimits:
     read_bytes: int = 1 << 20
     """Bytes of a transcript read at a time."""
     batch: int = 100
-    folders_max: int = 20_000
-    """Folders below the followed ones that events are asked for."""

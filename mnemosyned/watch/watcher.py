@@ -55,6 +55,7 @@ class Watcher:
         self._due = DueFiles(files_max=policy.files_max)
         self._notifications = Notifications(self._note_change)
         self._problems: dict[str, str] = {}
+        self._without_events = False
         self._roots: list[str] = []
         self._changed = threading.Event()
         self._scanning = False
@@ -180,7 +181,7 @@ class Watcher:
                     self._scanning = False
                     pause = self._limits
                     rescan_at = time.monotonic() + (
-                        pause.poll_s if self._problems else pause.rescan_s
+                        pause.poll_s if self._without_events else pause.rescan_s
                     )
             if path:
                 self._read(path)
@@ -189,6 +190,7 @@ class Watcher:
         self._roots = list(self._folders())
         fit = [root for root in self._roots if not _unfit(root)]
         self._problems = self._notifications.follow(fit)
+        self._without_events = bool(self._problems)
         for folder, problem in self._problems.items():
             log.warning("watch_without_events", folder=folder, reason=problem)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import sys
 import zipfile
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from support.import_samples import (
     chatgpt_zip,
     note,
 )
-from support.import_stores import STORES, mem0_history
+from support.import_stores import STORES, mcp_memory_service, mem0_history
 
 from mnemosyned.importers.formats.chats.chatgpt import ChatGptExport
 from mnemosyned.importers.importer import START, Bad, Format, Item, Source
@@ -271,3 +274,41 @@ def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
     plan = plan_import([Source.named(tmp_path)], None)
 
     assert [part.source.path.name for part in plan.parts] == ["Ferry.md"]
+
+
+def test_tags_of_notes_and_stores_are_tags(tmp_path: Path) -> None:
+    (note_item,), _ = read(note(tmp_path))
+    (row, *_), _ = read(mcp_memory_service(tmp_path))
+
+    assert note_item.memory.tags == ["trip", "sea", "booked"]
+    assert row.memory.tags == ["style", "code"]
+
+
+def test_a_database_with_a_log_that_nobody_has_open_is_read_whole(
+    tmp_path: Path,
+) -> None:
+    path = mem0_history(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(
+            "UPDATE history SET new_memory = 'Likes water' WHERE id = '3'"
+        )
+        connection.commit()
+        copies = tmp_path / "crashed"
+        copies.mkdir()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", copies)
+
+    items, bad = read(copies / path.name)
+
+    assert ([item.memory.content for item in items], bad) == (["Likes water"], [])
+    assert len(list(copies.iterdir())) == 2
+
+
+def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:
+    note(tmp_path)
+    (tmp_path / "Vault" / ".git").mkdir()
+
+    plan = plan_import([Source.named(tmp_path / "Vault")], None)
+
+    assert [part.format.name for part in plan.parts] == ["notes"]

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 from mnemosyned.importers.reading.text import LENIENT, as_utf8
@@ -166,6 +167,7 @@ class Outline:
     """The keys of the document, or of the first object in its list."""
 
 
+@lru_cache(maxsize=4)
 def outline_of(head: bytes) -> Outline | None:
     """Describe a document by its first bytes; None where it is no JSON list or object."""
     with as_utf8(io.BytesIO(head)) as stream:

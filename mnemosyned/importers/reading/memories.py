@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from mnemosyned.domain.errors import InvalidRequest
+from mnemosyned.domain.tags import tag_name
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import TEXT_MAX
 
 TAGS_MAX = 50
+"""Tags kept of one record."""
 
 
 def memory(
@@ -21,9 +24,13 @@ def memory(
     role: str = "",
     created_at: datetime | None = None,
     metadata: Mapping[str, Any] | None = None,
+    tags: object = None,
     importance: float = 0.5,
 ) -> Remember:
-    """Make a memory; empty metadata is left out, and names are cut to their limit."""
+    """Make a memory; empty metadata is left out, and names are cut to their limit.
+
+    `tags` are a list, or words in a text.
+    """
     kept = {key: value for key, value in (metadata or {}).items() if value}
     return Remember(
         clean_text(content),
@@ -33,6 +40,7 @@ def memory(
         role=clean_name(role),
         created_at=created_at,
         metadata=kept,
+        tags=tags_in(tags),
         importance=importance,
     )
 
@@ -60,5 +68,10 @@ def tags_in(value: object) -> list[str]:
         value = value.split(",") if "," in value else value.split()
     if not isinstance(value, list):
         return []
-    texts = (str(each).strip().lstrip("#") for each in value if each is not None)
-    return [clean_name(text) for text in texts if text][:TAGS_MAX]
+    tags: dict[str, None] = {}
+    for text in map(str, filter(None, value)):
+        try:
+            tags[tag_name(clean_name(text).lstrip("#"))] = None
+        except InvalidRequest:
+            continue
+    return list(tags)[:TAGS_MAX]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from mnemosyned.importers.importer import Source
@@ -26,10 +28,25 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database read-only. Raises `SqliteRefused`, also for what is broken in it.
 
     A file without a write-ahead log is opened as one that never changes, which needs no lock and
-    writes nothing next to it; with one, SQLite must read the log.
+    writes nothing next to it. With one, SQLite reads the log too, in a copy if no program has both open.
     """
-    has_log = Path(f"{path}-wal").exists()
-    mode = "mode=ro" if has_log else "mode=ro&immutable=1"
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    has_log = log.exists() and log.stat().st_size > 0
+    if has_log and not index.exists():
+        with TemporaryDirectory(prefix="mnem-import-") as folder:
+            copy = Path(folder, path.name)
+            shutil.copyfile(path, copy)
+            shutil.copyfile(log, f"{copy}-wal")
+            with _opened(copy, "mode=rw") as database:
+                yield database
+        return
+    with _opened(path, "mode=ro" if has_log else "mode=ro&immutable=1") as database:
+        yield database
+
+
+@contextmanager
+def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """Open a database. Raises `SqliteRefused`, also for what is broken in it."""
     steps = 0
 
     def count() -> bool:

@@ -19,6 +19,7 @@ from mnemosyned.transcripts.messages import TranscriptMessage, moment_of
 
 FILE_BYTES_MAX = 16 << 20
 FILES_MAX = 1_000_000
+DATABASE = "opencode.db"
 TABLES = frozenset({"session", "message", "part"})
 
 Json = Mapping[str, Any]
@@ -78,8 +79,11 @@ class OpenCodeFolder(Format):
     name = "opencode-files"
 
     def recognizes(self, source: Source) -> bool:
-        return source.is_folder and all(
-            (_storage(source.path) / name).is_dir() for name in TABLES
+        # Where there is a database too, it has all of the files, and more.
+        return (
+            source.is_folder
+            and not (source.path / DATABASE).exists()
+            and all((_storage(source.path) / name).is_dir() for name in TABLES)
         )
 
     def read(self, source: Source, position: str) -> Iterator[Item | Bad]:

@@ -38,6 +38,7 @@ class _About:
     title: str
     created_at: datetime
     metadata: Mapping[str, Any]
+    tags: list[str]
 
 
 class Notes(Format):
@@ -91,10 +92,10 @@ def _about(source: Source, note: Note) -> _About:
         metadata={
             "title": title,
             "file": str(path.absolute()),
-            "tags": list(dict.fromkeys(tags))[:50],
             "permalink": text_in(note.fields.get("permalink")),
             "type": text_in(note.fields.get("type")),
         },
+        tags=tags,
     )
 
 
@@ -122,6 +123,7 @@ def _item(
         source=SOURCE,
         created_at=about.created_at,
         metadata=about.metadata,
+        tags=about.tags,
     )
     return Item(stored, f"{source.name}:{section.line}", position, size)
 

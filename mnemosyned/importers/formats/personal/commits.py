@@ -20,6 +20,8 @@ from mnemosyned.verbs.memories import Remember
 COMMIT_BYTES_MAX = 1 << 20
 BODY_CHARS_MAX = 100_000
 COMMITS_MAX = 5_000_000
+VAULT_FOLDER = ".obsidian"
+"""A vault of notes that is kept in git is read as notes."""
 _FORM = "%x1e%H%x1f%an%x1f%ae%x1f%aI%x1f%B"
 """What git prints of a commit; the marks are no part of text."""
 _RECORD, _FIELD = b"\x1e", "\x1f"
@@ -67,7 +69,9 @@ class GitRepository(Format):
     def recognizes(self, source: Source) -> bool:
         path = source.path
         is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
-        return source.is_folder and ((path / ".git").exists() or is_bare)
+        is_vault = (path / VAULT_FOLDER).is_dir()
+        is_repository = (path / ".git").exists() or is_bare
+        return source.is_folder and is_repository and not is_vault
 
     def size(self, source: Source) -> int:  # noqa: ARG002 unknown before git ran
         return 0

@@ -111,8 +111,8 @@ def _memory(message: EmailMessage) -> Remember:
             "subject": subject,
             "from": clean_name(_header(message, "from")),
             "to": clean_name(_header(message, "to")),
-            "labels": clean_name(_header(message, "x-gmail-labels")),
         },
+        tags=_header(message, "x-gmail-labels").split(","),
     )
 
 

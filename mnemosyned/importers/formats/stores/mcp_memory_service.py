@@ -13,7 +13,7 @@ from mnemosyned.importers.formats.stores.store import (
     object_in,
 )
 from mnemosyned.importers.importer import stable_id
-from mnemosyned.importers.reading.memories import memory, tags_in, text_in
+from mnemosyned.importers.reading.memories import memory, text_in
 from mnemosyned.importers.reading.moments import moment_from
 from mnemosyned.verbs.memories import Remember
 
@@ -34,9 +34,9 @@ def _memory(row: Row) -> Remember | None:
         created_at=created_at,
         metadata={
             **object_in(row.get("metadata")),
-            "tags": tags_in(row.get("tags")),
             "type": text_in(row.get("memory_type")),
         },
+        tags=row.get("tags"),
     )
 
 
