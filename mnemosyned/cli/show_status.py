@@ -35,6 +35,7 @@ def stats(stats: Stats) -> str:
     coming = when(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
     rows = [
         ("database", f"{stats.database} ({stats.bytes_on_disk / 1e6:.1f} MB on disk)"),
+        ("today", counted(stats.today, "memory")),
         ("working cap", counted(stats.wm_max, "memory")),
         ("sleep", f"{sleep.schedule}{_running(sleep)}"),
         ("waits for", sleep.waits_for),

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.domain.cycles import CycleReport, Trigger
@@ -27,7 +23,6 @@ from mnemosyned.domain.secrets.exact_values import (
     without_superseded,
 )
 from mnemosyned.domain.secrets.masking import mask_memory
-from mnemosyned.domain.statuses import EmbedderStatus
 from mnemosyned.domain.text.snippets import beginnings
 from mnemosyned.service.backup_keeper import BackupKeeper
 from mnemosyned.service.changes import ChangeService
@@ -45,6 +40,7 @@ from mnemosyned.service.learnings import LearningService
 from mnemosyned.service.listing import ListService
 from mnemosyned.service.policies import About, PolicyHolder
 from mnemosyned.service.questions import missing_time_note, query_of
+from mnemosyned.service.status import StatusService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.changes import EditMemory, Pin, Tag, Unpin, Untag
@@ -73,7 +69,7 @@ from mnemosyned.verbs.retention import (
     Restore,
 )
 from mnemosyned.verbs.sleep import Log, Logged, Sleep, Undo
-from mnemosyned.verbs.status import SleepStatus, Stats, Status
+from mnemosyned.verbs.status import Status
 from mnemosyned.verbs.watching import Watch, WatchedFolder, Watching
 
 # Loaded by who has an embedding model.
@@ -126,7 +122,6 @@ class MemoryService:
         self._vectors = vectors
         self._clock = sleeper.cycle.clock
         self.events = events or EventBus(clock=self._clock)
-        self._started = time.monotonic()
         self._stopping = False
         self._archive = CompactionArchive(
             store=store, clock=self._clock, policies=policies
@@ -165,6 +160,17 @@ class MemoryService:
             purge=retention.purger.attempt,
         )
         lists = ListService(store=self._store.lists, clock=self._clock)
+        status = StatusService(
+            store=self._store,
+            sleeper=self.sleeper,
+            pruner=retention.pruner,
+            policies=self._policies,
+            about=self._about,
+            keeper=self._keeper,
+            vectors=self._vectors,
+            count_today=lists.count_today,
+            watched=lambda: self.watched(),
+        )
         changes = ChangeService(store=self._store)
         edits = EditService(
             store=self._store,
@@ -202,7 +208,7 @@ class MemoryService:
             Restore: retention.restore,
             Prune: retention.pruner.prune,
             Backup: self.backup,
-            Status: self.status,
+            Status: status.status,
             Log: self.log,
             Learn: learnings.learn,
             Learnings: learnings.learnings,
@@ -405,54 +411,3 @@ class MemoryService:
         """
         self._store.maintenance.ensure_durable()
         self._store.maintenance.run_idle_upkeep()
-
-    # --------------------------------------------------------------- status
-
-    def status(self, _: Status) -> Stats:
-        return Stats(
-            version=self._about.version,
-            schema_version=self._about.schema_version,
-            database=str(self._about.database),
-            bytes_on_disk=_bytes_on_disk(self._about.database),
-            tiers=dict(self._store.maintenance.totals()),
-            wm_max=self._policies.sleep.wm_max,
-            sleep=self._sleep_status(),
-            summarizer=self.sleeper.cycle.lease.status(),
-            counter=self._policies.window.counter.name,
-            embedder=self._vectors.status() if self._vectors else EmbedderStatus(),
-            pid=os.getpid(),
-            uptime_s=round(time.monotonic() - self._started, 3),
-            clock=self._retention.pruner.doubt(),
-            longest_write_ms=round(
-                self._store.maintenance.longest_write_s() * 1_000, 3
-            ),
-            purge_due=self._store.deletion.purge_due(),
-            agents=self._store.agents.activity(),
-            watched=self.watched(),
-            backup=self._keeper.status(),
-            restart_needed=list(self._policies.restart_needed),
-            problems=self._store.maintenance.problems(),
-            warnings=[*self._store.maintenance.warnings(), *self._keeper.warnings()],
-        )
-
-    def _sleep_status(self) -> SleepStatus:
-        status = self.sleeper.status()
-        return SleepStatus(
-            auto=status.next_cycle is not None,
-            schedule=status.schedule,
-            last_cycle=status.last_cycle,
-            next_cycle=status.next_cycle,
-            running=status.running,
-            due=status.due,
-            progress=status.progress,
-            waits_for=status.waits_for,
-        )
-
-
-def _bytes_on_disk(database: Path) -> int:
-    total = 0
-    for suffix in ("", "-wal", "-shm"):
-        path = database.with_name(database.name + suffix)
-        with suppress(FileNotFoundError):
-            total += path.stat().st_size
-    return total

@@ -51,6 +51,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the database file."""
     bytes_on_disk: int
     tiers: dict[Tier, TierTotals]
+    today: int = 0
+    """Memories of today, by the daemon's zone, in every tier."""
     wm_max: int
     sleep: SleepStatus
     summarizer: SummarizerStatus
